@@ -3,29 +3,39 @@
 //! # The map of the house
 //!
 //! ```text
-//! main → cli → commands → pipeline → sources → { formats | resolve } → { model | parallel | io } → error
+//! main → cli → commands → { annotation | diagnosis } → pipeline → sources → { formats | records | resolve }
+//!      → { render | contract } → analysis → runtimes → { model | bytes | parallel | io } → error
 //! ```
 //!
-//! Imports point from left to right (`tests/architecture.rs` keeps it so).
+//! Imports point from left to right (`tests/architecture.rs` keeps it so, and says which room may use which).
 //!
 //! | room | what it is for |
 //! |---|---|
-//! | [`commands`] | one file a job, the whole run of it on one screen |
-//! | [`pipeline`] | the way of a profile, for every job alike: open, detect, survey, read or resolve, filter, merge |
-//! | [`sources`] | finds, trusts, dates and loads what names JIT code: jitdumps, perf maps, logs of engines, core dumps, ELF objects → one code map |
-//! | [`formats`] | bytes ↔ typed records; knows no files, no threads, no other format |
-//! | [`resolve`] | address → frames: code map, address spaces, symbols, unwinding; bytes → instructions |
-//! | [`model`] | what readers fill and writers get: stacks, code events, processes, units; no I/O |
+//! | [`cli`] | flags as typed become the checked options of a command |
+//! | [`commands`] | one file or folder a job, the whole run of it on one screen; commands don't use each other |
+//! | [`annotation`] | hot code as listings: instructions, source lines, costs; `annotate` and `view` show it |
+//! | [`diagnosis`] | what is wrong with a recording and what to do; `doctor` and `view` show it |
+//! | [`pipeline`] | the path of a profile, the same for every job: open, detect, survey, read or resolve, filter, merge |
+//! | [`sources`] | finds, trusts, dates and loads what names JIT code: jitdumps, perf maps, logs, core dumps, ELF objects → one code map |
+//! | [`formats`] | exchange formats, each known to the table [`formats::FORMATS`] only |
+//! | [`records`] | layouts that we read and rewrite by name: perf.data, jitdump, perf map, perf script, callgrind, ELF images, engines' logs |
+//! | [`render`] | pictures and pages: flame graph, the page of `view` |
+//! | [`resolve`] | address → frames: code map, address spaces, symbols, unwinding, authored names; bytes → instructions |
+//! | [`contract`] | what a format promises and what it is given: entries of the table, options, rows, spans |
+//! | [`analysis`] | what is computed from a profile: call graphs and trees, groups, categories, timelines, sorted stacks |
+//! | [`runtimes`] | what is known of each runtime: switches, names, tiers, where it leaves its files |
+//! | [`model`] | plain data that readers fill and writers get: stacks, code, processes, units |
+//! | [`bytes`] | cursors, numbers and protocol buffers, below the level of any format |
 //! | [`parallel`] | the only threads |
 //! | [`io`] | inputs, outputs, the only memory maps; the limit of memory |
 //! | [`error`] | errors, warnings, what was skipped |
 //!
-//! Two kinds of job share the house. *Rewriters* (inject, script, callgrind) stream a file through and touch only
-//! what they name: everything else is passed on byte for byte, in bounded memory ([`commands::inject`] lists the few
+//! Two kinds of job share the house. *Rewriters* (inject, script, callgrind) stream a file through and change only
+//! what they name: everything else passes byte for byte, in bounded memory ([`commands::inject`] lists the few
 //! exceptions). *Converters* (collapse, flamegraph, view, report, export, merge, stats) turn any input into stacks
-//! ([`model::stacks::Profile`]) and stacks into any output. `doctor` loads a recording as they do, or looks at a
-//! running process or a callgrind file, and tells what is wrong with it and why names are missing; `annotate` lists
-//! the machine code of what was hot. All get their code map from `sources` and ask `resolve` the same question.
+//! ([`model::stacks::Profile`]) and stacks into any output. `doctor` loads a recording as they do, or examines a
+//! running process or a callgrind file, and reports what is wrong with it and why names are missing; `annotate` lists
+//! the machine code of hot functions. All get their code map from `sources` and ask `resolve` the same question.
 //!
 //! # The front door
 //!
@@ -85,6 +95,8 @@
 #[doc(hidden)]
 pub mod analysis;
 #[doc(hidden)]
+pub mod annotation;
+#[doc(hidden)]
 pub mod bytes;
 #[doc(hidden)]
 pub mod cli;
@@ -92,6 +104,8 @@ pub mod cli;
 pub mod commands;
 #[doc(hidden)]
 pub mod contract;
+#[doc(hidden)]
+pub mod diagnosis;
 #[doc(hidden)]
 pub mod error;
 #[doc(hidden)]

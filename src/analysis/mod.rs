@@ -7,6 +7,7 @@ pub mod code_shares;
 pub mod filter;
 pub mod groups;
 pub mod label;
+pub mod mapped_pieces;
 pub mod named_frames;
 pub mod quantity;
 pub mod significance;

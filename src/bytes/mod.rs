@@ -1,9 +1,8 @@
-//! Reading and writing bytes below the level of any format: cursors, numbers, protocol buffers, pieces of mapped files.
+//! Reading and writing bytes below the level of any format: cursors, numbers, protocol buffers.
 
 pub mod byte_writer;
 pub mod csv_line;
 pub mod cursor;
 pub(crate) mod decimal;
-pub mod mapped_pieces;
 pub mod protobuf;
 pub mod splices;

@@ -1,7 +1,8 @@
 //! `jitgraft annotate`
 
 use super::input::{InputArgs, OutputArgs, WeightArgs};
-use crate::commands::annotate::{self, AnnotateFormat, AnnotateOptions, CodeOptions, TextOptions, Told};
+use crate::annotation::{AnnotateFormat, AnnotateOptions, CodeOptions, TextOptions, Told};
+use crate::commands::annotate;
 use crate::contract::format::Detail;
 use crate::error::{Error, Result};
 use crate::io::{self, InPath, OutPath, Terminal};

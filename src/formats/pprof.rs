@@ -17,7 +17,7 @@ pub use read::{read, sniff};
 pub use rewrite::open as open_unsymbolized;
 
 use crate::analysis::label;
-use crate::bytes::mapped_pieces::{MappedPieces, Piece};
+use crate::analysis::mapped_pieces::{MappedPieces, Piece};
 use crate::contract::format::WriteOptions;
 use crate::error::Result;
 use crate::model::Nanos;

@@ -21,6 +21,7 @@
 
 pub mod any;
 mod authored;
+pub(crate) mod callgrind;
 mod estimate;
 mod job;
 mod lines;

@@ -25,6 +25,7 @@ mod logs;
 mod native;
 mod options;
 mod placed_elf;
+pub(crate) mod raw_code;
 mod read_source;
 mod registered;
 mod site;

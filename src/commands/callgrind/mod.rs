@@ -4,24 +4,17 @@
 //! by its bare name, so that the two can be moved together: KCachegrind looks in the profile's directory.
 
 mod code_sources;
-mod coverage;
-mod names;
 mod object;
 mod options;
 mod profile;
-mod raw_code;
 mod reports;
-mod stream;
 
-pub(crate) use coverage::Coverage;
-pub(crate) use object::host_machine;
 pub use options::CallgrindOptions;
-pub(crate) use options::pid_in_name;
-pub(crate) use raw_code::RawCode;
 
 use crate::error::{Error, Result};
 use crate::formats::detect;
 use crate::io::{InPath, Run, open_rewindable};
+use crate::pipeline::callgrind::HEAD;
 use crate::pipeline::{Job, Outcome, mistaken, open};
 use crate::records::callgrind::sniff;
 use crate::records::valgrind_text;
@@ -59,6 +52,3 @@ fn unknown(head: &[u8], input: &InPath) -> Error {
     };
     Error::new(neither).with_remedy(Some(remedy))
 }
-
-/// Enough for the headers of all reports.
-const HEAD: u64 = 1 << 16;

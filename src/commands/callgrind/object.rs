@@ -1,13 +1,13 @@
 //! The ELF object beside the named profile: the code at its run-time addresses, for KCachegrind's machine-code view.
 
-use super::names::{CodeNames, JitEntry};
-use super::raw_code::RawCode;
 use crate::bytes::cursor::Endian;
 use crate::error::{Error, Result, Warnings};
 use crate::io::Output;
 use crate::model::Addr;
 use crate::model::code::{Code, OriginId};
-use crate::records::elf_image::{Addressing, ImageBuilder, Target};
+use crate::pipeline::callgrind::{CodeNames, JitEntry};
+use crate::records::elf_image::{Addressing, ImageBuilder, Target, host_machine};
+use crate::sources::raw_code::RawCode;
 use rustc_hash::FxHashMap;
 use std::io::{Seek, Write};
 
@@ -68,19 +68,4 @@ pub(super) fn write<'data>(
     drop(file);
     let contents = ObjectContents { pieces: codes.len(), with_code };
     Ok(NewObject { output, contents, warnings })
-}
-
-/// A perf map does not say for which machine it is: most likely for one like this.
-pub(crate) fn host_machine() -> u16 {
-    let machine = match std::env::consts::ARCH {
-        "aarch64" => object::elf::EM_AARCH64,
-        "x86" => object::elf::EM_386,
-        "arm" => object::elf::EM_ARM,
-        "riscv64" | "riscv32" => object::elf::EM_RISCV,
-        "powerpc64" => object::elf::EM_PPC64,
-        "s390x" => object::elf::EM_S390,
-        "loongarch64" => object::elf::EM_LOONGARCH,
-        _ => object::elf::EM_X86_64,
-    };
-    machine.0
 }

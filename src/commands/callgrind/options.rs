@@ -2,6 +2,7 @@
 
 use crate::io::{InPath, OutPath};
 use crate::model::Pid;
+use crate::pipeline::callgrind::pid_in_name;
 use crate::sources::SourceOptions;
 use std::path::{Path, PathBuf};
 
@@ -54,13 +55,6 @@ impl CallgrindOptions {
         let name = name.as_os_str().as_bytes().to_vec();
         (path, name)
     }
-}
-
-pub(crate) fn pid_in_name(path: &Path) -> Option<i32> {
-    let name = path.file_name()?.to_str()?;
-    let number = |part: &str| part.split('-').next().and_then(|digits| digits.parse().ok());
-    let behind = name.split_once(".out.").and_then(|(_, rest)| rest.split('.').next()).and_then(number);
-    behind.or_else(|| name.rsplit('.').find_map(number))
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

@@ -1,19 +1,19 @@
 //! A callgrind file: its code is named, and an object with the code goes beside it.
 
 use super::code_sources::{CodeSources, code_sources};
-use super::names::CodeNames;
 use super::object;
 use super::options::CallgrindOptions;
-use super::raw_code::RawCode;
-use super::stream::{self, NamedProfile};
 use crate::error::{Result, Warning, Warnings};
 use crate::io::{OutPath, Output, Run, map_open_file};
 use crate::model::Pid;
 use crate::model::code::OriginId;
 use crate::parallel;
+use crate::pipeline::callgrind::CodeNames;
+use crate::pipeline::callgrind::stream::{self, NamedProfile};
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 use crate::records::callgrind::FileIndex;
+use crate::sources::raw_code::RawCode;
 use crate::sources::{Account, Kind};
 use std::fs::File;
 use std::path::Path;

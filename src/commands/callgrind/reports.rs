@@ -1,11 +1,11 @@
 //! The other tools of valgrind: their reports show stacks of addresses.
 
 use super::code_sources::{CodeSources, code_sources};
-use super::names::CodeNames;
 use super::options::CallgrindOptions;
 use crate::error::{Error, Result, Warning};
 use crate::io::{Output, Run};
 use crate::model::Pid;
+use crate::pipeline::callgrind::CodeNames;
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 use crate::records::callgrind::JitFunctions;

@@ -9,7 +9,7 @@ mod spelled;
 
 use super::recorded::Recorded;
 use crate::analysis::category::Category;
-use crate::commands::annotate::{Annotation, Code, EventSpots, EventTotal, Listing, Spot, Version};
+use crate::annotation::{Annotation, Code, EventSpots, EventTotal, Listing, Spot, Version};
 use crate::model::printable::readable;
 use crate::model::stacks::{Profile, Series};
 use crate::render::viewer::{Section, category_number};

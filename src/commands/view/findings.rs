@@ -1,7 +1,7 @@
 //! Section `findings`: what doctor says, with the frames that each finding speaks of.
 
 use crate::analysis::start_functions::START_FUNCTIONS;
-use crate::commands::doctor::{self, Finding, NamedFile, Problem};
+use crate::diagnosis::{self, Finding, NamedFile, Problem};
 use crate::model::Pid;
 use crate::model::printable::readable;
 use crate::model::stacks::TRUNCATED;
@@ -17,8 +17,8 @@ pub(super) struct Findings(Value);
 /// Examines a recording. What is told is what `jitgraft doctor --format json` tells; each finding has `show`, too: which
 /// frames of the profile it speaks of.
 pub(super) fn of(examined: &Examined<'_>, search: &SearchOptions) -> Findings {
-    let diagnosis = doctor::diagnose(examined, search);
-    let mut value = doctor::told(&diagnosis);
+    let diagnosis = diagnosis::diagnose(examined, search);
+    let mut value = diagnosis::told(&diagnosis);
     for (key, findings) in [("findings", diagnosis.findings()), ("minor", diagnosis.minor())] {
         let Some(told) = value.get_mut(key).and_then(Value::as_array_mut) else { continue };
         for (told, finding) in told.iter_mut().zip(findings) {
@@ -40,7 +40,7 @@ pub(super) fn section<'a>(findings: impl Iterator<Item = &'a Findings>) -> Optio
 /// those that stacks end with, in these files, in JIT code, or `any`, unless threads begin there. `interpreters`: those of
 /// interpreters.
 fn frames(finding: &Finding) -> Value {
-    let pid = |process: &doctor::Who| process.pid.0;
+    let pid = |process: &diagnosis::Who| process.pid.0;
     match &finding.problem {
         Problem::Silent { process, .. }
         | Problem::Missing { process, .. }

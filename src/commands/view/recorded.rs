@@ -3,8 +3,8 @@
 use super::findings::{self, Findings};
 use super::jit::Compiled;
 use super::names::PageNames;
-use crate::commands::annotate::hot::hot_code;
-use crate::commands::annotate::{CodeOptions, HotCode};
+use crate::annotation::hot::hot_code;
+use crate::annotation::{CodeOptions, HotCode};
 use crate::error::Warnings;
 use crate::model::stacks::Weight;
 use crate::pipeline::Job;

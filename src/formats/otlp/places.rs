@@ -4,7 +4,7 @@ use super::messages::{FunctionMessage, LineMessage, LocationMessage, MappingMess
 use super::modules::GNU_BUILD_ID;
 use super::tables::{Tables, Which};
 use crate::analysis::label;
-use crate::bytes::mapped_pieces::{MappedPieces, Piece};
+use crate::analysis::mapped_pieces::{MappedPieces, Piece};
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, StackId, UNKNOWN};
 use crate::runtimes::jit_names::{JitNames, ReadableNames};
 use crate::runtimes::{RuntimeSet, frame_type};

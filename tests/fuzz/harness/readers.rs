@@ -4,7 +4,7 @@ use jitgraft::contract::options::{ReadOptions, WriteOptions};
 use jitgraft::contract::unsymbolized::{NamedCall, OpenUnsymbolized};
 use jitgraft::error::{Result, Skipped, Warnings};
 use jitgraft::formats::{
-    self, cpuprofile, dtrace, firefox, folded, ghcprof, json, otlp, pprof, sample, speedscope, vsprof, vtune, xctrace,
+    cpuprofile, dtrace, firefox, folded, ghcprof, json, otlp, pprof, sample, speedscope, vsprof, vtune, xctrace,
 };
 use jitgraft::model::stacks::Profile;
 
@@ -59,14 +59,14 @@ pub(super) fn texts(bytes: &[u8]) {
 
 /// The text of perf script, as it is.
 pub(super) fn perf_script(bytes: &[u8]) {
-    reads(bytes, formats::perf_script::sniff, formats::perf_script::read::read, 1);
+    reads(bytes, jitgraft::records::perf_script::sniff, jitgraft::records::perf_script::read::read, 1);
 }
 
 /// callgrind's profile: its stacks, which every function may share, and what its instructions cost.
 pub(super) fn callgrind(bytes: &[u8]) {
-    let _ = formats::callgrind::sniff(bytes);
-    let _ = formats::callgrind::read(&mut &bytes[..], &ReadOptions::default(), &mut Warnings::new());
-    let _ = formats::callgrind::instruction_costs(bytes, &mut Warnings::new());
+    let _ = jitgraft::records::callgrind::sniff(bytes);
+    let _ = jitgraft::records::callgrind::read(&mut &bytes[..], &ReadOptions::default(), &mut Warnings::new());
+    let _ = jitgraft::records::callgrind::instruction_costs(bytes, &mut Warnings::new());
 }
 
 /// Messages of OpenTelemetry, in each of their forms; and what is written of them can be read again.

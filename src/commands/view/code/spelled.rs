@@ -1,7 +1,7 @@
 //! Instructions, what they lead to and the source they are of, each text told once.
 
 use super::super::names::PageNames;
-use crate::commands::annotate::{Code, Line, LineTarget, Listing, SourceFile, TargetPlace};
+use crate::annotation::{Code, Line, LineTarget, Listing, SourceFile, TargetPlace};
 use crate::model::printable::readable;
 use crate::render::viewer::Section;
 use crate::resolve::disasm::TargetKind;

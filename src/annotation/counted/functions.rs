@@ -1,0 +1,219 @@
+//! Costs of addresses → the functions that are there.
+
+use super::super::annotated::{Calls, Inclusive, SourceLine};
+use super::super::costs::{Cost, Costs};
+use super::super::functions::{CodePlace, Function, Moment, without_code};
+use super::super::options::AnnotateOptions;
+use super::objects::{Objects, code};
+use crate::analysis::category::Category;
+use crate::error::Warnings;
+use crate::model::stacks::{Frame, FrameKind, NameId, UNKNOWN, Weight};
+use crate::model::{Addr, Nanos, Pid};
+use crate::pipeline::Job;
+use crate::records::callgrind::{CostedCalls, CostedFunction, CostedInstruction, InstructionCosts, StatedFunction};
+use crate::resolve::code_map::CodeId;
+use crate::resolve::dso::DsoId;
+use crate::resolve::symbols::functions::extents;
+use crate::resolve::symbols::images::Images;
+use crate::resolve::symbols::{Base, Request};
+use crate::sources::Loaded;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// What was counted, and where its code is.
+pub(super) struct Booked<'a, 'data> {
+    pub(super) costs: &'a InstructionCosts,
+    pub(super) loaded: &'a Loaded<'data>,
+    /// Code that a runtime wrote beside its perf map.
+    pub(super) raw: &'a FxHashMap<CodeId, &'a [u8]>,
+    pub(super) objects: &'a Objects,
+    pub(super) images: &'a Images<'a>,
+    pub(super) pid: Pid,
+}
+
+/// What the profile states of a function besides its costs.
+#[derive(Debug, Default)]
+pub(super) struct Stated {
+    /// The source lines of its instructions, by bytes from its start; files by their numbers in the profile.
+    pub(super) lines: BTreeMap<u64, SourceLine>,
+    /// The calls of its instructions, by bytes from its start.
+    pub(super) calls: BTreeMap<u64, Vec<Calls>>,
+    /// What it cost with its calls.
+    pub(super) inclusive: Vec<Inclusive>,
+}
+
+/// Where the functions of files begin and end, by an address in them.
+type Extents = FxHashMap<(DsoId, u64), Range<u64>>;
+
+/// What makes two functions one.
+type FunctionKey = (CodePlace, Vec<u8>, Option<Vec<u8>>);
+
+/// callgrind's word for a file that it doesn't know.
+const UNKNOWN_FILE: &[u8] = b"???";
+
+/// An address in a function of which it may be the first one.
+struct Found {
+    function: Function,
+    offset: u64,
+}
+
+impl<'a> Booked<'a, '_> {
+    /// All functions that have costs, the hottest first, and what is stated of them.
+    pub(super) fn functions(
+        &self,
+        options: &AnnotateOptions,
+        job: &Job,
+        warnings: &mut Warnings,
+    ) -> (Vec<Function>, Vec<Stated>) {
+        let extents = self.extents(options, job, warnings);
+        let mut list: Vec<(Function, Stated)> = Vec::new();
+        let mut numbers = FxHashMap::default();
+        for costed in &self.costs.functions {
+            for (&addr, instruction) in &costed.at {
+                let Found { function, offset } = self.find(costed, addr, &extents);
+                let number = *numbers.entry(key(&function)).or_insert(list.len());
+                if number == list.len() {
+                    list.push((function, Stated::default()));
+                }
+                add(&mut list[number], offset, instruction);
+            }
+        }
+        // Calls and inclusive costs are of functions that have costs.
+        let place = |costed: &CostedFunction, addr: u64| {
+            let Found { function, offset } = self.find(costed, addr, &extents);
+            numbers.get(&key(&function)).map(|number| (*number, offset))
+        };
+        for costed in &self.costs.functions {
+            for (&addr, calls) in &costed.calls_at {
+                if let Some((number, offset)) = place(costed, addr) {
+                    let calls: Vec<Calls> = calls.iter().map(|calls| self.calls(calls)).collect();
+                    Calls::join(list[number].1.calls.entry(offset).or_default(), &calls);
+                }
+            }
+        }
+        for stated in &self.costs.stated {
+            let costed = &self.costs.functions[stated.function];
+            let entry = stated.entry.or_else(|| costed.at.keys().next().copied());
+            if let Some((number, _)) = entry.and_then(|entry| place(costed, entry)) {
+                let (name, costs) = (stated.name.clone(), costs_of(stated.inclusive()));
+                list[number].1.inclusive.push(Inclusive { name, file: self.file(stated), costs });
+            }
+        }
+        list.sort_by_cached_key(|(function, _)| Reverse(function.costs.heat(Weight::Period)));
+        list.into_iter().unzip()
+    }
+
+    /// The source file of a stated function, if it is known.
+    fn file(&self, stated: &StatedFunction) -> Option<Vec<u8>> {
+        let file = self.costs.files.get(stated.file)?;
+        Some(file).filter(|file| *file != UNKNOWN_FILE).cloned()
+    }
+
+    /// Calls with the name of the callee. JIT code that callgrind has no name for is called what lies at its address.
+    fn calls(&self, calls: &CostedCalls) -> Calls {
+        let stated = &self.costs.stated[calls.callee];
+        let costed = &self.costs.functions[stated.function];
+        let is_jit = self.objects.number(&costed.object).is_none();
+        let jit = stated.entry.filter(|_| is_jit).and_then(|entry| self.jit(entry));
+        Calls {
+            callee: jit.map_or_else(|| stated.name.clone(), |found| found.function.name),
+            file: self.file(stated),
+            module: (!is_jit).then(|| costed.object.clone()),
+            count: calls.count,
+            costs: costs_of(&calls.costs),
+        }
+    }
+
+    /// Of all addresses in files that are here.
+    fn extents(&self, options: &AnnotateOptions, job: &Job, warnings: &mut Warnings) -> Extents {
+        let mut by_file: BTreeMap<DsoId, BTreeSet<u64>> = BTreeMap::new();
+        for function in &self.costs.functions {
+            if let Some(dso) = self.objects.number(&function.object).filter(|dso| self.images.get(*dso).is_some()) {
+                by_file.entry(dso).or_default().extend(function.at.keys().chain(function.calls_at.keys()));
+            }
+        }
+        let mut all = Extents::default();
+        for (dso, addresses) in by_file {
+            let request = Request { dso, offsets: addresses.into_iter().collect(), base: Base::Linked(0) };
+            let found = extents(&request, self.images, &options.recording.symbols, &job.pool, warnings);
+            let found = request.offsets.iter().zip(found);
+            all.extend(found.filter_map(|(&addr, extent)| Some(((dso, addr), extent?))));
+        }
+        all
+    }
+
+    fn find(&self, costed: &CostedFunction, addr: u64, extents: &Extents) -> Found {
+        let Some(dso) = self.objects.number(&costed.object) else {
+            return self.jit(addr).unwrap_or_else(|| {
+                let place = CodePlace::Unknown("no dump and no map tells of code at its addresses");
+                Found { function: self.function(&costed.name, None, FrameKind::Anonymous, place), offset: addr }
+            });
+        };
+        let (place, offset) = match (self.images.get(dso), extents.get(&(dso, addr))) {
+            (_, Some(extent)) => (CodePlace::File(dso, extent.clone()), addr - extent.start),
+            (Some(image), None) => {
+                // The block of a function that jumped into JIT code has that code's own addresses.
+                let is_outside = code(image, addr..addr.saturating_add(1)).is_none();
+                if let Some(found) = is_outside.then(|| self.jit(addr)).flatten() {
+                    return found;
+                }
+                (CodePlace::Unknown("no symbol tells where the function begins"), addr)
+            }
+            (None, None) => (CodePlace::Unknown("its file is not here"), addr),
+        };
+        Found { function: self.function(&costed.name, Some(&costed.object), FrameKind::User, place), offset }
+    }
+
+    fn jit(&self, addr: u64) -> Option<Found> {
+        let hit = self.loaded.map.lookup(self.pid, Addr(addr), None)?;
+        let piece = self.loaded.map.code(hit.code);
+        let place = match self.jit_bytes(hit.code) {
+            Some(_) => CodePlace::Jit(hit.code),
+            None => CodePlace::Unknown(without_code(&self.loaded.accounts, piece.origin)),
+        };
+        let mut function = self.function(piece.name, None, FrameKind::Jit, place);
+        function.last.base = addr.wrapping_sub(hit.offset);
+        Some(Found { function, offset: hit.offset })
+    }
+
+    /// The machine code of a piece.
+    pub(super) fn jit_bytes(&self, id: CodeId) -> Option<&'a [u8]> {
+        self.loaded.map.code(id).bytes.or_else(|| self.raw.get(&id).copied())
+    }
+
+    fn function(&self, name: &[u8], module: Option<&[u8]>, kind: FrameKind, place: CodePlace) -> Function {
+        Function {
+            name: if name.is_empty() { UNKNOWN } else { name }.to_vec(),
+            module: module.map(<[u8]>::to_vec),
+            category: Category::of(&Frame::new(NameId(0), kind)),
+            place,
+            costs: Costs::default(),
+            at: BTreeMap::new(),
+            last: Moment { pid: self.pid, time: Nanos(0), ..Moment::default() },
+        }
+    }
+}
+
+fn key(function: &Function) -> FunctionKey {
+    (function.place.clone(), function.name.clone(), function.module.clone())
+}
+
+fn add((function, stated): &mut (Function, Stated), offset: u64, instruction: &CostedInstruction) {
+    let costs = costs_of(&instruction.costs);
+    function.costs.join(&costs);
+    function.at.entry(offset).or_default().join(&costs);
+    if let Some(line) = u32::try_from(instruction.line).ok().filter(|line| *line > 0) {
+        stated.lines.insert(offset, SourceLine { file: instruction.file, line });
+    }
+}
+
+/// What an instruction cost, as many times as it was counted.
+fn costs_of(costs: &[u64]) -> Costs {
+    let mut sum = Costs::default();
+    for (event, &cost) in costs.iter().enumerate() {
+        sum.add(event, Cost { weight: cost, count: cost });
+    }
+    sum
+}

@@ -1,0 +1,199 @@
+//! Functions → listings: their bytes, decoded, with what their branches lead to and their source lines.
+
+use super::super::annotated::{Calls, Code, Listing, SourceFile, SourceLine, TargetPlace};
+use super::super::functions::{CodePlace, Function};
+use super::super::listing::{lines, of};
+use super::super::names::Names;
+use super::super::options::AnnotateOptions;
+use super::super::sources::Texts;
+use super::functions::{Booked, Stated};
+use super::objects::code;
+use crate::error::Warnings;
+use crate::model::Addr;
+use crate::pipeline::Job;
+use crate::records::elf_image::host_machine;
+use crate::resolve::disasm::{Disassembler, TargetKind};
+use crate::resolve::dso::DsoId;
+use crate::resolve::symbols::image::Image;
+use crate::resolve::symbols::{self, Base, Request, SymbolOptions};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Makes listings of functions.
+pub(super) struct Lister<'a, 'data> {
+    pub(super) booked: &'a Booked<'a, 'data>,
+    pub(super) options: &'a AnnotateOptions,
+    pub(super) names: &'a Names,
+}
+
+/// The machine code of a function.
+struct Bytes<'a> {
+    bytes: &'a [u8],
+    addr: u64,
+    of: CodeOf<'a>,
+}
+
+/// What says which instructions it has.
+enum CodeOf<'a> {
+    Machine(u16),
+    File(&'a Image),
+}
+
+/// A function's name, and how far into it an address is.
+type NamedPlace = (Vec<u8>, u64);
+
+impl<'a> Lister<'a, '_> {
+    /// The listings of these functions, in their order.
+    pub(super) fn listings(
+        &self,
+        picked: &[usize],
+        functions: &[Function],
+        stated: &[Stated],
+        job: &Job,
+        warnings: &mut Warnings,
+    ) -> Vec<Listing> {
+        let mut listings: Vec<Listing> = picked.iter().map(|&at| self.listing(at, &functions[at])).collect();
+        let named = self.targets(picked, functions, &listings, job, warnings);
+        let mut texts = Texts::new(self.options.recording.sources.force);
+        for (&at, listing) in picked.iter().zip(&mut listings) {
+            self.name_targets(&functions[at], listing, &named);
+            self.add_sources(&functions[at], &stated[at], listing, &mut texts);
+            add_calls(&stated[at], listing);
+        }
+        warnings.append(texts.into_warnings());
+        listings
+    }
+
+    fn listing(&self, at: usize, function: &Function) -> Listing {
+        of(function, self.names.version(at), self.code(function), None)
+    }
+
+    fn bytes(&self, function: &Function) -> Result<Bytes<'a>, &'static str> {
+        let found = match &function.place {
+            CodePlace::Jit(id) => {
+                let machine = self.booked.loaded.machine.unwrap_or_else(host_machine);
+                let bytes = self.booked.jit_bytes(*id);
+                bytes.map(|bytes| Bytes { bytes, addr: function.last.base, of: CodeOf::Machine(machine) })
+            }
+            CodePlace::File(dso, extent) => self.booked.images.get(*dso).and_then(|image| {
+                let bytes = code(image, extent.clone())?;
+                Some(Bytes { bytes, addr: extent.start, of: CodeOf::File(image) })
+            }),
+            CodePlace::Bpf(_) => None,
+            CodePlace::Unknown(why) => return Err(why),
+        };
+        found.filter(|found| !found.bytes.is_empty()).ok_or("the function has no bytes")
+    }
+
+    fn code(&self, function: &Function) -> Code {
+        let Bytes { bytes, addr, of } = match self.bytes(function) {
+            Ok(found) => found,
+            Err(why) => return Code::Missing(why.to_owned()),
+        };
+        let syntax = self.options.code.syntax;
+        let instructions = match of {
+            CodeOf::Machine(machine) => Disassembler::new(machine, syntax).decode(bytes, addr),
+            CodeOf::File(image) => Disassembler::decode_file(image, syntax, bytes, addr),
+        };
+        let lines = lines(instructions, bytes.len(), addr, &function.at);
+        let starts: BTreeSet<u64> = lines.iter().map(|line| line.offset).collect();
+        let strange = function.at.keys().filter(|offset| !starts.contains(offset)).count();
+        // The code behind a `lock` that is jumped over begins inside of an instruction, but no more than that.
+        if strange > function.at.len() / 16 {
+            return Code::Missing(format!(
+                "the code that is here is not what ran: {strange} of {} addresses with costs are not where its instructions \
+                 begin",
+                function.at.len()
+            ));
+        }
+        Code::Listed { addr, bytes: bytes.to_vec(), lines, files: Vec::new() }
+    }
+
+    /// What is at the addresses that code of files names outside of its functions.
+    fn targets(
+        &self,
+        picked: &[usize],
+        functions: &[Function],
+        listings: &[Listing],
+        job: &Job,
+        warnings: &mut Warnings,
+    ) -> FxHashMap<(DsoId, u64), NamedPlace> {
+        let mut wanted: BTreeMap<DsoId, BTreeSet<u64>> = BTreeMap::new();
+        for (&at, listing) in picked.iter().zip(listings) {
+            let (CodePlace::File(dso, _), Code::Listed { lines, .. }) = (&functions[at].place, &listing.code) else {
+                continue;
+            };
+            // A number need not be an address.
+            let targets = lines.iter().filter_map(|line| line.target.as_ref());
+            let targets = targets.filter(|target| target.kind != TargetKind::Immediate);
+            wanted.entry(*dso).or_default().extend(targets.map(|target| target.addr));
+        }
+        let options = SymbolOptions { lines: false, inlines: false, ..self.options.recording.symbols.clone() };
+        let mut named = FxHashMap::default();
+        for (dso, addresses) in wanted {
+            let request = [Request { dso, offsets: addresses.into_iter().collect(), base: Base::Linked(0) }];
+            let parts = symbols::resolve(&request, self.booked.images, &options, &job.pool, warnings);
+            let frames = parts.iter().flat_map(|part| (0..part.len()).map(move |at| (part, at)));
+            for ((part, at), &addr) in frames.zip(&request[0].offsets) {
+                if let Some((name, offset)) = part.of(at).last().and_then(|frame| Some((frame.name?, frame.offset?))) {
+                    named.insert((dso, addr), (part.text(name).to_vec(), offset));
+                }
+            }
+        }
+        named
+    }
+
+    fn name_targets(&self, function: &Function, listing: &mut Listing, named: &FxHashMap<(DsoId, u64), NamedPlace>) {
+        let Code::Listed { lines, .. } = &mut listing.code else { return };
+        let at = |addr: u64| match function.place {
+            CodePlace::File(dso, _) => named.get(&(dso, addr)).cloned(),
+            _ => {
+                let map = &self.booked.loaded.map;
+                let hit = map.lookup(self.booked.pid, Addr(addr), None)?;
+                let name = self.options.recording.symbols.shown(map.code(hit.code).name);
+                Some((name.into_owned(), hit.offset))
+            }
+        };
+        let targets = lines.iter_mut().filter_map(|line| line.target.as_mut());
+        for target in targets.filter(|target| target.place == TargetPlace::Unknown) {
+            if let Some((name, offset)) = at(target.addr) {
+                target.place = TargetPlace::Function(name, offset);
+            }
+        }
+    }
+
+    /// callgrind writes the line of what has cost, and knows none of JIT code: the dump may.
+    fn add_sources(&self, function: &Function, stated: &Stated, listing: &mut Listing, texts: &mut Texts) {
+        let Code::Listed { lines, files, .. } = &mut listing.code else { return };
+        let of_dump = match function.place {
+            CodePlace::Jit(id) => self.booked.loaded.map.code(id).lines.entries(),
+            _ => Vec::new(),
+        };
+        for line in lines {
+            let entry = of_dump.partition_point(|entry| entry.offset <= line.offset).checked_sub(1);
+            let of_dump = entry.map(|entry| (of_dump[entry].file, of_dump[entry].line));
+            let counted =
+                stated.lines.get(&line.offset).map(|source| (&self.booked.costs.files[source.file][..], source.line));
+            let Some((name, number)) = counted.or(of_dump).filter(|(name, line)| *line > 0 && *name != b"???") else {
+                continue;
+            };
+            let file = files.iter().position(|file| file.name == name).unwrap_or_else(|| {
+                let text = texts.of(name);
+                files.push(SourceFile::new(name, text));
+                files.len() - 1
+            });
+            line.source = Some(SourceLine { file, line: number });
+        }
+    }
+}
+
+/// What is stated of a function as a whole, and beside its instructions.
+fn add_calls(stated: &Stated, listing: &mut Listing) {
+    listing.inclusive.clone_from(&stated.inclusive);
+    let Code::Listed { lines, .. } = &mut listing.code else { return };
+    for line in lines {
+        for (_, calls) in stated.calls.range(line.offset..line.offset + line.len) {
+            Calls::join(&mut line.calls, calls);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Annotates a callgrind file, in which every execution of an instruction is counted (`--dump-instr=yes`).
+//!
+//! Native code is in the file that `ob=` names, JIT code in the dumps that the command `callgrind` finds, too. Callgrind
+//! books JIT code on whatever function was entered by a call last: here each address is that of the code that was
+//! there. The source line of an instruction is the one that callgrind wrote, or the dump's. Beside an instruction stand its
+//! calls, and what they cost inclusively, as callgrind wrote them.
+
+mod functions;
+mod lister;
+mod objects;
+
+use super::annotated::{Annotation, EventTotal, Precision};
+use super::costs::Costs;
+use super::functions::Function;
+use super::hot::pick;
+use super::names::Names;
+use super::options::AnnotateOptions;
+use super::together;
+use crate::analysis::filter::Filter;
+use crate::error::{Error, Result, Warning, Warnings};
+use crate::io::InPath;
+use crate::model::Pid;
+use crate::model::process::{Process, Processes};
+use crate::model::stacks::{Unit, Weight};
+use crate::pipeline::Job;
+use crate::pipeline::callgrind::pid_in_name;
+use crate::pipeline::recording::check_events;
+use crate::records::callgrind::{InstructionCosts, instruction_costs};
+use crate::resolve::symbols::images::Images;
+use crate::sources::find;
+use crate::sources::raw_code::RawCode;
+use functions::Booked;
+use lister::Lister;
+use objects::Objects;
+use std::path::Path;
+
+/// `CLOCK_MONOTONIC` of time.h: of a dump's times only the order is wanted.
+const CLOCK_MONOTONIC: i32 = 1;
+
+/// Lists what the options ask for.
+pub(crate) fn annotate(
+    bytes: &[u8],
+    options: &AnnotateOptions,
+    job: &Job,
+    warnings: &mut Warnings,
+) -> Result<Annotation> {
+    let costs = checked(instruction_costs(bytes, warnings), options, warnings)?;
+    let path = match &options.input {
+        InPath::Path(path) => Some(path.as_path()),
+        InPath::Stdin => None,
+    };
+    let beside = path.map(|path| path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")));
+    let pid = Pid(costs.pid.or_else(|| pid_in_name(path?)).unwrap_or(0));
+    let mut processes = Processes::default();
+    processes.clock.clockid = Some(CLOCK_MONOTONIC);
+    processes.by_pid.insert(pid, Process { has_jit_memory: true, ..Process::default() });
+    let found = find(&processes, &options.recording.sources, beside, warnings);
+    let loaded = found.load(&processes, &job.pool, warnings);
+    let raw = RawCode::usual(path, pid, options.recording.sources.force, warnings);
+    let raw = raw.as_ref().map(|raw| raw.of_maps(&loaded, warnings)).unwrap_or_default();
+    let objects = Objects::new(&costs, beside);
+    let images = Images::new(objects.dsos.iter(), options.recording.symbols.search.clone());
+    let booked = Booked { costs: &costs, loaded: &loaded, raw: &raw, objects: &objects, images: &images, pid };
+    let (functions, stated) = booked.functions(options, job, warnings);
+    let names = Names::new(&functions, Weight::Period);
+    let picked = pick(&functions, &names, &options.code);
+    let lister = Lister { booked: &booked, options, names: &names };
+    let listings = lister.listings(&picked, &functions, &stated, job, warnings);
+    let annotation = Annotation {
+        weight: Weight::Period,
+        events: events(&costs, &functions, &options.recording.event),
+        first: None,
+        names: names.summaries(&picked, &functions),
+        all: (names.len(), functions.len()),
+        listings: together::told(listings, options.told),
+    };
+    warnings.append(images.into_warnings());
+    Ok(annotation)
+}
+
+/// Refuses what cannot be answered, and says what is not whole.
+fn checked(costs: InstructionCosts, options: &AnnotateOptions, warnings: &mut Warnings) -> Result<InstructionCosts> {
+    if !costs.has_addresses {
+        let remedy = "run the program again with: valgrind --tool=callgrind --dump-instr=yes".to_owned();
+        return Err(Error::new("tells costs of lines, not of instructions").with_remedy(Some(remedy)));
+    }
+    let names: Vec<String> = costs.events.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+    check_events(&names.iter().map(String::as_str).collect::<Vec<_>>(), &options.recording.event)?;
+    if options.recording.filter != Filter::default() {
+        return Err(Error::usage("costs of callgrind have no time, thread or processor to filter by"));
+    }
+    let mut sums = vec![0u64; costs.events.len()];
+    for instruction in costs.functions.iter().flat_map(|function| function.at.values()) {
+        for (sum, cost) in sums.iter_mut().zip(&instruction.costs) {
+            *sum = sum.saturating_add(*cost);
+        }
+    }
+    for ((sum, said), name) in sums.iter().zip(&costs.totals).zip(&names) {
+        if sum != said {
+            warnings.push(Warning::new(format!(
+                "its lines add up to {sum} {name}, though it says that there are {said}: percentages are of {sum}"
+            )));
+        }
+    }
+    Ok(costs)
+}
+
+/// The events that cost something, of those that are asked for.
+fn events(costs: &InstructionCosts, functions: &[Function], wanted: &[String]) -> Vec<EventTotal> {
+    let mut total = Costs::default();
+    functions.iter().for_each(|function| total.join(&function.costs));
+    let event = |(number, name): (usize, &Vec<u8>)| {
+        let name = String::from_utf8_lossy(name).into_owned();
+        let unit = Unit::Named(name.clone());
+        EventTotal { number, name, unit, total: total.get(number), precision: Precision::Exact }
+    };
+    let all = costs.events.iter().enumerate().map(event);
+    all.filter(|event| event.total.count > 0 && (wanted.is_empty() || wanted.contains(&event.name))).collect()
+}

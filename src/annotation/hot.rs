@@ -1,0 +1,155 @@
+//! A recording that was read and named → the code of its hottest functions.
+
+use super::annotated::{Annotation, EventTotal, Precision};
+use super::costs::Cost;
+use super::functions::{CodePlace, Function, Sampled};
+use super::lister::Lister;
+use super::names::Names;
+use super::options::CodeOptions;
+use super::spots::{EventSpots, spots};
+use crate::error::Warnings;
+use crate::model::printable::printable;
+use crate::model::stacks::Unit;
+use crate::pipeline::Job;
+use crate::pipeline::recording::Examined;
+use crate::records::perf_data::Event;
+use crate::resolve::symbols::SymbolOptions;
+
+/// The code, and which sample stands where in it.
+#[derive(Debug)]
+pub struct HotCode {
+    /// The code.
+    pub annotation: Annotation,
+    /// The samples of each event.
+    pub spots: Vec<EventSpots>,
+}
+
+/// Picks functions as the options ask for, and lists them. `symbols` are those that the recording was named with.
+pub(crate) fn hot_code(
+    examined: &Examined<'_>,
+    options: &CodeOptions,
+    symbols: &SymbolOptions,
+    job: &Job,
+    warnings: &mut Warnings,
+) -> HotCode {
+    let functions = Sampled { examined, symbols }.functions(options.weight, job, warnings);
+    let names = Names::new(&functions.list, options.weight);
+    let picked = pick(&functions.list, &names, options);
+    let lister = Lister::new(examined.resolution, options.syntax, symbols, &names);
+    let listings = lister.listings(&picked, &functions.list, job, warnings);
+    let spots = spots(examined, &functions, &picked, &listings);
+    let annotation = Annotation {
+        weight: options.weight,
+        events: totals(examined),
+        first: examined.samples.sampled.map(|sampled| sampled.first),
+        names: names.summaries(&picked, &functions.list),
+        all: (names.len(), functions.list.len()),
+        listings,
+    };
+    HotCode { annotation, spots }
+}
+
+/// The numbers of the functions to list: single pieces of code, or all of each name. Those whose code is not here are
+/// told of, but do not count.
+pub(super) fn pick(functions: &[Function], names: &Names, options: &CodeOptions) -> Vec<usize> {
+    let wanted = |at: usize| match &options.function {
+        Some(pattern) => pattern.is_match(&printable(&functions[at].name)),
+        None => true,
+    };
+    let is_here = |&at: &usize| !matches!(functions[at].place, CodePlace::Unknown(_));
+    let single: Vec<[usize; 1]> =
+        if options.by_name { Vec::new() } else { (0..functions.len()).map(|at| [at]).collect() };
+    let of_names = names.codes().filter(|_| options.by_name);
+    let groups = of_names.chain(single.iter().map(|one| &one[..]));
+    let limit = options.limit.unwrap_or(usize::MAX);
+    let (mut picked, mut told, mut listed) = (Vec::new(), 0, 0);
+    for group in groups.filter(|group| group.first().is_some_and(|&at| wanted(at))) {
+        if listed == limit || told == limit.saturating_mul(2) {
+            break;
+        }
+        picked.extend(group.iter().take(options.codes));
+        (told, listed) = (told + 1, listed + usize::from(group.iter().any(is_here)));
+    }
+    picked
+}
+
+/// The events that have samples.
+fn totals(examined: &Examined<'_>) -> Vec<EventTotal> {
+    let events = &examined.resolution.survey.recording.events;
+    let mut totals = vec![Cost::default(); events.len()];
+    for row in &examined.samples.rows {
+        if let Some(total) = totals.get_mut(row.event as usize) {
+            total.add(Cost { weight: row.period, count: row.count });
+        }
+    }
+    let sampled = totals.into_iter().zip(events).enumerate().filter(|(_, (total, _))| total.count > 0);
+    sampled.map(|(number, (total, event))| event_total(number, total, event)).collect()
+}
+
+fn event_total(number: usize, total: Cost, event: &Event) -> EventTotal {
+    let name = event.name.clone();
+    let base = name.split([':', '/']).next().unwrap_or(&name);
+    let is_timer = matches!(base, "cpu-clock" | "task-clock");
+    let unit = if is_timer { Unit::Nanos } else { Unit::Named(base.to_owned()) };
+    let precision = match event.attr.precise_ip() {
+        0 if is_timer => Precision::Timer,
+        0 => Precision::Skids,
+        level => Precision::Precise(level),
+    };
+    EventTotal { number, name, unit, total, precision }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::annotated::Code;
+    use super::super::costs::Costs;
+    use super::super::spots::Spot;
+    use super::*;
+    use crate::io::InPath;
+    use crate::model::stacks::{Keep, Weight};
+    use crate::pipeline::Outcome;
+    use crate::pipeline::any::{LoadOptions, load_and_ask};
+    use crate::resolve::disasm::Syntax;
+
+    /// Samples that are summed by whoever reads the stacks are at the instructions that annotate puts them at, however
+    /// addresses are kept.
+    #[test]
+    fn the_spots_of_samples_add_up_to_the_costs_of_instructions() {
+        let input = InPath::from(std::path::PathBuf::from("fixtures/php-recording/perf.data.zst"));
+        let (load, job, mut outcome) = (LoadOptions::default(), Job::quiet().unwrap(), Outcome::default());
+        let options = CodeOptions {
+            function: None,
+            limit: Some(30),
+            by_name: false,
+            codes: usize::MAX,
+            weight: Weight::Period,
+            syntax: Syntax::Att,
+        };
+        let mut hot = None;
+        let mut ask = |examined: &Examined<'_>, job: &Job, warnings: &mut Warnings| {
+            hot = Some(hot_code(examined, &options, &load.recording().symbols, job, warnings));
+        };
+        let profile = load_and_ask(None, &[input], Keep::EachRow, &load, &mut ask, &job, &mut outcome).unwrap();
+        let HotCode { annotation, spots } = hot.unwrap();
+        let mut summed = vec![Vec::new(); annotation.listings.len()];
+        for (event, (series, spots)) in profile.series.iter().zip(&spots).enumerate() {
+            assert_eq!((&series.name, series.rows.len()), (&spots.event, spots.rows.len()));
+            for (row, spot) in series.rows.iter().zip(&spots.rows) {
+                let Some(Spot { listing, line }) = *spot else { continue };
+                let lines: &mut Vec<Costs> = &mut summed[listing as usize];
+                lines.resize(lines.len().max(line as usize + 1), Costs::default());
+                lines[line as usize].add(event, Cost { weight: row.weight, count: row.count });
+            }
+        }
+        let mut compared = 0;
+        for (listing, summed) in annotation.listings.iter().zip(summed) {
+            let Code::Listed { lines, .. } = &listing.code else { continue };
+            for (at, line) in lines.iter().enumerate() {
+                let own = summed.get(at).filter(|costs| costs.samples() > 0);
+                assert_eq!(own, line.costs.as_ref(), "line {at} of {:?}", listing.name);
+                compared += usize::from(own.is_some());
+            }
+        }
+        assert!(compared > 100, "{compared}");
+    }
+}

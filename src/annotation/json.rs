@@ -1,0 +1,261 @@
+//! Everything as JSON, for programs: whole functions, raw numbers.
+//!
+//! There may be millions of instructions. Each is written before the next one is made into JSON, because a tree of all
+//! of them takes twenty times the room of the text.
+
+use super::annotated::{
+    Annotation, BpfSource, Calls, Code, EventTotal, Inclusive, Line, Listing, NameSummary, Precision, SourceFile,
+    SourceLine, SourceLineCosts, TargetPlace, Version,
+};
+use super::costs::Costs;
+use crate::model::code::ExpandedCall;
+use crate::model::stacks::Unit;
+use crate::resolve::disasm::TargetKind;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Map, Value, json};
+use std::io::Write;
+
+/// Writes one object.
+pub(crate) fn write(annotation: &Annotation, out: &mut dyn Write) -> crate::error::Result<()> {
+    serde_json::to_writer(&mut *out, &Whole(Of { annotation })).map_err(std::io::Error::from)?;
+    Ok(writeln!(out)?)
+}
+
+struct Whole<'a>(Of<'a>);
+
+impl Serialize for Whole<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (of, annotation) = (self.0, self.0.annotation);
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("all_codes", &annotation.all.1)?;
+        object.serialize_entry("all_functions", &annotation.all.0)?;
+        object.serialize_entry("events", &Each(|| annotation.events.iter().map(event)))?;
+        object.serialize_entry("functions", &Each(|| annotation.names.iter().map(|name| NameJson { of, name })))?;
+        object.serialize_entry(
+            "listings",
+            &Each(|| annotation.listings.iter().map(|listing| ListingJson { of, listing })),
+        )?;
+        object.end()
+    }
+}
+
+/// An array whose elements are made one after the other.
+struct Each<F>(F);
+
+impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for Each<F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq((self.0)())
+    }
+}
+
+fn event(event: &EventTotal) -> Value {
+    let unit = match &event.unit {
+        Unit::Nanos => "nanoseconds",
+        Unit::Samples => "samples",
+        Unit::Named(name) => name,
+    };
+    let mut told = json!({
+        "name": event.name,
+        "unit": unit,
+        "weight": event.total.weight,
+        "precision": event.precision.name(),
+    });
+    if let Some(told) = told.as_object_mut().filter(|_| event.precision != Precision::Exact) {
+        told.insert("samples".into(), json!(event.total.count));
+    }
+    told
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Numbers as `0x…`: JSON's own are no 64-bit integers to many readers.
+fn hex(number: u64) -> String {
+    format!("{number:#x}")
+}
+
+#[derive(Clone, Copy)]
+struct Of<'a> {
+    annotation: &'a Annotation,
+}
+
+struct NameJson<'a> {
+    of: Of<'a>,
+    name: &'a NameSummary,
+}
+
+impl Serialize for NameJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { of, name } = *self;
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("codes", &Each(|| name.codes.iter().map(|code| of.costs(code))))?;
+        object.serialize_entry("costs", &of.costs(&name.costs))?;
+        object.serialize_entry("module", &name.module.as_deref().map(text))?;
+        object.serialize_entry("name", &text(&name.name))?;
+        object.end()
+    }
+}
+
+struct ListingJson<'a> {
+    of: Of<'a>,
+    listing: &'a Listing,
+}
+
+/// The fields in the order of their names, as everywhere else in the file.
+impl Serialize for ListingJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { of, listing } = *self;
+        let mut object = serializer.serialize_map(None)?;
+        if let Code::Listed { addr, .. } = &listing.code {
+            object.serialize_entry("address", &hex(*addr))?;
+        }
+        object.serialize_entry("all_versions", &listing.all_versions)?;
+        object.serialize_entry("costs", &of.costs(&listing.costs))?;
+        match &listing.code {
+            Code::SourceLines { files, .. } | Code::Listed { files, .. } => {
+                object.serialize_entry("files", &file_names(files))?
+            }
+            Code::Missing(_) => {}
+        }
+        if !listing.inclusive.is_empty() {
+            let each = || listing.inclusive.iter().map(|inclusive| of.inclusive(inclusive));
+            object.serialize_entry("inclusive", &Each(each))?;
+        }
+        match &listing.code {
+            Code::SourceLines { .. } => {}
+            Code::Listed { addr, bytes, lines, files } => {
+                let each = || lines.iter().map(|line| of.line(line, *addr, bytes, listing, files));
+                object.serialize_entry("instructions", &Each(each))?;
+            }
+            Code::Missing(why) => object.serialize_entry("missing", why)?,
+        }
+        object.serialize_entry("module", &listing.module.as_deref().map(text))?;
+        object.serialize_entry("name", &text(&listing.name))?;
+        match &listing.code {
+            Code::SourceLines { files, lines } => {
+                let each = || lines.iter().map(|line| of.source_line(line, files));
+                object.serialize_entry("source_lines", &Each(each))?;
+            }
+            Code::Listed { bytes, .. } => object.serialize_entry("size", &bytes.len())?,
+            Code::Missing(_) => {}
+        }
+        object.serialize_entry("versions", &Each(|| listing.versions.iter().map(|version| of.version(version))))?;
+        object.end()
+    }
+}
+
+impl Of<'_> {
+    /// Samples and weight for each event; what is counted exactly has a weight alone, by its name.
+    fn costs(&self, costs: &Costs) -> Value {
+        let each = self.annotation.events.iter().filter_map(|event| {
+            let cost = costs.get(event.number);
+            let told = match event.precision {
+                Precision::Exact => json!({ "weight": cost.weight }),
+                _ => json!({ "samples": cost.count, "weight": cost.weight }),
+            };
+            (cost.count > 0).then(|| (event.name.clone(), told))
+        });
+        Value::Object(each.collect())
+    }
+
+    fn inclusive(&self, inclusive: &Inclusive) -> Value {
+        let file = inclusive.file.as_deref().map(text);
+        json!({ "name": text(&inclusive.name), "file": file, "costs": self.costs(&inclusive.costs) })
+    }
+
+    /// The calls of an instruction or a line, if there are any.
+    fn put_calls(&self, object: &mut Map<String, Value>, calls: &[Calls]) {
+        let told = |calls: &Calls| {
+            json!({
+                "function": text(&calls.callee),
+                "file": calls.file.as_deref().map(text),
+                "module": calls.module.as_deref().map(text),
+                "count": calls.count,
+                "costs": self.costs(&calls.costs),
+            })
+        };
+        if !calls.is_empty() {
+            object.insert("calls".into(), calls.iter().map(told).collect());
+        }
+    }
+
+    fn version(&self, version: &Version) -> Value {
+        let mut told = json!({
+            "number": version.number,
+            "category": version.category.name(),
+            "pid": version.pid.0,
+            "address": version.extent.map(|(addr, _)| hex(addr)),
+            "size": version.extent.map(|(_, size)| size),
+            "loaded": version.loaded.map(|time| time.0),
+            "costs": self.costs(&version.costs),
+        });
+        if let (Some(told), Some(bpf)) = (told.as_object_mut(), &version.bpf) {
+            let BpfSource { program, program_name, function } = bpf;
+            let bpf = json!({
+                "program": program,
+                "program_name": text(program_name),
+                "function": function.as_deref().map(text),
+            });
+            told.insert("bpf".into(), bpf);
+        }
+        let call = |call: &ExpandedCall| json!({ "function": text(&call.function), "depth": call.depth, "bytecode": call.bytecode });
+        if let Some(told) = told.as_object_mut().filter(|_| !version.expanded.is_empty()) {
+            told.insert("inlined_calls".into(), version.expanded.iter().map(call).collect());
+        }
+        told
+    }
+
+    fn source_line(&self, line: &SourceLineCosts, files: &[SourceFile]) -> Value {
+        let mut told = Map::new();
+        told.insert("costs".into(), self.costs(&line.costs));
+        put_source(&mut told, line.source, files);
+        self.put_calls(&mut told, &line.calls);
+        Value::Object(told)
+    }
+
+    fn line(&self, line: &Line, base: u64, bytes: &[u8], listing: &Listing, files: &[SourceFile]) -> Value {
+        let mut object = Map::new();
+        object.insert("address".into(), json!(hex(base.wrapping_add(line.offset))));
+        let own = usize::try_from(line.offset).ok().and_then(|start| bytes.get(start..start + line.len as usize));
+        let own: String = own.unwrap_or_default().iter().map(|byte| format!("{byte:02x}")).collect();
+        object.insert("bytes".into(), json!(own));
+        object.insert("text".into(), json!(line.text));
+        if let Some(costs) = &line.costs {
+            object.insert("costs".into(), self.costs(costs));
+        }
+        if let Some(target) = &line.target {
+            let kind = match target.kind {
+                TargetKind::Jump => "jump",
+                TargetKind::Call => "call",
+                TargetKind::Memory => "memory",
+                TargetKind::Immediate => "immediate",
+            };
+            let (function, offset) = match &target.place {
+                TargetPlace::Inside(offset) => (Some(text(&listing.name)), Some(*offset)),
+                TargetPlace::Function(name, offset) => (Some(text(name)), Some(*offset)),
+                TargetPlace::Unknown => (None, None),
+            };
+            let address = hex(target.addr);
+            let to = json!({ "kind": kind, "address": address, "function": function, "offset": offset });
+            object.insert("target".into(), to);
+        }
+        put_source(&mut object, line.source, files);
+        self.put_calls(&mut object, &line.calls);
+        Value::Object(object)
+    }
+}
+
+fn file_names(files: &[SourceFile]) -> Value {
+    json!(files.iter().map(|file| text(&file.name)).collect::<Vec<_>>())
+}
+
+/// The number of the file, the line, and its text where that is here.
+fn put_source(object: &mut Map<String, Value>, source: Option<SourceLine>, files: &[SourceFile]) {
+    let Some(source) = source else { return };
+    object.insert("file".into(), json!(source.file));
+    object.insert("line".into(), json!(source.line));
+    if let Some(text) = files.get(source.file).and_then(|file| file.line(source.line)) {
+        object.insert("source".into(), json!(text));
+    }
+}

@@ -1,0 +1,213 @@
+//! Functions → listings: finds their bytes, decodes them, and asks what their branches lead to.
+
+use super::annotated::{BpfSource, Code, Line, Listing, TargetPlace};
+use super::functions::{CodePlace, Function, Places};
+use super::listing;
+use super::names::Names;
+use super::sources::Sources;
+use crate::error::{Warning, Warnings};
+use crate::model::abi::machine_name;
+use crate::model::bpf::{BpfFunction, BpfFunctionId};
+use crate::model::chains::PlaceId;
+use crate::model::{Addr, Nanos};
+use crate::pipeline::Job;
+use crate::pipeline::recording::Resolution;
+use crate::resolve::code_map::CodeId;
+use crate::resolve::disasm::{Disassembler, Syntax, TargetKind};
+use crate::resolve::dso::DsoKind;
+use crate::resolve::symbols::SymbolOptions;
+use crate::resolve::symbols::image::Image;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+
+/// When each piece of code was loaded first.
+fn loads(resolution: &Resolution<'_>) -> FxHashMap<CodeId, Nanos> {
+    let mut loads = FxHashMap::default();
+    for segment in resolution.sources.map.segments().iter().filter(|segment| segment.from.0 > 0) {
+        let first = loads.entry(segment.code).or_insert(segment.from);
+        *first = segment.from.min(*first);
+    }
+    loads
+}
+
+/// Makes listings of functions.
+pub(super) struct Lister<'a> {
+    resolution: &'a Resolution<'a>,
+    syntax: Syntax,
+    symbols: &'a SymbolOptions,
+    names: &'a Names,
+    loads: FxHashMap<CodeId, Nanos>,
+}
+
+impl<'a> Lister<'a> {
+    pub(super) fn new(
+        resolution: &'a Resolution<'a>,
+        syntax: Syntax,
+        symbols: &'a SymbolOptions,
+        names: &'a Names,
+    ) -> Self {
+        Self { resolution, syntax, symbols, names, loads: loads(resolution) }
+    }
+
+    /// The listings of these functions, in their order.
+    pub(super) fn listings(
+        &self,
+        picked: &[usize],
+        functions: &[Function],
+        job: &Job,
+        warnings: &mut Warnings,
+    ) -> Vec<Listing> {
+        let unknown = picked.iter().filter_map(|&at| self.machine(&functions[at]));
+        let unknown: BTreeSet<u16> =
+            unknown.filter(|&machine| !Disassembler::new(machine, self.syntax).is_known()).collect();
+        for machine in unknown {
+            warnings.push(Warning::new(format!(
+                "code of {} is shown in bytes: only x86, aarch64 and 32-bit Arm are decoded",
+                machine_name(machine)
+            )));
+        }
+        if picked.iter().any(|&at| self.is_in_kernel(&functions[at])) {
+            warnings.push(Warning::new(
+                "the kernel's code is told as it was linked: a running kernel patches itself (alternatives, static \
+                 branches, tracing)",
+            ));
+        }
+        let listing = |&at: &usize| self.listing(at, &functions[at]);
+        let mut listings: Vec<Listing> = picked.iter().map(listing).collect();
+        self.name_targets(picked, functions, &mut listings, job, warnings);
+        let mut listed: Vec<(&Function, &mut Listing)> =
+            picked.iter().map(|&at| &functions[at]).zip(&mut listings).collect();
+        let mut sources = Sources::new(self.resolution, self.symbols, &listed, job, warnings);
+        listed.iter_mut().for_each(|(function, listing)| sources.add_to(function, listing));
+        warnings.append(sources.into_warnings());
+        listings
+    }
+
+    fn is_in_kernel(&self, function: &Function) -> bool {
+        matches!(function.place, CodePlace::File(dso, _) if self.resolution.spaces.dsos().get(dso).kind == DsoKind::Kernel)
+    }
+
+    /// What a function's code is for: the file's or the dump's own machine, which need not be the recording's.
+    fn machine(&self, function: &Function) -> Option<u16> {
+        match &function.place {
+            CodePlace::Jit(code) => {
+                let sources = &self.resolution.sources;
+                let origin = sources.map.code(*code).origin;
+                let own = sources.machines.get(origin.0 as usize).copied().flatten();
+                Some(own.unwrap_or_else(|| self.resolution.machine()))
+            }
+            CodePlace::File(dso, _) => self.resolution.images.get(*dso).map(Image::machine),
+            CodePlace::Bpf(_) => Some(self.resolution.machine()),
+            CodePlace::Unknown(_) => None,
+        }
+    }
+
+    fn listing(&self, at: usize, function: &Function) -> Listing {
+        let loaded = match function.place {
+            CodePlace::Jit(code) => self.loads.get(&code).copied(),
+            CodePlace::Bpf(id) => self.resolution.survey.processes.bpf_loaded(id),
+            _ => None,
+        };
+        let mut listing = listing::of(function, self.names.version(at), self.code(function), loaded);
+        match (&function.place, listing.versions.first_mut()) {
+            (CodePlace::Jit(code), Some(version)) => {
+                let code = self.resolution.sources.map.code(*code);
+                version.expanded = code.lines.expanded();
+                version.extent = version.extent.or(Some((function.last.base, code.size)));
+            }
+            (CodePlace::Bpf(id), Some(version)) => version.bpf = self.bpf(*id).map(bpf_source),
+            _ => {}
+        }
+        listing
+    }
+
+    fn bpf(&self, id: BpfFunctionId) -> Option<&'a BpfFunction> {
+        self.resolution.survey.processes.bpf_functions.get(id.0 as usize)
+    }
+
+    fn code(&self, function: &Function) -> Code {
+        let (bytes, addr) = match &function.place {
+            CodePlace::Jit(code) => (self.resolution.sources.map.code(*code).bytes, function.last.base),
+            CodePlace::File(dso, extent) => {
+                let image = self.resolution.images.get(*dso);
+                (image.and_then(|image| image.loaded(extent.clone())), extent.start)
+            }
+            CodePlace::Bpf(id) => (self.bpf(*id).map(|function| &function.bytes[..]), function.last.base),
+            CodePlace::Unknown(why) => return Code::Missing((*why).to_owned()),
+        };
+        let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else {
+            let why = match function.place {
+                CodePlace::Jit(_) => "a log has names but no code: record with a jitdump",
+                _ => "the function has no bytes",
+            };
+            return Code::Missing(why.to_owned());
+        };
+        let image = match &function.place {
+            CodePlace::File(dso, _) => self.resolution.images.get(*dso),
+            _ => None,
+        };
+        let instructions = match image {
+            Some(image) => Disassembler::decode_file(image, self.syntax, bytes, addr),
+            None => {
+                let machine = self.machine(function).unwrap_or_else(|| self.resolution.machine());
+                Disassembler::new(machine, self.syntax).decode(bytes, addr)
+            }
+        };
+        let lines = listing::lines(instructions, bytes.len(), addr, &function.at);
+        Code::Listed { addr, bytes: bytes.to_vec(), lines, files: Vec::new() }
+    }
+
+    /// Asks what is at addresses outside of the functions that name them, in the process and at the time of the
+    /// function's last sample.
+    fn name_targets(
+        &self,
+        picked: &[usize],
+        functions: &[Function],
+        listings: &mut [Listing],
+        job: &Job,
+        warnings: &mut Warnings,
+    ) {
+        let mut places = Places::default();
+        let mut wanted: Vec<PlaceId> = Vec::new();
+        each_unknown_target(picked, functions, listings, |function, shift, target_addr, _| {
+            let (addr, last) = (Addr(target_addr.wrapping_add(shift)), function.last);
+            wanted.push(self.resolution.place_at(&mut places, (last.pid, last.mode), addr, last.time));
+        });
+        let named = self.resolution.name(&places, job, warnings);
+        let mut wanted = wanted.into_iter();
+        each_unknown_target(picked, functions, listings, |_, _, _, place| {
+            let Some(at) = wanted.next() else { return };
+            named.each(at, |frame| {
+                if let Some(name) = frame.name {
+                    *place = TargetPlace::Function(name.to_vec(), frame.offset);
+                }
+            });
+        });
+    }
+}
+
+fn bpf_source(function: &BpfFunction) -> BpfSource {
+    let BpfFunction { program, .. } = function;
+    let name = function.source_name().map(<[u8]>::to_vec);
+    BpfSource { program: program.id, program_name: program.name.clone(), function: name }
+}
+
+/// Shows each address that leads out of its function: what it is added to at run time, itself, and what is there.
+fn each_unknown_target(
+    picked: &[usize],
+    functions: &[Function],
+    listings: &mut [Listing],
+    mut each: impl FnMut(&Function, u64, u64, &mut TargetPlace),
+) {
+    for (&at, listing) in picked.iter().zip(listings) {
+        let Code::Listed { addr, lines, .. } = &mut listing.code else { continue };
+        let shift = functions[at].last.base.wrapping_sub(*addr);
+        for target in lines.iter_mut().filter_map(|line: &mut Line| line.target.as_mut()) {
+            // A number need not be an address.
+            let shift = if target.kind == TargetKind::Immediate { 0 } else { shift };
+            if !matches!(target.place, TargetPlace::Inside(_)) {
+                each(&functions[at], shift, target.addr, &mut target.place);
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Functions by name: a runtime compiles one function again and again, and each time it is another piece of code.
+
+use super::annotated::NameSummary;
+use super::costs::Costs;
+use super::functions::{CodePlace, Function};
+use crate::model::stacks::Weight;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+/// The codes of one name, as numbers of functions, hottest first.
+#[derive(Debug, Default)]
+struct Name {
+    codes: Vec<usize>,
+    costs: Costs,
+}
+
+/// All names, those with the most samples in all of their codes first.
+#[derive(Debug)]
+pub(super) struct Names {
+    list: Vec<Name>,
+    /// Of each function: its name's number, and which of that one's codes it is.
+    of: Vec<(usize, usize)>,
+}
+
+impl Names {
+    /// Functions are hottest first. Native functions of one name in two files are two; JIT code is one wherever it is.
+    pub(super) fn new(functions: &[Function], weight: Weight) -> Self {
+        let mut list = Vec::<Name>::new();
+        let mut numbers = FxHashMap::default();
+        for (at, function) in functions.iter().enumerate() {
+            let module = function.module.as_deref().filter(|_| !matches!(function.place, CodePlace::Jit(_)));
+            let number = *numbers.entry((&function.name[..], module)).or_insert(list.len());
+            if number == list.len() {
+                list.push(Name::default());
+            }
+            list[number].codes.push(at);
+            list[number].costs.join(&functions[at].costs);
+        }
+        list.sort_by_cached_key(|name| Reverse(name.costs.heat(weight)));
+        let mut of = vec![(0, 0); functions.len()];
+        for (number, name) in list.iter().enumerate() {
+            name.codes.iter().enumerate().for_each(|(code, &function)| of[function] = (number, code));
+        }
+        Self { list, of }
+    }
+
+    /// The codes of each name.
+    pub(super) fn codes(&self) -> impl Iterator<Item = &[usize]> {
+        self.list.iter().map(|name| &name.codes[..])
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Which of the codes of its name a function is, counted from 1, and how many there are.
+    pub(super) fn version(&self, function: usize) -> (usize, usize) {
+        let (name, code) = self.of[function];
+        (code + 1, self.list[name].codes.len())
+    }
+
+    /// The names of these functions, each once, hottest first.
+    pub(super) fn summaries(&self, picked: &[usize], functions: &[Function]) -> Vec<NameSummary> {
+        let names: BTreeSet<usize> = picked.iter().map(|&function| self.of[function].0).collect();
+        names.into_iter().map(|name| self.list[name].summary(functions)).collect()
+    }
+}
+
+impl Name {
+    fn summary(&self, functions: &[Function]) -> NameSummary {
+        let codes: Vec<Costs> = self.codes.iter().map(|&at| functions[at].costs.clone()).collect();
+        let hottest = &functions[self.codes[0]];
+        NameSummary { name: hottest.name.clone(), module: hottest.module.clone(), costs: self.costs.clone(), codes }
+    }
+}

@@ -1,0 +1,216 @@
+//! Source lines beside instructions: from the dump's own entries for JIT code, from DWARF for native code, from BTF for
+//! BPF programs; their text where the file is here, or BTF has it.
+
+use super::annotated::{Code, Line, Listing, SourceFile, SourceLine, SourceText};
+use super::functions::{CodePlace, Function};
+use crate::error::{Error, Result, Warnings};
+use crate::io::door::{Holes, Kind, Named};
+use crate::model::bpf::BpfFunctionId;
+use crate::pipeline::Job;
+use crate::pipeline::recording::Resolution;
+use crate::resolve::code_map::CodeId;
+use crate::resolve::dso::DsoId;
+use crate::resolve::frames::Frames;
+use crate::resolve::symbols::{self, Base, Request, SymbolOptions};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, absolute};
+use std::sync::Arc;
+
+/// Finds source lines, and reads each file once.
+pub(super) struct Sources<'a> {
+    resolution: &'a Resolution<'a>,
+    /// Of the native code of all listings, in one order for each file: opening a file with its DWARF takes long.
+    native: FxHashMap<DsoId, Vec<Position>>,
+    texts: Texts,
+}
+
+/// Where an instruction comes from: how far it is from the start of its function, or of native code its address, and
+/// the name of the source file.
+struct Position {
+    at: u64,
+    file: Vec<u8>,
+    line: u32,
+}
+
+/// A source file is not longer than that.
+const LONGEST: u64 = 64 << 20;
+
+impl<'a> Sources<'a> {
+    /// Looks up the native code of these functions' listings.
+    pub(super) fn new(
+        resolution: &'a Resolution<'a>,
+        symbols: &SymbolOptions,
+        listed: &[(&Function, &mut Listing)],
+        job: &Job,
+        warnings: &mut Warnings,
+    ) -> Self {
+        let mut addresses: BTreeMap<DsoId, Vec<u64>> = BTreeMap::new();
+        for (function, listing) in listed {
+            if let (CodePlace::File(dso, _), Code::Listed { addr, lines, .. }) = (&function.place, &listing.code) {
+                addresses.entry(*dso).or_default().extend(lines.iter().map(|line| addr + line.offset));
+            }
+        }
+        let options = SymbolOptions { lines: true, inlines: true, ..symbols.clone() };
+        let positions = |(dso, mut offsets): (DsoId, Vec<u64>)| {
+            offsets.sort_unstable();
+            offsets.dedup();
+            let request = Request { dso, offsets, base: Base::Linked(0) };
+            (dso, positions(&request, resolution, &options, job, warnings))
+        };
+        let native = addresses.into_iter().map(positions).collect();
+        Self { resolution, native, texts: Texts::new(symbols.search.force) }
+    }
+
+    /// Gives each instruction of a listing its source line.
+    pub(super) fn add_to(&mut self, function: &Function, listing: &mut Listing) {
+        let Code::Listed { addr, lines, files, .. } = &mut listing.code else { return };
+        let of_jit;
+        let (positions, start) = match function.place {
+            CodePlace::Jit(code) => {
+                of_jit = self.of_jit(code);
+                (&of_jit, 0)
+            }
+            CodePlace::File(dso, _) => match self.native.get(&dso) {
+                Some(positions) => (positions, *addr),
+                None => return,
+            },
+            CodePlace::Bpf(id) => return self.of_bpf(id, lines, files),
+            CodePlace::Unknown(_) => return,
+        };
+        let mut numbers: FxHashMap<&[u8], usize> = FxHashMap::default();
+        for line in lines {
+            let at = positions.partition_point(|position| position.at <= start + line.offset);
+            let Some(position) = at.checked_sub(1).map(|at| &positions[at]).filter(|position| position.line > 0) else {
+                continue;
+            };
+            let number = *numbers.entry(&position.file).or_insert(files.len());
+            if number == files.len() {
+                let text = match self.resolution.sources.maps.source_text(&position.file) {
+                    // A map may name any file: its own text is shown, or none.
+                    Some(authored) => self.texts.authored(&position.file, authored),
+                    None => self.texts.of(&position.file),
+                };
+                files.push(SourceFile::new(&position.file, text));
+            }
+            line.source = Some(SourceLine { file: number, line: position.line });
+        }
+    }
+
+    /// The recording has the text of the lines: the file may be another one by now.
+    fn of_bpf(&self, id: BpfFunctionId, lines: &mut [Line], files: &mut Vec<SourceFile>) {
+        let Some(function) = self.resolution.survey.processes.bpf_functions.get(id.0 as usize) else { return };
+        let mut numbers: BTreeMap<&[u8], usize> = BTreeMap::new();
+        let mut texts: Vec<BTreeMap<u32, String>> = Vec::new();
+        for line in lines {
+            let Some(known) = function.line_at(line.offset).filter(|known| known.line > 0) else { continue };
+            let file = function.text(known.file);
+            let number = *numbers.entry(file).or_insert_with(|| {
+                texts.push(BTreeMap::new());
+                files.push(SourceFile::new(file, None));
+                texts.len() - 1
+            });
+            let text = || String::from_utf8_lossy(function.text(known.text)).trim_end().to_owned();
+            texts[number].entry(known.line).or_insert_with(text);
+            line.source = Some(SourceLine { file: number, line: known.line });
+        }
+        for (file, mut text) in files.iter_mut().zip(texts) {
+            text.retain(|_, text| !text.is_empty());
+            file.text = (!text.is_empty()).then_some(SourceText::Recorded(text));
+        }
+    }
+
+    /// Why texts are not shown that are there.
+    pub(super) fn into_warnings(self) -> Warnings {
+        self.texts.into_warnings()
+    }
+
+    fn of_jit(&self, code: CodeId) -> Vec<Position> {
+        let entries = self.resolution.sources.map.code(code).lines.entries();
+        let position = |line: &crate::model::code::Line<'_>| Position {
+            at: line.offset,
+            file: line.file.to_vec(),
+            line: line.line,
+        };
+        entries.iter().map(position).collect()
+    }
+}
+
+/// Of the innermost function at each address: that is whose line the instruction is.
+fn positions(
+    request: &Request,
+    resolution: &Resolution<'_>,
+    options: &SymbolOptions,
+    job: &Job,
+    warnings: &mut Warnings,
+) -> Vec<Position> {
+    let parts = symbols::resolve(std::slice::from_ref(request), &resolution.images, options, &job.pool, warnings);
+    let frames = parts.iter().flat_map(|part| (0..part.len()).map(move |at| (part, at)));
+    let position = |((part, at), addr): ((&Frames, usize), &u64)| {
+        let innermost = part.of(at).first();
+        let file = innermost.and_then(|frame| frame.file).map(|file| part.text(file).to_vec());
+        let line = innermost.map_or(0, |frame| frame.line);
+        Position { at: *addr, line: if file.is_some() { line } else { 0 }, file: file.unwrap_or_default() }
+    };
+    frames.zip(&request.offsets).map(position).collect()
+}
+
+/// The texts of source files, each read once.
+#[derive(Debug)]
+pub(super) struct Texts {
+    read: FxHashMap<Vec<u8>, Option<Arc<[String]>>>,
+    /// Whether files of other users are believed.
+    force: bool,
+    /// Why some are not shown that are there.
+    warnings: Warnings,
+}
+
+impl Texts {
+    pub(super) fn new(force: bool) -> Self {
+        Self { read: FxHashMap::default(), force, warnings: Warnings::new() }
+    }
+
+    /// The lines of a file, if they may be shown.
+    pub(super) fn of(&mut self, name: &[u8]) -> Option<Arc<[String]>> {
+        if let Some(known) = self.read.get(name) {
+            return known.clone();
+        }
+        let text = read(name, self.force).transpose();
+        let text = text.map_err(|error| self.warnings.push(error.into_warning())).ok().flatten();
+        self.read.entry(name.to_vec()).or_insert(text).clone()
+    }
+
+    /// The lines of a file that a source map names, from the map itself.
+    fn authored(&mut self, name: &[u8], text: Option<&str>) -> Option<Arc<[String]>> {
+        let lines = || text.map(|text| text.lines().map(str::to_owned).collect());
+        self.read.entry(name.to_vec()).or_insert_with(lines).clone()
+    }
+
+    pub(super) fn into_warnings(self) -> Warnings {
+        self.warnings
+    }
+}
+
+/// The lines of a file that a stranger names: nothing but a plain file of some length is opened; and where root does it,
+/// who may read any, only what everybody may read and reach.
+fn read(name: &[u8], force: bool) -> Option<Result<Arc<[String]>>> {
+    let name = name.strip_prefix(b"file://").unwrap_or(name);
+    let path = absolute(Path::new(OsStr::from_bytes(name))).ok()?;
+    let door = Named::Recording.door(force);
+    door.look(&path).filter(|about| about.is_file() && about.len() <= LONGEST)?;
+    let opened = match door.open(&path, TEXT)? {
+        Ok(opened) => opened,
+        Err(error) => return Some(Err(error)),
+    };
+    if rustix::process::geteuid().is_root() && !opened.is_everybodys {
+        let why = "is not shown: not everybody may read it, and this is run by root";
+        return Some(Err(Error::new(why).in_file(&path)));
+    }
+    let lines = opened.bytes.split(|&byte| byte == b'\n');
+    Some(Ok(lines.map(|line| String::from_utf8_lossy(line).trim_end().to_owned()).collect()))
+}
+
+/// A source file.
+const TEXT: Kind = Kind { holes: |head| (!head.contains(&0)).then_some(Holes::Small), otherwise: "is not a text" };

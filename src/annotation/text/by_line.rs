@@ -1,0 +1,88 @@
+//! A function by its source lines alone: what was sampled in the instructions of each.
+
+use super::super::annotated::{Listing, SourceFile, SourceLineCosts};
+use super::row::{Paint, Row};
+use super::sheet::{Sheet, base_name};
+use crate::error::Result;
+use crate::model::printable::printable;
+
+/// Writes the lines that have samples, with those around them where the file is here.
+pub(super) fn write(
+    sheet: &mut Sheet<'_>,
+    listing: &Listing,
+    files: &[SourceFile],
+    lines: &[SourceLineCosts],
+) -> Result<()> {
+    for unknown in lines.iter().filter(|line| line.source.is_none()) {
+        let row = sheet.costs(listing, Some(&unknown.costs)).with(" (no line is known)".to_owned(), Paint::Dim);
+        sheet.row(row)?;
+        sheet.calls(&unknown.calls)?;
+    }
+    for (number, file) in files.iter().enumerate() {
+        let of_file =
+            lines.iter().filter_map(|line| line.source.filter(|source| source.file == number).zip(Some(line)));
+        let hot: Vec<(u32, &SourceLineCosts)> = of_file.map(|(source, line)| (source.line, line)).collect();
+        if !hot.is_empty() {
+            sheet.row(Row::default().with(format!("   {}", printable(&file.name)), Paint::Title))?;
+            write_file(sheet, listing, file, &hot)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_file(
+    sheet: &mut Sheet<'_>,
+    listing: &Listing,
+    file: &SourceFile,
+    hot: &[(u32, &SourceLineCosts)],
+) -> Result<()> {
+    let shown = shown(hot.iter().map(|(line, _)| *line), file, sheet.options.context);
+    let digits = shown.last().map_or(1, |line| line.to_string().len());
+    let mut next = None;
+    for line in shown {
+        if next.is_some_and(|next| line > next) {
+            let blank = " ".repeat(sheet.annotation.events.len() * sheet.cost_width());
+            sheet.row(Row::default().with(format!("{blank} {:>digits$}", "⋮"), Paint::Dim))?;
+        }
+        let line_costs = hot.iter().find(|(hot, _)| *hot == line).map(|(_, line)| *line);
+        let row =
+            sheet.costs(listing, line_costs.map(|line| &line.costs)).with(format!(" {line:>digits$}  "), Paint::Dim);
+        let text = file.line(line).map(|text| printable(text.replace('\t', "    ").as_bytes()).into_owned());
+        let text = text.unwrap_or_else(|| format!("{}:{line}", base_name(&printable(&file.name))));
+        sheet.row(row.with(text, Paint::Plain))?;
+        sheet.calls(line_costs.map_or(&[], |line| &line.calls))?;
+        next = Some(line + 1);
+    }
+    Ok(())
+}
+
+/// The lines to show, ascending: those with samples, and so many on either side that the file has; without a number,
+/// all from the first to the last.
+fn shown(hot: impl Iterator<Item = u32>, file: &SourceFile, context: Option<usize>) -> Vec<u32> {
+    let mut shown: Vec<u32> = Vec::new();
+    for line in hot {
+        let next = shown.last().map_or(0, |last| last + 1);
+        let around = context.map(|context| u32::try_from(context).unwrap_or(u32::MAX));
+        let from = around.map_or(if next == 0 { line } else { next }, |around| line.saturating_sub(around).max(1));
+        let to = line.saturating_add(around.unwrap_or(0));
+        shown.extend((from.max(next)..=to).filter(|&at| at == line || file.line(at).is_some()));
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_around_hot_ones_are_shown_as_far_as_the_file_goes() {
+        let file = |lines: Option<usize>| {
+            SourceFile::new(b"a.js", lines.map(|count| (1..=count).map(|line| format!("line {line}")).collect()))
+        };
+        let of = |hot: &[u32], file: SourceFile, context: Option<usize>| shown(hot.iter().copied(), &file, context);
+        assert_eq!(of(&[2, 9], file(Some(10)), Some(2)), [1, 2, 3, 4, 7, 8, 9, 10]);
+        assert_eq!(of(&[2, 9], file(None), Some(2)), [2, 9]);
+        assert_eq!(of(&[2, 5], file(Some(8)), None), [2, 3, 4, 5]);
+        assert_eq!(of(&[7], file(Some(3)), Some(1)), [7]);
+    }
+}

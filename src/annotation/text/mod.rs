@@ -1,0 +1,103 @@
+//! Listings for people: what was sampled, the functions by name, then the code of each.
+
+mod arrows;
+mod by_line;
+mod row;
+mod sheet;
+mod summary;
+mod table;
+
+use super::annotated::{Annotation, Calls, Code, EventTotal, Listing, Precision, Version};
+use super::costs::Costs;
+use super::options::TextOptions;
+use crate::analysis::quantity::{counted, grouped};
+use crate::error::Result;
+use crate::model::printable::printable;
+use row::{Paint, Row};
+use sheet::Sheet;
+use std::io::Write;
+
+/// So many inlined calls are shown of one code at most: people look for those near the top of the tree, and a
+/// compiler's limits let it inline some hundred.
+const EXPANDED: usize = 40;
+
+/// Writes everything.
+pub(crate) fn write(annotation: &Annotation, options: &TextOptions, out: &mut dyn Write) -> Result<()> {
+    let mut sheet = Sheet { annotation, options, out };
+    sheet.summary()?;
+    for (at, listing) in annotation.listings.iter().enumerate() {
+        sheet.listing(at, listing)?;
+    }
+    Ok(())
+}
+
+impl Sheet<'_> {
+    fn listing(&mut self, at: usize, listing: &Listing) -> Result<()> {
+        self.plain(String::new())?;
+        self.row(Row::default().with(format!("{}. {}", at + 1, printable(&listing.name)), Paint::Title))?;
+        if listing.versions.len() > 1 {
+            let codes = listing.versions.len();
+            self.plain(format!("   {codes} codes together · {}", self.shares(&listing.costs).join(" · ")))?;
+        }
+        for version in &listing.versions {
+            self.plain(format!("   {}", self.about(listing, version)))?;
+            self.expansion(version)?;
+        }
+        for inclusive in &listing.inclusive {
+            let said = [vec![inclusive.said()], self.shares(&inclusive.costs)].concat().join(" · ");
+            self.plain(format!("   inclusive: {said}"))?;
+        }
+        match &listing.code {
+            Code::Missing(why) => self.plain(format!("   no listing: {why}")),
+            Code::Listed { .. } => table::write(self, listing),
+            Code::SourceLines { files, lines } => by_line::write(self, listing, files, lines),
+        }
+    }
+
+    /// The calls that were expanded somewhere in it.
+    fn expansion(&mut self, version: &Version) -> Result<()> {
+        let count = version.expanded.len();
+        if count > 0 {
+            let calls = counted(count as u64, "inlined call");
+            self.plain(format!(
+                "   compiled with {calls} (at bytecodes of their callers; where in the code is not told):"
+            ))?;
+        }
+        for call in version.expansion().take(EXPANDED) {
+            self.row(Row::default().with(format!("     {call}"), Paint::Dim))?;
+        }
+        if count > EXPANDED {
+            let more = count - EXPANDED;
+            self.row(Row::default().with(format!("     … {more} more (--format json has all)"), Paint::Dim))?;
+        }
+        Ok(())
+    }
+
+    /// Version, tier, process, place, time and share.
+    fn about(&self, listing: &Listing, version: &Version) -> String {
+        let mut parts = listing.about(version, self.annotation.first);
+        parts.extend(self.shares(&version.costs));
+        parts.join(" · ")
+    }
+
+    /// Calls below what made them, with their shares of the whole.
+    fn calls(&mut self, calls: &[Calls]) -> Result<()> {
+        let blank = " ".repeat(self.annotation.events.len() * self.cost_width());
+        for calls in calls {
+            let said = [vec![calls.said()], self.shares(&calls.costs)].concat().join(" · ");
+            self.row(Row::default().with(format!("{blank}   => {said}"), Paint::Dim))?;
+        }
+        Ok(())
+    }
+
+    /// Of each event that has samples here.
+    fn shares(&self, costs: &Costs) -> Vec<String> {
+        let sampled = self.annotation.events.iter().filter(|event| costs.get(event.number).count > 0);
+        let share = |event: &EventTotal| {
+            let (percent, count) = self.share(costs, event);
+            let word = if event.precision == Precision::Exact { "" } else { " samples" };
+            format!("{} {percent:.2}% ({}{word})", event.name, grouped(count))
+        };
+        sampled.map(share).collect()
+    }
+}

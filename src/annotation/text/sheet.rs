@@ -1,0 +1,81 @@
+//! What the parts of the text are written on: lines, columns of costs, numbers as words.
+
+use super::super::annotated::{Annotation, EventTotal, Listing};
+use super::super::costs::Costs;
+use super::super::options::TextOptions;
+use super::row::{Paint, Row};
+use crate::analysis::quantity::grouped;
+use crate::error::Result;
+use crate::model::stacks::Unit;
+use std::io::Write;
+
+/// What is written, how, and where to.
+pub(super) struct Sheet<'a> {
+    pub(super) annotation: &'a Annotation,
+    pub(super) options: &'a TextOptions,
+    pub(super) out: &'a mut dyn Write,
+}
+
+impl Sheet<'_> {
+    /// Writes a line.
+    pub(super) fn row(&mut self, row: Row) -> Result<()> {
+        Ok(writeln!(self.out, "{}", row.finish(self.options))?)
+    }
+
+    /// Writes a line of one colour.
+    pub(super) fn plain(&mut self, text: String) -> Result<()> {
+        self.row(Row::default().with(text, Paint::Plain))
+    }
+
+    /// Columns of the largest number of samples; counts that are exact can be far longer than those.
+    pub(super) fn digits(&self) -> usize {
+        let largest = self.annotation.events.iter().map(|event| event.total.count).max().unwrap_or(0);
+        largest.to_string().len().max(7)
+    }
+
+    /// Columns that an event takes beside an instruction or a line.
+    pub(super) fn cost_width(&self) -> usize {
+        self.digits() + 9
+    }
+
+    /// Share of the whole event, and samples.
+    pub(super) fn share(&self, costs: &Costs, event: &EventTotal) -> (f64, u64) {
+        let cost = costs.get(event.number);
+        (cost.percent_of(event.total, self.annotation.weight), cost.count)
+    }
+
+    /// Share of the function, and samples, for each event.
+    pub(super) fn costs(&self, listing: &Listing, costs: Option<&Costs>) -> Row {
+        let (mut row, digits) = (Row::default(), self.digits());
+        for event in &self.annotation.events {
+            let cost = costs.map(|costs| costs.get(event.number)).filter(|cost| cost.count > 0);
+            row = match cost {
+                Some(cost) => {
+                    let percent = cost.percent_of(listing.costs.get(event.number), self.annotation.weight);
+                    row.with(format!("{percent:>6.2}% {:>digits$} ", cost.count), Paint::heat(percent))
+                }
+                None => row.with(" ".repeat(self.cost_width()), Paint::Plain),
+            };
+        }
+        row
+    }
+}
+
+/// A sum in its unit.
+pub(super) fn amount(weight: u64, unit: &Unit) -> String {
+    match unit {
+        Unit::Nanos => format!("{:.3} s", weight as f64 / 1e9),
+        Unit::Samples => grouped(weight),
+        Unit::Named(name) => format!("{} {name}", grouped(weight)),
+    }
+}
+
+/// What a path is called without its directories.
+pub(super) fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The first characters of a text.
+pub(super) fn short(text: &str, most: usize) -> String {
+    text.chars().take(most).collect()
+}

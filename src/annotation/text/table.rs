@@ -1,0 +1,119 @@
+//! The instructions of one function as rows: samples, address, jumps, text, source.
+
+use super::super::annotated::{Code, Line, LineTarget, Listing, SourceFile, TargetPlace};
+use super::arrows::{Jump, draw};
+use super::row::{Paint, Row};
+use super::sheet::{Sheet, base_name};
+use crate::error::Result;
+use crate::model::printable::printable;
+use crate::resolve::disasm::TargetKind;
+
+/// Source stands at most so far to the right: a few long instructions shall not push it off the screen.
+const SOURCE_COLUMN: usize = 64;
+
+/// Writes the rows that are wanted.
+pub(super) fn write(text: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
+    let Code::Listed { addr, lines, files, .. } = &listing.code else { return Ok(()) };
+    let shown = shown(lines, text.options.context);
+    let arrows = draw(shown.len(), &jumps(lines, &shown));
+    let column = shown.iter().map(|&at| said(&lines[at]).chars().count()).max().unwrap_or(0).min(SOURCE_COLUMN);
+    let digits = format!("{:x}", addr.wrapping_add(lines.last().map_or(0, |line| line.offset))).len();
+    let (mut next, mut before) = (0, None);
+    for (&at, arrows) in shown.iter().zip(&arrows) {
+        if at > next {
+            gap(text, at - next, digits)?;
+            before = None;
+        }
+        let line = &lines[at];
+        let mut row = text.costs(listing, line.costs.as_ref());
+        row = row.with(format!(" {:>digits$x}  ", addr.wrapping_add(line.offset)), Paint::Dim);
+        row = row.with(format!("{arrows}{:<column$}", said(line)), Paint::Plain);
+        if let Some(source) = line.source.filter(|source| before != Some(*source)) {
+            row = row.with(format!("  {}", source_text(&files[source.file], source.line)), Paint::Dim);
+        }
+        before = line.source;
+        text.row(row)?;
+        text.calls(&line.calls)?;
+        next = at + 1;
+    }
+    if next < lines.len() {
+        gap(text, lines.len() - next, digits)?;
+    }
+    Ok(())
+}
+
+fn gap(text: &mut Sheet<'_>, count: usize, digits: usize) -> Result<()> {
+    let blank = " ".repeat(text.annotation.events.len() * text.cost_width() + digits + 3);
+    let s = if count == 1 { "" } else { "s" };
+    let any = text.annotation.words().any;
+    text.row(Row::default().with(format!("{blank}⋮ {count} instruction{s} without {any}"), Paint::Dim))
+}
+
+/// The numbers of the lines to show: those with samples, and so many on either side.
+fn shown(lines: &[Line], context: Option<usize>) -> Vec<usize> {
+    let Some(context) = context else { return (0..lines.len()).collect() };
+    let mut shown = Vec::new();
+    for (at, _) in lines.iter().enumerate().filter(|(_, line)| line.costs.is_some()) {
+        let from = at.saturating_sub(context).max(shown.last().map_or(0, |last| last + 1));
+        shown.extend(from..(at + context + 1).min(lines.len()));
+    }
+    shown
+}
+
+/// The jumps within what is shown.
+fn jumps(lines: &[Line], shown: &[usize]) -> Vec<Jump> {
+    let row_of = |offset: u64| {
+        let at = lines.binary_search_by_key(&offset, |line| line.offset).ok()?;
+        shown.binary_search(&at).ok()
+    };
+    let jump = |(from, &at): (usize, &usize)| match lines[at].target.as_ref()? {
+        LineTarget { kind: TargetKind::Jump, place: TargetPlace::Inside(offset), .. } => {
+            Some(Jump { from, to: row_of(*offset)? })
+        }
+        _ => None,
+    };
+    shown.iter().enumerate().filter_map(jump).collect()
+}
+
+/// The instruction, and what it leads to.
+fn said(line: &Line) -> String {
+    let Some(target) = &line.target else { return line.text.clone() };
+    let is_branch = matches!(target.kind, TargetKind::Jump | TargetKind::Call);
+    let mark = if is_branch || target.kind == TargetKind::Immediate { "" } else { &format!("  # {:x}", target.addr) };
+    match &target.place {
+        TargetPlace::Inside(offset) if is_branch => {
+            let way = if *offset > line.offset { '↓' } else { '↑' };
+            format!("{} {way}", line.text)
+        }
+        TargetPlace::Function(name, 0) => format!("{}{mark} <{}>", line.text, printable(name)),
+        TargetPlace::Function(name, offset) => format!("{}{mark} <{}+{offset:#x}>", line.text, printable(name)),
+        TargetPlace::Inside(_) | TargetPlace::Unknown => format!("{}{mark}", line.text),
+    }
+}
+
+fn source_text(file: &SourceFile, line: u32) -> String {
+    let place = format!("{}:{line}", base_name(&printable(&file.name)));
+    match file.line(line) {
+        Some(text) => format!("{place}  {}", printable(text.replace('\t', "    ").trim().as_bytes())),
+        None => place,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::costs::Costs;
+    use super::*;
+
+    fn line(offset: u64, hot: bool) -> Line {
+        let costs = hot.then(Costs::default);
+        Line { offset, len: 1, text: "nop".into(), costs, target: None, source: None, calls: Vec::new() }
+    }
+
+    #[test]
+    fn hot_lines_are_shown_with_what_is_around_them() {
+        let lines: Vec<Line> = (0..12).map(|at| line(at, matches!(at, 1 | 3 | 9))).collect();
+        assert_eq!(shown(&lines, Some(0)), [1, 3, 9]);
+        assert_eq!(shown(&lines, Some(2)), [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11]);
+        assert_eq!(shown(&lines, None).len(), 12);
+    }
+}

@@ -1,0 +1,186 @@
+//! Listings told in another way: those of one name together, or by source line alone.
+
+use super::annotated::{Calls, Code, Line, Listing, SourceFile, SourceLine, SourceLineCosts};
+use super::costs::Costs;
+use super::options::Told;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// Tells listings as is asked for. Those of one name stand behind each other.
+pub(super) fn told(listings: Vec<Listing>, how: Told) -> Vec<Listing> {
+    let listings = if how.merge { merged(listings) } else { listings };
+    let by_line = |listing: Listing| match listing.code {
+        Code::Listed { .. } => Listing { code: by_line(&[&listing]), ..listing },
+        _ => listing,
+    };
+    if how.by_line { listings.into_iter().map(by_line).collect() } else { listings }
+}
+
+/// One listing for each name.
+fn merged(listings: Vec<Listing>) -> Vec<Listing> {
+    let is_next = |listing: &Listing| listing.hottest().number > 1;
+    let mut all: Vec<Vec<Listing>> = Vec::new();
+    for listing in listings {
+        match all.last_mut().filter(|_| is_next(&listing)) {
+            Some(same) => same.push(listing),
+            None => all.push(vec![listing]),
+        }
+    }
+    all.into_iter().filter_map(merge).collect()
+}
+
+/// Instructions, if all codes are the same bytes; else source lines, if any is known.
+fn merge(codes: Vec<Listing>) -> Option<Listing> {
+    let (versions, mut costs) = (codes.iter().flat_map(|code| code.versions.clone()).collect(), Costs::default());
+    codes.iter().for_each(|code| costs.join(&code.costs));
+    let inclusive = codes.iter().flat_map(|code| code.inclusive.clone()).collect();
+    let refs: Vec<&Listing> = codes.iter().collect();
+    let by_line = (!are_same(&codes)).then(|| by_line(&refs)).map(|code| match &code {
+        Code::SourceLines { lines, .. } if lines.iter().all(|line| line.source.is_none()) => Code::Missing(
+            "its codes differ, and no source lines are known to add them up by; each is listed without --merge".into(),
+        ),
+        _ => code,
+    });
+    let mut codes = codes.into_iter();
+    let mut first = codes.next()?;
+    for other in codes.filter(|_| by_line.is_none()) {
+        join_lines(&mut first.code, &other.code);
+    }
+    let code = by_line.unwrap_or(first.code);
+    Some(Listing { versions, costs, inclusive, code, ..first })
+}
+
+/// Whether all are the same machine code.
+fn are_same(codes: &[Listing]) -> bool {
+    let bytes = |listing: &Listing| match &listing.code {
+        Code::Listed { bytes, .. } => Some(bytes.clone()),
+        _ => None,
+    };
+    let first = codes.first().and_then(bytes);
+    codes.len() < 2 || first.is_some() && codes.iter().all(|code| bytes(code) == first)
+}
+
+/// Adds what was sampled in the same code elsewhere.
+fn join_lines(code: &mut Code, other: &Code) {
+    let (Code::Listed { lines, .. }, Code::Listed { lines: others, .. }) = (code, other) else { return };
+    for (line, other) in lines.iter_mut().zip(others) {
+        if let Some(costs) = &other.costs {
+            line.costs.get_or_insert_default().join(costs);
+        }
+        Calls::join(&mut line.calls, &other.calls);
+    }
+}
+
+/// What was sampled in the instructions of each source line of these codes. What is not listed is of no known line.
+fn by_line(codes: &[&Listing]) -> Code {
+    let (mut files, mut numbers) = (Vec::<SourceFile>::new(), FxHashMap::<&[u8], usize>::default());
+    let mut sums: BTreeMap<Option<SourceLine>, (Costs, Vec<Calls>)> = BTreeMap::new();
+    for listing in codes {
+        let Code::Listed { lines, files: own, .. } = &listing.code else {
+            sums.entry(None).or_default().0.join(&listing.costs);
+            continue;
+        };
+        for Line { source, costs, calls, .. } in
+            lines.iter().filter(|line| line.costs.is_some() || !line.calls.is_empty())
+        {
+            let source = source.map(|source| {
+                let file = &own[source.file];
+                let number = *numbers.entry(&file.name).or_insert(files.len());
+                if number == files.len() {
+                    files.push(file.clone());
+                }
+                SourceLine { file: number, ..source }
+            });
+            let sums = sums.entry(source).or_default();
+            costs.iter().for_each(|costs| sums.0.join(costs));
+            Calls::join(&mut sums.1, calls);
+        }
+    }
+    let lines = sums.into_iter().map(|(source, (costs, calls))| SourceLineCosts { source, costs, calls }).collect();
+    Code::SourceLines { files, lines }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::annotated::Version;
+    use super::super::costs::Cost;
+    use super::*;
+    use crate::analysis::category::Category;
+    use crate::model::Pid;
+
+    fn costs(count: u64) -> Costs {
+        let mut costs = Costs::default();
+        costs.add(0, Cost { weight: 10 * count, count });
+        costs
+    }
+
+    /// A code of two instructions: the first of line 7 (or of none), the second of line 8.
+    fn code(number: usize, bytes: [u8; 2], first: Option<u32>, counts: [u64; 2]) -> Listing {
+        let line = |offset: u64, line: Option<u32>, count: u64| Line {
+            offset,
+            len: 1,
+            text: "nop".into(),
+            costs: (count > 0).then(|| costs(count)),
+            target: None,
+            source: line.map(|line| SourceLine { file: 0, line }),
+            calls: Vec::new(),
+        };
+        let lines = vec![line(0, first, counts[0]), line(1, first.map(|_| 8), counts[1])];
+        let files = vec![SourceFile::new(b"a.js", None)];
+        let own = costs(counts[0] + counts[1]);
+        let (category, pid, extent, loaded) = (Category::Jit(None), Pid(1), Some((0, 2)), None);
+        Listing {
+            name: b"f".to_vec(),
+            module: None,
+            versions: vec![Version {
+                number,
+                category,
+                pid,
+                extent,
+                loaded,
+                costs: own.clone(),
+                expanded: Vec::new(),
+                bpf: None,
+            }],
+            all_versions: 2,
+            costs: own,
+            inclusive: Vec::new(),
+            code: Code::Listed { addr: 0, bytes: bytes.to_vec(), lines, files },
+        }
+    }
+
+    fn samples_by_line(code: &Code) -> Vec<(Option<u32>, u64)> {
+        let Code::SourceLines { lines, .. } = code else { panic!("{code:?}") };
+        lines.iter().map(|line| (line.source.map(|source| source.line), line.costs.samples())).collect()
+    }
+
+    const MERGE: Told = Told { merge: true, by_line: false };
+
+    #[test]
+    fn the_same_code_elsewhere_is_one_code() {
+        let listings = told(vec![code(1, [1, 2], Some(7), [3, 0]), code(2, [1, 2], Some(7), [1, 1])], MERGE);
+        let [listing] = &listings[..] else { panic!("{listings:?}") };
+        assert_eq!((listing.versions.len(), listing.costs.samples()), (2, 5));
+        let Code::Listed { lines, .. } = &listing.code else { panic!("{listing:?}") };
+        let counts: Vec<_> = lines.iter().map(|line| line.costs.as_ref().map(Costs::samples)).collect();
+        assert_eq!(counts, [Some(4), Some(1)]);
+    }
+
+    #[test]
+    fn codes_that_differ_are_summed_by_source_line() {
+        let listings = told(vec![code(1, [1, 2], Some(7), [3, 1]), code(2, [1, 3], Some(7), [1, 1])], MERGE);
+        assert_eq!(listings.len(), 1);
+        assert_eq!(samples_by_line(&listings[0].code), [(Some(7), 4), (Some(8), 2)]);
+        let without = told(vec![code(1, [1, 2], None, [3, 1]), code(2, [1, 3], None, [1, 1])], MERGE);
+        assert!(matches!(&without[0].code, Code::Missing(why) if why.contains("codes differ")), "{without:?}");
+        assert_eq!(without[0].costs.samples(), 6);
+    }
+
+    #[test]
+    fn lines_can_be_told_alone_and_other_names_stay_apart() {
+        let listings = vec![code(1, [1, 2], Some(7), [3, 1]), code(1, [1, 2], None, [2, 0])];
+        let told = told(listings, Told { merge: true, by_line: true });
+        let all: Vec<_> = told.iter().map(|listing| samples_by_line(&listing.code)).collect();
+        assert_eq!(all, [vec![(Some(7), 3), (Some(8), 1)], vec![(None, 2)]]);
+    }
+}

@@ -1,0 +1,39 @@
+//! `annotate`: hot code, instruction by instruction, straight from a recording and its dumps, or from callgrind.out.
+
+use crate::annotation::{AnnotateFormat, AnnotateOptions, counted, html, json, recorded, text};
+use crate::contract::format::Read;
+use crate::error::{Error, Result, Warning};
+use crate::io::{Output, Run};
+use crate::pipeline::open::{Input, shown};
+use crate::pipeline::terminal::write_text;
+use crate::pipeline::{Job, Outcome};
+use crate::records::callgrind;
+
+/// Annotates.
+pub fn run(options: &AnnotateOptions, job: &Job) -> Result<Outcome> {
+    let (run, mut outcome) = (Run::begin(), Outcome::default());
+    let mut output = Output::create(&options.output, &run)?;
+    let path = shown(&options.input);
+    let annotated = Input::open(&options.input).and_then(|input| match input.format.read {
+        Read::Addresses => recorded::annotate(&input, &path, options, job, &mut outcome.warnings),
+        _ if callgrind::sniff(&input.bytes) => counted::annotate(&input.bytes, options, job, &mut outcome.warnings),
+        _ => Err(Error::new(format!(
+            "is {}: annotate needs the addresses of samples, give it the perf.data, or a callgrind.out",
+            input.format.name
+        ))),
+    });
+    let annotation = annotated.map_err(|error| error.in_file(&path))?;
+    if annotation.events.is_empty() {
+        outcome.warnings.push(Warning::new("no samples: none was recorded, or the filters leave none"));
+    } else if annotation.listings.is_empty() {
+        let what = annotation.words().own;
+        outcome.warnings.push(Warning::new(format!("no function with {what} is called like that")));
+    }
+    match options.format {
+        AnnotateFormat::Text(ref style) => text::write(&annotation, style, &mut output)?,
+        AnnotateFormat::Html(context) => html::write(&annotation, context, &mut output)?,
+        AnnotateFormat::Json => write_text(&mut output, |out| json::write(&annotation, out))?,
+    }
+    output.commit()?;
+    Ok(outcome)
+}

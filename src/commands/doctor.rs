@@ -1,0 +1,88 @@
+//! `doctor`: what is wrong with a recording, a running process or a callgrind file, and what to do about it.
+
+use crate::diagnosis::{Finding, Said, Subject, json, said, text};
+use crate::error::Result;
+use crate::io::{InPath, OutPath, Output, Run};
+use crate::pipeline::open::shown;
+use crate::pipeline::recording::RecordingOptions;
+use crate::pipeline::table::{Cell, Layout, Table};
+use crate::pipeline::terminal::write_text;
+use crate::pipeline::{Job, Outcome};
+use std::io::Write;
+use std::path::Path;
+
+/// What to look at, and how to tell.
+#[derive(Debug)]
+pub struct DoctorOptions {
+    /// Recordings, and the numbers of running processes, each told of by itself.
+    pub inputs: Vec<InPath>,
+    /// Where to write.
+    pub output: OutPath,
+    /// How to read.
+    pub recording: RecordingOptions,
+    /// Text, CSV or JSON.
+    pub layout: Layout,
+    /// Whether findings make the job fail.
+    pub exit_code: bool,
+}
+
+/// The columns of CSV.
+const COLUMNS: &[&str] = &["file", "problem", "percent", "samples", "frames", "pid", "cause", "remedy", "command"];
+
+/// Examines.
+pub fn run(options: &DoctorOptions, job: &Job) -> Result<Outcome> {
+    let (run, mut outcome) = (Run::begin(), Outcome::default());
+    let mut output = Output::create(&options.output, &run)?;
+    let (mut table, mut list) = (Table::new(COLUMNS), Vec::new());
+    for (number, path) in options.inputs.iter().enumerate() {
+        let subject =
+            Subject::of(path, &options.recording, job, &mut outcome).map_err(|error| error.in_file(&shown(path)))?;
+        outcome.found |= options.exit_code && !subject.findings().is_empty();
+        match options.layout {
+            Layout::Text => {
+                if number > 0 {
+                    writeln!(output)?;
+                }
+                match &subject {
+                    Subject::Recording(diagnosis) => text::write(diagnosis, &mut output)?,
+                    Subject::Running(diagnosis) => text::write_running(diagnosis, &mut output)?,
+                    Subject::Counted(diagnosis) => text::write_counted(diagnosis, &mut output)?,
+                }
+            }
+            Layout::Csv => table.rows.extend(subject.findings().iter().map(|finding| row(&shown(path), finding))),
+            Layout::Json => list.push(match &subject {
+                Subject::Recording(diagnosis) => json::recording(diagnosis),
+                Subject::Running(diagnosis) => json::running(diagnosis),
+                Subject::Counted(diagnosis) => json::counted(diagnosis),
+            }),
+        }
+    }
+    match options.layout {
+        Layout::Text => {}
+        Layout::Csv => write_text(&mut output, |out| table.write(options.layout, out))?,
+        Layout::Json => {
+            write_text(&mut output, |out| {
+                serde_json::to_writer_pretty(&mut *out, &list).map_err(std::io::Error::from)?;
+                Ok(writeln!(out)?)
+            })?;
+        }
+    }
+    output.commit()?;
+    Ok(outcome)
+}
+
+fn row(file: &Path, finding: &Finding) -> Vec<Cell> {
+    let pid = finding.problem.process().map(|process| Cell::Signed(process.pid.0.into()));
+    let Said { key, cause, remedy, .. } = said(&finding.problem);
+    vec![
+        Cell::text(file.display().to_string()),
+        Cell::Word(key),
+        Cell::Percent(finding.percent),
+        Cell::Count(finding.samples),
+        Cell::Count(finding.frames),
+        pid.unwrap_or(Cell::None),
+        Cell::text(cause),
+        Cell::text(remedy),
+        finding.command.clone().map_or(Cell::None, Cell::text),
+    ]
+}

@@ -1,0 +1,188 @@
+//! What doctor says, for programs: `docs/doctor.md` tells what each key means. Keys stay; new ones may come.
+
+use super::bpf::BpfFrames;
+use super::context::RecordedStacks;
+use super::counted::CountedDiagnosis;
+use super::live::{LiveDiagnosis, LiveSource};
+use super::problem::{Finding, SourceFile};
+use super::recorded::{Diagnosis, ProcessDiagnosis};
+use super::said::{Said, said};
+use crate::analysis::code_shares::CodeShares;
+use crate::sources::{Account, ClockUse, SourceState};
+use serde_json::{Value, json};
+
+/// One recording.
+pub(crate) fn recording(diagnosis: &Diagnosis) -> Value {
+    let stacks = match diagnosis.stacks {
+        RecordedStacks::Copies(bytes) => json!({"by": "copies", "bytes": bytes}),
+        RecordedStacks::Chains => json!({"by": "call-chains"}),
+        RecordedStacks::None => json!({"by": "none"}),
+    };
+    let mut told = json!({
+        "file": diagnosis.file.to_string_lossy(),
+        "what": "recording",
+        "events": diagnosis.events,
+        "stacks": stacks,
+        "samples": diagnosis.samples,
+        "frames": diagnosis.frames,
+        "named_frames": diagnosis.named,
+        "innermost": diagnosis.shares.iter().filter(|shares| shares.whole > 0).map(innermost).collect::<Vec<_>>(),
+        "findings": findings(&diagnosis.findings),
+        "minor": findings(&diagnosis.minor),
+        "processes": diagnosis.processes.iter().map(process).collect::<Vec<_>>(),
+    });
+    if let Some(told) = told.as_object_mut().filter(|_| diagnosis.bpf.all > 0) {
+        let BpfFrames { all, with_code, with_lines } = diagnosis.bpf;
+        told.insert("bpf".into(), json!({"frames": all, "with_code": with_code, "with_lines": with_lines}));
+    }
+    told
+}
+
+/// What the samples of an event end in.
+fn innermost(shares: &CodeShares) -> Value {
+    let CodeShares { event, whole, named, jit, jit_named, no_file } = shares;
+    json!({
+        "event": event,
+        "weight": whole,
+        "named": named,
+        "jit": jit,
+        "named_jit": jit_named,
+        "no_file": no_file,
+        "said": shares.to_string(),
+    })
+}
+
+/// A callgrind file.
+pub(crate) fn counted(diagnosis: &CountedDiagnosis) -> Value {
+    let unused = |account: &Account| SourceFile {
+        path: account.path.clone(),
+        kind: account.kind,
+        covered: 0,
+        doubtful: 0,
+        frames: 0,
+    };
+    let source = |account: &Account| {
+        let mut value = source(account, &unused(account));
+        // Costs are counted, and not frames.
+        value.as_object_mut().map(|keys| keys.remove("named_frames"));
+        value
+    };
+    json!({
+        "file": diagnosis.file.to_string_lossy(),
+        "what": "callgrind",
+        "pid": diagnosis.process.pid.0,
+        "comm": diagnosis.process.comm,
+        "runtime": diagnosis.process.runtime.map(|runtime| runtime.name),
+        "event": diagnosis.event,
+        "cost": diagnosis.cost,
+        "nameable_cost": diagnosis.nameable,
+        "unnameable_cost": diagnosis.unnameable,
+        "sources": diagnosis.accounts.iter().map(source).collect::<Vec<_>>(),
+        "findings": findings(&diagnosis.findings),
+        "minor": findings(&diagnosis.minor),
+    })
+}
+
+/// A running process.
+pub(crate) fn running(diagnosis: &LiveDiagnosis) -> Value {
+    let source = |source: &LiveSource| {
+        json!({
+            "kind": source.kind.id(),
+            "path": source.path.to_string_lossy(),
+            "state": "written",
+            "codes": source.codes,
+            "bytes": source.bytes,
+        })
+    };
+    json!({
+        "file": diagnosis.process.pid.to_string(),
+        "what": "process",
+        "pid": diagnosis.process.pid.0,
+        "inner_pid": diagnosis.inner.map(|inner| inner.0),
+        "comm": diagnosis.process.comm,
+        "runtime": diagnosis.process.runtime.map(|runtime| runtime.name),
+        "jit_bytes": diagnosis.jit_bytes,
+        "sources": diagnosis.sources.iter().map(source).collect::<Vec<_>>(),
+        "writes_at_end": diagnosis.at_end,
+        "record": diagnosis.record,
+        "findings": findings(&diagnosis.findings),
+    })
+}
+
+/// What is wrong.
+pub(super) fn findings(findings: &[Finding]) -> Vec<Value> {
+    findings.iter().map(finding).collect()
+}
+
+fn finding(finding: &Finding) -> Value {
+    let Said { key, about, cause, remedy, .. } = said(&finding.problem);
+    let process = finding.problem.process();
+    json!({
+        "problem": key,
+        "about": about,
+        "percent": (finding.percent * 100.0).round() / 100.0,
+        "samples": finding.samples,
+        "frames": finding.frames,
+        "pid": process.map(|process| process.pid.0),
+        "processes": process.map(|process| process.others + 1),
+        "cause": cause,
+        "remedy": remedy,
+        "command": finding.command,
+    })
+}
+
+fn process(process: &ProcessDiagnosis) -> Value {
+    json!({
+        "pid": process.process.pid.0,
+        "comm": process.process.comm,
+        "runtime": process.process.runtime.map(|runtime| runtime.name),
+        "jit_frames": process.named + process.unnamed,
+        "named_jit_frames": process.named,
+        "sources": process.sources.iter().map(|(account, source)| self::source(account, source)).collect::<Vec<_>>(),
+    })
+}
+
+fn source(account: &Account, source: &SourceFile) -> Value {
+    let mut value = json!({
+        "kind": account.kind.id(),
+        "path": account.path.to_string_lossy(),
+        "named_frames": source.covered,
+        "doubtful_frames": source.doubtful,
+        "remark": account.remark,
+    });
+    let told = match &account.state {
+        SourceState::Missing { looked_at } => {
+            let looked_at: Vec<_> = looked_at.iter().map(|path| path.to_string_lossy()).collect();
+            json!({"state": "missing", "looked_at": looked_at})
+        }
+        SourceState::Refused(why) => json!({"state": "refused", "why": why}),
+        SourceState::Offered(why) => json!({"state": "offered", "why": why}),
+        SourceState::Loaded { codes, skipped, clock, torn, times, lent } => {
+            let seconds = |nanos: u64| nanos as f64 / 1e9;
+            json!({
+                "state": "loaded",
+                "codes": codes,
+                "lends_lines": lent,
+                "skipped": skipped,
+                "torn": torn,
+                "clock": clock_used(*clock),
+                "first": times.map(|(first, _)| seconds(first.0)),
+                "last": times.map(|(_, last)| seconds(last.0)),
+            })
+        }
+    };
+    if let (Value::Object(value), Value::Object(told)) = (&mut value, told) {
+        value.extend(told);
+    }
+    value
+}
+
+fn clock_used(clock: Option<ClockUse>) -> &'static str {
+    match clock {
+        None => "none",
+        Some(ClockUse::Same) => "same",
+        Some(ClockUse::Tsc) => "tsc",
+        Some(ClockUse::Estimated { .. }) => "estimated",
+        Some(ClockUse::Dropped) => "dropped",
+    }
+}

@@ -1,0 +1,242 @@
+//! A running process: what it writes for perf, and where, before anything is recorded.
+
+use super::problem::{Finding, Problem, Who};
+use crate::error::{Error, Result, Warnings};
+use crate::io::door::{Named, Opened};
+use crate::model::Pid;
+use crate::model::shell;
+use crate::pipeline::running::RunningProcess;
+use crate::records::jitdump::{Body, JitDump};
+use crate::records::perf_map;
+use crate::runtimes::{CorrectedCommand, Environment, Runtime, RuntimeSet, Stacks, Switch, Version};
+use crate::sources::Kind;
+use crate::sources::SOURCE;
+use std::path::{Path, PathBuf};
+
+/// What is known of a running process.
+#[derive(Debug)]
+pub(crate) struct LiveDiagnosis {
+    pub(super) process: Who,
+    /// By which number it knows itself, if by another one.
+    pub(super) inner: Option<Pid>,
+    /// Bytes of executable memory that no file backs.
+    pub(super) jit_bytes: u64,
+    /// The dumps and maps that it has written.
+    pub(super) sources: Vec<LiveSource>,
+    /// What it will write when it ends.
+    pub(super) at_end: Option<&'static str>,
+    pub(super) findings: Vec<Finding>,
+    /// How it is recorded.
+    pub(super) record: String,
+}
+
+/// A dump or map of a running process.
+#[derive(Debug)]
+pub(super) struct LiveSource {
+    pub(super) kind: Kind,
+    /// From here.
+    pub(super) path: PathBuf,
+    pub(super) bytes: u64,
+    /// How many pieces of code it tells of so far.
+    pub(super) codes: usize,
+    /// How many of these are in memory for JIT code of the process.
+    inside: usize,
+}
+
+impl LiveDiagnosis {
+    /// The process, by its number in the namespace that `/proc` shows.
+    pub(super) fn of(pid: Pid, proc: &Path, force: bool, warnings: &mut Warnings) -> Result<Self> {
+        let running = RunningProcess::read(pid, &proc.join(pid.to_string()))?;
+        let set = RuntimeSet::of_files(running.mappings.iter().map(|map| &map.path[..]));
+        let has_jit = running.jit_memory().next().is_some();
+        let runtime = set.iter().find(|runtime| has_jit || !runtime.is_library);
+        let process = Who { pid, comm: running.comm.clone(), runtime, others: 0 };
+        let (mut sources, mut problems) = (Vec::new(), Vec::new());
+        let mut refused = Vec::new();
+        for path in running.markers() {
+            match running.open(&path, Named::Marker, force) {
+                Some(Err(error)) => refused.push(error),
+                opened => match opened
+                    .and_then(Result::ok)
+                    .and_then(|opened| LiveSource::dump(running.seen_from_here(&path), &opened.bytes))
+                {
+                    Some(dump) => sources.push(dump),
+                    None => problems.push(Problem::Missing { process: process.clone(), path, inner: None }),
+                },
+            }
+        }
+        sources.extend(LiveSource::map(&running, force, &mut refused));
+        let is_all = refused.is_empty();
+        refused.into_iter().for_each(|error| warnings.push(error.into_warning()));
+        let shown = shown(runtime, &running);
+        let inner = Some(running.inner).filter(|inner| *inner != pid);
+        let jit_bytes = running.jit_memory().map(|range| range.end - range.start).sum();
+        // What it may tell in files that are not read is not known.
+        problems.extend(told(&process, &sources, shown, jit_bytes).filter(|_| problems.is_empty() && is_all));
+        problems.extend(frame_pointers(&process, &running));
+        let at_end =
+            if sources.is_empty() { shown.filter(|shown| shown.switch.at_end).map(|shown| shown.leaves) } else { None };
+        let version = runtime.and_then(|runtime| runtime.version_in(running.mappings.iter().map(|map| &map.path[..])));
+        let stacks = runtime.map_or(Stacks::FramePointers, |runtime| runtime.stacks(version));
+        let record = format!("perf record -F 999 -k mono {} -p {pid} -- sleep 10", stacks.options().join(" "));
+        let command = runtime.and_then(|runtime| corrected(runtime, version, &running));
+        let findings = problems.into_iter().map(|problem| finding(problem, command.as_ref())).collect();
+        Ok(Self { process, inner, jit_bytes, sources, at_end, findings, record })
+    }
+}
+
+/// Of a running process nothing was sampled.
+fn finding(problem: Problem, command: Option<&String>) -> Finding {
+    let again = matches!(
+        problem,
+        Problem::Silent { .. }
+            | Problem::Interpreted { .. }
+            | Problem::JvmFramePointers { .. }
+            | Problem::OtherRun { .. }
+    );
+    Finding { problem, percent: 100.0, samples: 0, frames: 0, command: command.filter(|_| again).cloned() }
+}
+
+/// The command that the process was started with, and what that lacked.
+fn corrected(runtime: &Runtime, version: Option<Version>, running: &RunningProcess) -> Option<String> {
+    let given = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()));
+    let switch = given.or_else(|| runtime.best_switch(version))?;
+    let CorrectedCommand { variables, words } = runtime.corrected(switch, running.command(), ".")?;
+    if variables.is_empty() && words == running.words {
+        return None;
+    }
+    let variables = variables.iter().map(|variable| variable.for_shell() + " ").collect::<String>();
+    Some(variables + &shell::line(words.iter().map(|word| &word[..])))
+}
+
+/// What a process was told to leave.
+#[derive(Debug, Clone, Copy)]
+struct Shown {
+    switch: &'static Switch,
+    leaves: &'static str,
+}
+
+fn shown(runtime: Option<&'static Runtime>, running: &RunningProcess) -> Option<Shown> {
+    let runtime = runtime?;
+    let switch = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()))?;
+    Some(Shown { switch, leaves: switch.leaves.first()? })
+}
+
+/// What is wrong with what it tells of its code.
+fn told(process: &Who, sources: &[LiveSource], shown: Option<Shown>, jit_bytes: u64) -> Option<Problem> {
+    let process = || process.clone();
+    let other_run = |source: &&LiveSource| source.codes > 0 && source.inside == 0 && jit_bytes > 0;
+    if let Some(source) = sources.iter().find(other_run) {
+        return Some(Problem::OtherRun { process: process(), source: source.file() });
+    }
+    if !sources.is_empty() || shown.is_some_and(|shown| shown.switch.at_end) {
+        return None;
+    }
+    if let Some(Shown { switch, leaves }) = shown {
+        return Some(Problem::NotWritten { process: process(), word: switch.name(), leaves });
+    }
+    let only_interprets =
+        || process().runtime?.interpreter.as_ref().filter(|interpreter| !interpreter.frame_a_call).map(|_| ());
+    match jit_bytes {
+        0 => only_interprets().map(|()| Problem::Interpreted { process: process(), too_old: None, switched_on: None }),
+        _ => process().runtime.map(|_| Problem::Silent { process: process(), inner: None, given: None }),
+    }
+}
+
+/// A runtime that keeps frame pointers only if it is told to, and was not. Where its variables cannot be read, nobody
+/// knows.
+fn frame_pointers(process: &Who, running: &RunningProcess) -> Option<Problem> {
+    let runtime = process.runtime?;
+    let flag = runtime.frame_pointers?;
+    let is_known = running.environment != Environment::Unknown;
+    let without = is_known && !runtime.is_given(flag, running.command());
+    without.then(|| Problem::JvmFramePointers { process: process.clone(), is_known: true })
+}
+
+impl LiveSource {
+    fn dump(path: PathBuf, bytes: &[u8]) -> Option<Self> {
+        let dump = JitDump::parse(bytes).ok()?;
+        let codes = dump.records().flatten().filter(|record| matches!(record.body, Body::Load(_))).count();
+        // A dump that is mapped is its own.
+        Some(Self { kind: Kind::JitDump, path, bytes: bytes.len() as u64, codes, inside: codes })
+    }
+
+    /// The map where perf looks for it: by its inner number in its own file system, or by its outer one in ours.
+    fn map(running: &RunningProcess, force: bool, refused: &mut Vec<Error>) -> Option<Self> {
+        let inside = Path::new("/tmp").join(format!("perf-{}.map", running.inner));
+        let outside = Path::new("/tmp").join(format!("perf-{}.map", running.pid));
+        let mut good = |opened: Option<Result<Opened>>| opened?.map_err(|error| refused.push(error)).ok();
+        let (path, opened) = match good(running.open(&inside, Named::Habit, force)) {
+            Some(opened) => (running.seen_from_here(&inside), opened),
+            None => (outside.clone(), good(Named::Habit.door(force).open(&outside, SOURCE))?),
+        };
+        let bytes = &opened.bytes;
+        let (entries, _) = perf_map::read(bytes);
+        let is_inside = |entry: &&perf_map::Entry<'_>| running.jit_memory().any(|range| range.contains(&entry.start));
+        let inside = entries.iter().filter(is_inside).count();
+        Some(Self { kind: Kind::PerfMap, path, bytes: bytes.len() as u64, codes: entries.len(), inside })
+    }
+
+    fn file(&self) -> super::problem::SourceFile {
+        super::problem::SourceFile { path: self.path.clone(), kind: self.kind, covered: 0, doubtful: 0, frames: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnosis::said::said;
+    use std::fs;
+
+    /// A directory that looks like `/proc` with one process: its program, its words, and whether it has JIT memory.
+    fn diagnosed(program: &str, words: &str, jit: bool, files: &[(&str, &str)], more: &str) -> LiveDiagnosis {
+        let proc = tempfile::tempdir().unwrap();
+        let dir = proc.path().join("4711");
+        fs::create_dir_all(dir.join("root/tmp")).unwrap();
+        let anonymous = if jit { "7f0000000000-7f0000100000 rwxp 00000000 00:00 0\n" } else { "" };
+        let maps = format!("400000-500000 r-xp 00000000 08:01 7 {program}\n{anonymous}{more}");
+        fs::write(dir.join("maps"), maps).unwrap();
+        fs::write(dir.join("comm"), "name\n").unwrap();
+        fs::write(dir.join("status"), "Uid:\t0\t0\t0\t0\nNSpid:\t4711\t7\n").unwrap();
+        fs::write(dir.join("cmdline"), words.replace(' ', "\0") + "\0").unwrap();
+        fs::write(dir.join("environ"), "HOME=/x\0").unwrap();
+        for (name, text) in files {
+            fs::write(dir.join("root/tmp").join(name), text).unwrap();
+        }
+        LiveDiagnosis::of(Pid(4711), proc.path(), false, &mut Warnings::new()).unwrap()
+    }
+
+    fn problems(diagnosis: &LiveDiagnosis) -> Vec<&'static str> {
+        diagnosis.findings.iter().map(|finding| said(&finding.problem).key).collect()
+    }
+
+    #[test]
+    fn a_runtime_that_writes_its_map_has_no_findings() {
+        let map = [("perf-7.map", "7f0000000010 20 f\n")];
+        let diagnosis = diagnosed("/usr/bin/node", "node --perf-basic-prof", true, &map, "");
+        assert_eq!(problems(&diagnosis), [""; 0]);
+        assert_eq!((diagnosis.inner, diagnosis.jit_bytes, diagnosis.sources[0].codes), (Some(Pid(7)), 0x10_0000, 1));
+        assert_eq!(diagnosis.record, "perf record -F 999 -k mono -g -p 4711 -- sleep 10");
+    }
+
+    #[test]
+    fn what_is_not_written_is_told() {
+        assert_eq!(problems(&diagnosed("/usr/bin/node", "node", true, &[], "")), ["no-dump-or-map"]);
+        assert_eq!(problems(&diagnosed("/usr/bin/node", "node --perf-prof", true, &[], "")), ["not-written"]);
+        let gone = "7e0000000000-7e0000001000 r-xp 00000000 08:01 9 /x/jit-7.dump (deleted)\n";
+        assert_eq!(problems(&diagnosed("/usr/bin/node", "node --perf-prof", true, &[], gone)), ["dump-missing"]);
+        let other = [("perf-7.map", "10 20 f\n")];
+        assert_eq!(problems(&diagnosed("/usr/bin/node", "node", true, &other, "")), ["source-of-other-run"]);
+        assert_eq!(problems(&diagnosed("/usr/bin/python3.13", "python3", false, &[], "")), ["interpreted"]);
+        assert_eq!(problems(&diagnosed("/usr/bin/sleep", "sleep 9", false, &[], "")), [""; 0]);
+    }
+
+    #[test]
+    fn a_jvm_may_write_when_it_ends_and_is_told_to_keep_frame_pointers() {
+        let words = "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit";
+        let diagnosis = diagnosed("/usr/lib/jvm/bin/java", words, true, &[], "");
+        assert_eq!((problems(&diagnosis), diagnosis.at_end), (vec!["jvm-frame-pointers"], Some("/tmp/perf-PID.map")));
+        let diagnosis = diagnosed("/usr/lib/jvm/bin/java", "java -XX:+PreserveFramePointer", true, &[], "");
+        assert_eq!(problems(&diagnosis), ["no-dump-or-map"]);
+    }
+}

@@ -1,0 +1,385 @@
+//! What is said of JIT code without names, or with names that may be wrong.
+
+use super::entry::{ANY, MUCH, Said};
+use super::text::{covers, file, number, text, who};
+use crate::diagnosis::problem::{SourceFile, Who};
+use crate::model::Pid;
+use crate::runtimes::Switch;
+use crate::sources::Kind;
+use std::path::Path;
+
+/// Of code that runtimes log nowhere: stubs, trampolines.
+const STUBS: f64 = 5.0;
+
+/// What ties a log to a recording.
+const WHEN_IT_BEGAN: &str = "let perf record start the program, with -k mono, and keep the log's file as it was made (cp \
+                             --preserve does not keep when); a dump of the same run is exact, too";
+
+/// How a process is made to tell of its code.
+fn switches(process: &Who) -> String {
+    match process.runtime.map(|runtime| (runtime, runtime.advice())) {
+        Some((_, Some(how))) => format!("{how}; or give what it left by --jitdump, --perf-map or --jit-log"),
+        Some((runtime, None)) => runtime.unnamed.to_owned(),
+        None => "if a JIT compiler runs there, make it write a perf map, a jitdump or a log that is read (jitgraft formats), and \
+                 give it by --perf-map, --jitdump or --jit-log if it is not in a usual place"
+            .to_owned(),
+    }
+}
+
+/// What of a runtime has no name even so, behind a sentence.
+fn unnamed(process: &Who) -> String {
+    let unnamed = process.runtime.map(|runtime| runtime.unnamed).filter(|unnamed| !unnamed.is_empty());
+    unnamed.map_or_else(String::new, |unnamed| format!(" (it never names {unnamed})"))
+}
+
+fn is_python(process: &Who) -> bool {
+    process.runtime.is_some_and(|runtime| runtime.name == "CPython")
+}
+
+pub(super) fn clock(_: &Who, source: &SourceFile, error: Option<u64>) -> Said {
+    let cause = match error {
+        Some(error) => format!(
+            "{} has times of another clock than the recording: they are estimated to within {:.1} ms",
+            file(&source.path),
+            error as f64 / 1e6
+        ),
+        None => format!(
+            "{} has times of another clock than the recording: they cannot be used, and code that moved has wrong names",
+            file(&source.path)
+        ),
+    };
+    let is_log = matches!(source.kind, Kind::Log(_));
+    let remedy = if is_log { WHEN_IT_BEGAN } else { "record with perf record -k mono" };
+    Said {
+        key: "clock",
+        about: "the recording was made without `-k mono`: a dump's times are estimated, or not used, and frames are at addresses \
+                that had other code within the error",
+        threshold: ANY,
+        cause,
+        remedy: remedy.to_owned(),
+    }
+}
+
+pub(super) fn doubtful(_: &Who, source: &SourceFile, error: Option<u64>) -> Said {
+    let error = match error {
+        Some(error) => format!("within {:.1} ms: so well are its times known", error as f64 / 1e6),
+        None => "at some time: nobody knows how well its times are known".to_owned(),
+    };
+    let SourceFile { doubtful, covered, path, .. } = source;
+    Said {
+        key: "log-clock",
+        about: "an engine's log is tied to the recording by estimate, and some frames are at addresses that had other code \
+                within the error",
+        threshold: ANY,
+        cause: format!(
+            "{doubtful} of {covered} frames that {} names are at addresses that had other code, too, {error}",
+            file(path)
+        ),
+        remedy: WHEN_IT_BEGAN.to_owned(),
+    }
+}
+
+pub(super) fn silent(process: &Who, inner: Option<Pid>, given: Option<&'static Switch>) -> Said {
+    let what = match given {
+        Some(switch) => format!("it was run with {}, and {} is not here", switch.name(), switch.leaves.join(", ")),
+        None => "there is no jitdump and no perf map of it".to_owned(),
+    };
+    let remedy = match (inner, given) {
+        (Some(inner), _) => format!(
+            "it ran in a container, as process {inner}: bring its /tmp/perf-{inner}.map or jit-{inner}.dump (while it runs: \
+             /proc/{}/root/tmp/), and give it by --perf-map or --jitdump; if it wrote none: {}",
+            process.pid,
+            switches(process)
+        ),
+        (None, Some(switch)) => {
+            let at_end = if switch.at_end { ", which is whole only if the process ends by itself" } else { "" };
+            let left = switch.leaves.join(", ").replace("PID", &number(process.pid));
+            format!(
+                "bring {left}{at_end}, and put it beside the recording (or give it by --jitdump, --perf-map or --jit-log)"
+            )
+        }
+        (None, None) => switches(process),
+    };
+    Said {
+        key: "no-dump-or-map",
+        about: "a runtime wrote nothing that names its code, or what it wrote is not here",
+        threshold: ANY,
+        cause: format!("JIT code of {} has no names: {what}", who(process)),
+        remedy,
+    }
+}
+
+pub(super) fn silent_under_valgrind(process: &Who, path: &Path) -> Said {
+    let program = process.runtime.and_then(|runtime| runtime.valgrind).unwrap_or("PROGRAM with its switch for perf");
+    Said {
+        key: "no-dump-or-map",
+        about: "a runtime wrote nothing that names its code, or what it wrote is not here",
+        threshold: ANY,
+        cause: format!(
+            "JIT code of {} has no names: there is no perf-{pid}.map and no jit-{pid}.dump beside it or in /tmp",
+            who(process),
+            pid = number(process.pid)
+        ),
+        remedy: format!(
+            "run it again: valgrind --tool=callgrind --dump-instr=yes -- {program} …; then jitgraft callgrind {}",
+            file(path)
+        ),
+    }
+}
+
+pub(super) fn not_named_yet(process: &Who, path: &Path) -> Said {
+    Said {
+        key: "not-named-yet",
+        about: "of callgrind files: `jitgraft callgrind` was not run",
+        threshold: ANY,
+        cause: format!("JIT code of {} has no names in it, but they are there", who(process)),
+        remedy: format!("jitgraft callgrind {}", file(path)),
+    }
+}
+
+pub(super) fn no_instructions(process: &Who) -> Said {
+    Said {
+        key: "no-instruction-addresses",
+        about: "of callgrind files: `--dump-instr=yes` was not given",
+        threshold: ANY,
+        cause: format!(
+            "it has no instruction addresses: JIT code of {} is known by where it was entered only",
+            who(process)
+        ),
+        remedy: "run it again with valgrind --tool=callgrind --dump-instr=yes".to_owned(),
+    }
+}
+
+pub(super) fn not_written(process: &Who, word: &str, leaves: &str) -> Said {
+    Said {
+        key: "not-written",
+        about: "a running process was told to write names, and did not",
+        threshold: ANY,
+        cause: format!("{} was told to leave {leaves} ({word}), and there is none", who(process)),
+        remedy: "it may not write there, or there is no room, or it has not compiled anything yet".to_owned(),
+    }
+}
+
+pub(super) fn missing(process: &Who, path: &Path, inner: Option<Pid>) -> Said {
+    let container = inner.map_or_else(String::new, |inner| {
+        format!(
+            "; it was written in a container, as process {inner}: look at /proc/{}/root{} while it runs",
+            process.pid,
+            file(path)
+        )
+    });
+    Said {
+        key: "dump-missing",
+        about: "the jitdump that a process mapped is gone",
+        threshold: ANY,
+        cause: format!("JIT code of {} has no names: its jitdump {} is gone", who(process), file(path)),
+        remedy: format!("say where it is by --jitdump, or record again and keep it{container}"),
+    }
+}
+
+pub(super) fn other_process(process: &Who, path: &Path, kind: Kind, of: Pid, fits: usize) -> Said {
+    let others = if fits > 1 { format!(", as {} more do", fits - 1) } else { String::new() };
+    Said {
+        key: "source-of-other-process",
+        about: "beside the recording lies a dump or map of another process, which fits where code without a name ran",
+        threshold: ANY,
+        cause: format!(
+            "JIT code of {} has no names: the {} {} is of process {of}",
+            who(process),
+            kind.name(),
+            file(path)
+        ),
+        remedy: format!(
+            "it fits where that code ran{others}: say whose it is by {} {}@{}",
+            kind.option(),
+            file(path),
+            process.pid
+        ),
+    }
+}
+
+pub(super) fn refused(process: &Who, path: &Path, kind: Kind, why: &str) -> Said {
+    let remedy = if why.contains("use -f") {
+        format!(
+            "if you trust it: -f, or chown it to yourself; or copy it, and give the copy by {} ({})",
+            kind.option(),
+            file(path)
+        )
+    } else if why.contains("is empty") {
+        let line_by_line =
+            if is_python(process) { " (sys.exit does); or use -X perf, whose map is written line by line" } else { "" };
+        format!("let the runtime end by itself: not by a signal, nor by _exit{line_by_line}")
+    } else {
+        format!("record again and keep what the runtime writes: {}", switches(process))
+    };
+    Said {
+        key: "source-refused",
+        about: "a dump or map is there, and cannot be used: its owner, its format, its time",
+        threshold: ANY,
+        cause: format!(
+            "JIT code of {} has no names: its {} {} is not used: {}",
+            who(process),
+            kind.name(),
+            file(path),
+            text(why)
+        ),
+        remedy,
+    }
+}
+
+pub(super) fn empty(process: &Who, source: &SourceFile) -> Said {
+    Said {
+        key: "source-empty",
+        about: "a dump or map contains no code",
+        threshold: ANY,
+        cause: format!("JIT code of {} has no names: {} tells of no code", who(process), file(&source.path)),
+        remedy: "let the runtime end by itself (its process must not be killed, nor leave by _exit), with room on the disk; copy \
+                 the file only then"
+            .to_owned(),
+    }
+}
+
+pub(super) fn torn(process: &Who, source: &SourceFile, skipped: u64, at_end: bool) -> Said {
+    let is_map = source.kind == Kind::PerfMap;
+    let unit = if is_map { "line" } else { "record" };
+    let fault = match (at_end, skipped) {
+        (true, 0 | 1) => format!("ends in the middle of a {unit}"),
+        (true, more) => format!("has {more} damaged {unit}s, and ends in the middle of one"),
+        (false, 1) => format!("has a damaged {unit}, and may lack what followed"),
+        (false, more) => format!("has {more} damaged {unit}s, and may lack what followed"),
+    };
+    let remedy =
+        if is_map { "copy the map again, whole, when the process has ended; or record again" } else { COPY_AGAIN };
+    Said {
+        key: "source-torn",
+        about: "records or lines of a dump or map are damaged, or its end is missing",
+        threshold: ANY,
+        cause: format!("{} of {} {fault}: {}", file(&source.path), who(process), covers(source)),
+        remedy: remedy.to_owned(),
+    }
+}
+
+const COPY_AGAIN: &str = "copy the dump again, whole, when the process has ended by itself: one that is killed, or still runs, has \
+                          not written all of it; or the disk was full";
+
+pub(super) fn other_run(process: &Who, source: &SourceFile) -> Said {
+    Said {
+        key: "source-of-other-run",
+        about: "a dump or map contains addresses of memory that the process did not have",
+        threshold: ANY,
+        cause: format!(
+            "{} is not of this run of {}: it tells of memory that the process did not have",
+            file(&source.path),
+            who(process)
+        ),
+        remedy: format!(
+            "bring the {} that process {} wrote when it was recorded, or record again",
+            source.kind.name(),
+            process.pid
+        ),
+    }
+}
+
+pub(super) fn replaced(process: &Who, source: &SourceFile) -> Said {
+    Said {
+        key: "source-replaced",
+        about: "a process ran another program (exec), whose dump or map took the place of the first one's",
+        threshold: ANY,
+        cause: format!(
+            "{} names only the last program of {}: it ran another one before (exec), whose names were overwritten by those of \
+             the last, which has the same number",
+            file(&source.path),
+            who(process)
+        ),
+        remedy:
+            "record the two programs one by one, or let the first one start the second as a child of its own (fork)"
+                .to_owned(),
+    }
+}
+
+pub(super) fn ends_early(process: &Who, source: &SourceFile, before: u64) -> Said {
+    Said {
+        key: "dump-ends-early",
+        about: "a dump's last record is older than most code without a name: the runtime was killed, or had not written all",
+        threshold: ANY,
+        cause: format!(
+            "{} ends {:.1} s before {} does: {}",
+            file(&source.path),
+            before as f64 / 1e9,
+            who(process),
+            covers(source)
+        ),
+        remedy: COPY_AGAIN.to_owned(),
+    }
+}
+
+pub(super) fn incomplete(process: &Who, source: &SourceFile) -> Said {
+    let runtime = process.runtime;
+    let is_jvm = runtime.is_some_and(|runtime| runtime.frame_pointers.is_some());
+    let remedy = match source.kind {
+        Kind::PerfMap if is_jvm => "it is the state of one moment: write it when the program ends (java \
+                                    -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit), or `jcmd PID Compiler.perfmap` right \
+                                    behind the recording"
+            .to_owned(),
+        Kind::PerfMap => {
+            let unnamed = unnamed(process);
+            format!(
+                "it was written before that code was compiled, or after it was freed: copy it when the process has ended; a \
+                 jitdump has times and holds both{unnamed}"
+            )
+        }
+        Kind::Log(_) if is_jvm => format!(
+            "the interpreter, stubs and adapters are in no log of HotSpot's: a perf map of the same run has them (jcmd PID \
+             Compiler.perfmap before it ends); give both, --perf-map FILE@{} --jit-log {}",
+            process.pid,
+            file(&source.path)
+        ),
+        Kind::JitDump | Kind::PlacedElf | Kind::Log(_) => {
+            let unnamed = unnamed(process);
+            format!(
+                "code that the runtime does not log{unnamed}, or that it made before it began to log: switch it on from the start"
+            )
+        }
+    };
+    Said {
+        key: "source-incomplete",
+        about: "a dump or map is sound, and lacks code that ran",
+        threshold: STUBS,
+        cause: format!("{} does not tell of all code of {}: {}", file(&source.path), who(process), covers(source)),
+        remedy,
+    }
+}
+
+pub(super) fn images_gone(process: &Who, path: &Path, count: usize) -> Said {
+    let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+    Said {
+        key: "injected-images-gone",
+        about: "names were injected, and the images `jitted-*.so` are gone",
+        threshold: ANY,
+        cause: format!("names were injected for {}, but their images are gone: {}{more}", who(process), file(path)),
+        remedy: "inject again: jitgraft inject -i perf.data -o new.data, with the recording as it was and its dumps; or bring the \
+                 images back to that path"
+            .to_owned(),
+    }
+}
+
+pub(super) fn interpreted(process: &Who, too_old: Option<&str>, switched_on: Option<&str>) -> Said {
+    let version = too_old.map_or_else(String::new, |version| format!(" {version}"));
+    let name = process.runtime.map_or("its runtime", |runtime| runtime.name);
+    let interpreter = process.runtime.and_then(|runtime| runtime.interpreter.as_ref());
+    let remedy = match switched_on {
+        Some(switch) => {
+            format!(
+                "{switch} was given: what is left are functions that the engine gave no frame of their own all the same"
+            )
+        }
+        None => interpreter.map_or("", |interpreter| interpreter.remedy).to_owned(),
+    };
+    Said {
+        key: "interpreted",
+        about: "all that is seen of the program is its interpreter",
+        threshold: MUCH,
+        cause: format!("{} interpreted its program: of its functions {name}{version} told perf nothing", who(process)),
+        remedy,
+    }
+}

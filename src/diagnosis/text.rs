@@ -1,0 +1,195 @@
+//! What doctor says, for people.
+
+use super::context::RecordedStacks;
+use super::counted::CountedDiagnosis;
+use super::live::LiveDiagnosis;
+use super::problem::Finding;
+use super::recorded::{Diagnosis, ProcessDiagnosis};
+use super::said::{self, Said, said};
+use super::tally::percent;
+use crate::error::Result;
+use crate::model::printable::readable;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+
+/// Writes what is known of one recording.
+pub(crate) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> Result<()> {
+    let file = readable(diagnosis.file.as_os_str().as_bytes());
+    let Diagnosis { samples, frames, named, .. } = diagnosis;
+    let (events, stacks) = (diagnosis.events.join(", "), stacks(diagnosis.stacks));
+    let part = percent(*named as f64, *frames);
+    writeln!(
+        out,
+        "{file}: {samples} samples of {}, {stacks}; {named} of {frames} frames have a name ({part:.2}%)",
+        readable(events.as_bytes())
+    )?;
+    for shares in diagnosis.shares.iter().filter(|shares| shares.whole > 0) {
+        writeln!(out, "{}: {shares}", readable(shares.event.as_bytes()))?;
+    }
+    write_findings(&diagnosis.findings, out)?;
+    write_processes(&diagnosis.processes, out)?;
+    if diagnosis.bpf.all > 0 {
+        writeln!(out)?;
+        write_wrapped(&diagnosis.bpf.said(), 2, out)?;
+    }
+    write_minor(&diagnosis.minor, out)
+}
+
+fn write_minor(minor: &[Finding], out: &mut dyn Write) -> Result<()> {
+    if !minor.is_empty() {
+        writeln!(out, "\nOrdinary, or too little to matter:")?;
+    }
+    for finding in minor {
+        writeln!(out, "  {:>5.2}%  {}", finding.percent, said(&finding.problem).cause)?;
+    }
+    Ok(())
+}
+
+/// What is wrong, in the order of what it spoils.
+fn write_findings(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
+    match findings.len() {
+        0 => writeln!(out, "Nothing is wrong with it.")?,
+        1 => writeln!(out, "One finding, and how much of the samples it spoils:")?,
+        several => writeln!(out, "{several} findings, and how much of the samples each spoils:")?,
+    }
+    write_list(findings, out)
+}
+
+fn write_list(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
+    let mut shown: Vec<&str> = Vec::new();
+    for finding in findings {
+        writeln!(out)?;
+        let Said { cause, remedy, .. } = said(&finding.problem);
+        write_wrapped(&format!("{:>6.1}%  {cause}", finding.percent), 9, out)?;
+        match finding.command.as_deref() {
+            Some(command) if shown.contains(&command) => writeln!(out, "         → record it again as above")?,
+            // In one line, so that it can be copied.
+            Some(command) => writeln!(out, "         → record it again:\n           {command}")?,
+            None => {}
+        }
+        shown.extend(finding.command.as_deref());
+        let arrow = if finding.command.is_some() { " " } else { "→" };
+        write_wrapped(&format!("         {arrow} {remedy}"), 11, out)?;
+    }
+    Ok(())
+}
+
+/// Writes a text in lines that can be read, those behind the first indented by so many blanks. Words stay whole.
+fn write_wrapped(text: &str, indent: usize, out: &mut dyn Write) -> Result<()> {
+    /// More is hard to follow with the eye.
+    const WIDTH: usize = 100;
+    let mut room = WIDTH;
+    for (number, word) in text.split(' ').enumerate() {
+        let len = word.chars().count();
+        if number > 0 && len + 1 > room {
+            write!(out, "\n{:indent$}{word}", "")?;
+            room = (WIDTH - indent).saturating_sub(len);
+        } else {
+            let blank = if number == 0 { "" } else { " " };
+            write!(out, "{blank}{word}")?;
+            room = room.saturating_sub(len + blank.len());
+        }
+    }
+    Ok(writeln!(out)?)
+}
+
+/// More processes of one runtime are told of as one: those with the most frames are told of by themselves.
+const TOLD: usize = 8;
+
+/// Writes those with dumps or maps, or with the most frames, one by one, and of the others their sums by runtime.
+fn write_processes(processes: &[ProcessDiagnosis], out: &mut dyn Write) -> Result<()> {
+    let frames = |process: &&ProcessDiagnosis| std::cmp::Reverse(process.named + process.unnamed);
+    let mut by_size: Vec<&ProcessDiagnosis> = processes.iter().collect();
+    by_size.sort_by_key(frames);
+    let (told, others) = by_size.split_at(by_size.len().min(TOLD));
+    for process in processes.iter().filter(|process| told.iter().any(|other| std::ptr::eq(*other, *process))) {
+        write_process(process, out)?;
+    }
+    let mut sums: BTreeMap<&str, (usize, u64, u64)> = BTreeMap::new();
+    for process in others {
+        let runtime = process.process.runtime.map_or("no known runtime", |runtime| runtime.name);
+        let (count, named, whole) = sums.entry(runtime).or_default();
+        (*count, *named, *whole) = (*count + 1, *named + process.named, *whole + process.named + process.unnamed);
+    }
+    for (runtime, (count, named, whole)) in sums {
+        writeln!(out, "\n{count} more processes, {runtime}: {named} of {whole} frames of JIT code have a name")?;
+    }
+    Ok(())
+}
+
+fn write_process(process: &ProcessDiagnosis, out: &mut dyn Write) -> Result<()> {
+    let runtime = process.process.runtime.map_or("no known runtime", |runtime| runtime.name);
+    let code = if process.runs_jit() { "JIT code" } else { "unnamed code (no file)" };
+    let (pid, comm) = (said::number(process.process.pid), readable(process.process.comm.as_bytes()));
+    let (named, whole) = (process.named, process.named + process.unnamed);
+    writeln!(out, "\nProcess {pid} ({comm}), {runtime}: {named} of {whole} frames of {code} have a name")?;
+    for (account, source) in &process.sources {
+        writeln!(out, "  {}", said::source(account, Some(source.clone())))?;
+        if let Some(remark) = &account.remark {
+            write_wrapped(&format!("    {}", readable(remark.as_bytes())), 4, out)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes what is known of a running process.
+pub(crate) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> Result<()> {
+    let who = said::who(&diagnosis.process);
+    let mib = diagnosis.jit_bytes as f64 / f64::from(1 << 20);
+    writeln!(out, "{who} runs; it has {mib:.1} MiB of memory for JIT code")?;
+    if let Some(inner) = diagnosis.inner {
+        writeln!(out, "It runs in a container, as process {inner}.")?;
+    }
+    for source in &diagnosis.sources {
+        let (noun, path) = (source.kind.name(), readable(source.path.as_os_str().as_bytes()));
+        writeln!(out, "  {noun} {path}: {} pieces of code so far, {} bytes", source.codes, source.bytes)?;
+    }
+    if let Some(leaves) = diagnosis.at_end {
+        writeln!(out, "  It will write {leaves} when it ends.")?;
+    }
+    match diagnosis.findings.len() {
+        0 => writeln!(out, "Nothing is wrong with it.")?,
+        1 => writeln!(out, "One finding:")?,
+        several => writeln!(out, "{several} findings:")?,
+    }
+    for finding in &diagnosis.findings {
+        let jcmd = format!("jcmd {}", diagnosis.process.pid);
+        let Said { cause, remedy, .. } = said(&finding.problem);
+        writeln!(out)?;
+        write_wrapped(&format!("  {cause}"), 2, out)?;
+        if let Some(command) = &finding.command {
+            writeln!(out, "  → start it again:\n    {command}")?;
+        }
+        write_wrapped(&format!("  → {}", remedy.replace("jcmd PID", &jcmd)), 4, out)?;
+    }
+    Ok(writeln!(out, "\nRecord it with: {}", diagnosis.record)?)
+}
+
+/// Writes what is known of a callgrind file.
+pub(crate) fn write_counted(diagnosis: &CountedDiagnosis, out: &mut dyn Write) -> Result<()> {
+    let CountedDiagnosis { cost, nameable, unnameable, .. } = diagnosis;
+    let file = readable(diagnosis.file.as_os_str().as_bytes());
+    let (event, jit) = (readable(diagnosis.event.as_bytes()), percent((nameable + unnameable) as f64, *cost));
+    let who = said::who(&diagnosis.process);
+    writeln!(out, "{file}: {cost} {event} of {who}, {jit:.2}% of it in JIT code without a name")?;
+    match diagnosis.findings.len() {
+        0 => writeln!(out, "Nothing is wrong with it.")?,
+        1 => writeln!(out, "One finding, and how much of the cost it spoils:")?,
+        several => writeln!(out, "{several} findings, and how much of the cost each spoils:")?,
+    }
+    write_list(&diagnosis.findings, out)?;
+    for account in &diagnosis.accounts {
+        writeln!(out, "\n  {}", said::source(account, None))?;
+    }
+    write_minor(&diagnosis.minor, out)
+}
+
+/// How stacks were recorded, in words.
+pub(super) fn stacks(stacks: RecordedStacks) -> String {
+    match stacks {
+        RecordedStacks::Copies(bytes) => format!("stack copies of {bytes} bytes (--call-graph dwarf)"),
+        RecordedStacks::Chains => "call chains by frame pointer".to_owned(),
+        RecordedStacks::None => "no call chains".to_owned(),
+    }
+}

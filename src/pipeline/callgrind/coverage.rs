@@ -1,0 +1,74 @@
+//! What of a callgrind file's cost is in JIT code, and what could name it: the same two passes, and nothing is written.
+
+use super::names::CodeNames;
+use super::stream::{self, NamedProfile};
+use super::{HEAD, pid_in_name};
+use crate::error::{Error, Result, Warnings};
+use crate::io::{InPath, map_open_file, open_rewindable};
+use crate::model::Pid;
+use crate::model::process::{Process, Processes};
+use crate::pipeline::Job;
+use crate::records::callgrind::sniff;
+use crate::sources::{Account, SourceOptions, find};
+use std::io::{Read, Seek};
+use std::path::Path;
+
+/// What is in JIT code, of the first event.
+#[derive(Debug)]
+pub(crate) struct Coverage {
+    /// The process that was profiled, if the file or its name says so.
+    pub(crate) pid: Option<Pid>,
+    /// The program: the first word of its command line.
+    pub(crate) program: Vec<u8>,
+    /// The event.
+    pub(crate) event: Vec<u8>,
+    /// Whether costs have instruction addresses.
+    pub(crate) has_instr: bool,
+    /// Self cost in memory without a file that dumps and maps could name.
+    pub(crate) nameable: u64,
+    /// Self cost there that they do not tell of.
+    pub(crate) unnameable: u64,
+    /// The dumps and maps.
+    pub(crate) accounts: Vec<Account>,
+}
+
+impl Coverage {
+    /// That of a callgrind file.
+    pub(crate) fn of(input: &InPath, options: &SourceOptions, job: &Job, warnings: &mut Warnings) -> Result<Self> {
+        let mut file = open_rewindable(input)?;
+        let mut head = Vec::new();
+        (&mut file).take(HEAD).read_to_end(&mut head)?;
+        file.rewind()?;
+        if !sniff(&head) {
+            return Err(Error::new("is no callgrind file"));
+        }
+        let text = map_open_file(file)?;
+        let index = stream::index(&text, job)?;
+        let path = match input {
+            InPath::Path(path) => Some(&**path),
+            InPath::Stdin => None,
+        };
+        let pid = index.header.pid.or_else(|| pid_in_name(path?)).map(Pid);
+        let mut processes = Processes::default();
+        if let Some(pid) = pid {
+            processes.by_pid.insert(pid, Process { has_jit_memory: true, ..Process::default() });
+        }
+        let beside =
+            path.and_then(Path::parent).map(|dir| if dir.as_os_str().is_empty() { Path::new(".") } else { dir });
+        let found = find(&processes, options, beside, warnings);
+        let loaded = found.load(&processes, &job.pool, warnings);
+        let names = CodeNames::new(&loaded.map, pid.unwrap_or_default(), Vec::new(), &job.pool);
+        let NamedProfile { stats, .. } = stream::rewrite(&text, &index, &names, &mut std::io::sink(), job)?;
+        let header = index.header;
+        let program = header.command.split(u8::is_ascii_whitespace).find(|word| !word.is_empty());
+        Ok(Self {
+            pid,
+            program: program.unwrap_or_default().to_vec(),
+            event: header.events.first().cloned().unwrap_or_default(),
+            has_instr: header.has_instr,
+            nameable: stats.named_cost,
+            unnameable: stats.unnamed_cost,
+            accounts: loaded.accounts,
+        })
+    }
+}

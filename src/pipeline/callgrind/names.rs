@@ -1,0 +1,392 @@
+//! The code map as callgrind needs it: without time, by address alone, every name told apart.
+//!
+//! callgrind sums over the whole run, so at an address where several pieces of code lived one after the other the
+//! last one gets all the costs. Such pieces are remembered, to be counted if costs fall on them.
+
+use crate::model::Pid;
+use crate::model::code::{Code, OriginId};
+use crate::model::ranges::{Entry, RangeMap};
+use crate::parallel::Pool;
+use crate::records::callgrind::{CodeLine, Covered, JitFunctions};
+use crate::resolve::code_map::{CodeId, CodeMap, Segment};
+use hashbrown::HashTable;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use std::borrow::Cow;
+use std::hash::BuildHasher;
+
+/// The code of one process.
+#[derive(Debug)]
+pub(crate) struct CodeNames<'m, 'data> {
+    map: &'m CodeMap<'data>,
+    /// The first addresses of the spans, apart from the rest: only these are searched through.
+    starts: Vec<u64>,
+    /// By address, disjoint.
+    spans: Vec<CodeSpan>,
+    entries: Vec<JitEntry<'data>>,
+    object: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct CodeSpan {
+    end: u64,
+    entry: u32,
+}
+
+/// A function at one place.
+#[derive(Debug)]
+pub(crate) struct JitEntry<'data> {
+    /// The piece's number in the code map.
+    pub(crate) id: CodeId,
+    /// The address at which its first byte ran.
+    pub(crate) addr: u64,
+    /// Its name in the output.
+    name: Cow<'data, [u8]>,
+    file: &'data [u8],
+    /// Whether other code lived there before.
+    ambiguous: bool,
+}
+
+impl<'m, 'data> CodeNames<'m, 'data> {
+    /// What `pid` had where, in the end. `object` is the name of the object that the code is said to be in.
+    pub(crate) fn new(map: &'m CodeMap<'data>, pid: Pid, object: Vec<u8>, pool: &Pool) -> Self {
+        let mut painter = Painter::new(map);
+        let (mut timed, untimed): (Vec<&Segment>, Vec<&Segment>) =
+            map.segments().iter().filter(|segment| segment.pid == pid).partition(|segment| is_timed(segment));
+        // Untimed code first: what has a time is known better. Of untimed code the map keeps no segments where later
+        // lines hide it, but that it was there should be known.
+        let untimed: FxHashSet<OriginId> = untimed.iter().map(|segment| map.code(segment.code).origin).collect();
+        let untimed = codes(map).filter(|(_, code)| untimed.contains(&code.origin));
+        let untimed = painter.stretches(untimed);
+        let apart = if timed.is_empty() { lying_apart(&untimed) } else { None };
+        let spans = apart.unwrap_or_else(|| {
+            untimed.iter().for_each(|stretch| painter.paint(*stretch));
+            timed.sort_by_key(|segment| (segment.from, segment.code, segment.start));
+            for segment in timed.iter().filter(|segment| segment.start < segment.end) {
+                let entry = painter.entry(segment.code, segment.start.0.wrapping_sub(segment.offset));
+                painter.paint(Stretch { start: segment.start.0, end: segment.end.0, entry });
+            }
+            let stretch = |span: Entry<u32>| Stretch { start: span.start, end: span.end, entry: span.value };
+            painter.spans.iter().map(stretch).collect()
+        });
+        let mut entries = painter.entries;
+        tell_apart(map, &mut entries, spans.iter().map(|span| span.entry));
+        let with_lines = entries.iter_mut().filter(|entry| has_lines(&map.code(entry.id))).collect();
+        pool.map(with_lines, |entry: &mut JitEntry<'data>| {
+            let code = map.code(entry.id);
+            if let Some(line) = code.lines.entries().first() {
+                entry.file = source_file(&code, line.file);
+            }
+        });
+        let starts = spans.iter().map(|span| span.start).collect();
+        let spans = spans.iter().map(|span| CodeSpan { end: span.end, entry: span.entry }).collect();
+        Self { map, starts, spans, entries, object }
+    }
+
+    /// The code of an entry.
+    pub(crate) fn code(&self, entry: &JitEntry<'data>) -> Code<'data> {
+        self.map.code(entry.id)
+    }
+
+    /// Whether there is no code at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The pieces of code that are in sight, at least in part, in the order of time.
+    pub(crate) fn in_sight(&self) -> impl Iterator<Item = &JitEntry<'data>> {
+        let mut seen = vec![false; self.entries.len()];
+        for span in &self.spans {
+            seen[span.entry as usize] = true;
+        }
+        self.entries.iter().zip(seen).filter(|(_, seen)| *seen).map(|(entry, _)| entry)
+    }
+
+    /// Whether other code lived at the addresses of an entry before it.
+    pub(crate) fn is_ambiguous(&self, entry: usize) -> bool {
+        self.entries.get(entry).is_some_and(|entry| entry.ambiguous)
+    }
+
+    /// What one source lists, in its own order, whether or not it is still in sight.
+    pub(crate) fn listed_by(&self, origin: OriginId) -> Vec<(CodeId, Code<'data>)> {
+        codes(self.map).filter(|(_, code)| code.origin == origin).collect()
+    }
+
+    /// The source position of an address.
+    pub(crate) fn place(&self, addr: u64) -> Option<(&'data [u8], u32)> {
+        let entry = &self.entries[self.at(addr)?];
+        let offset = addr.checked_sub(entry.addr)?;
+        let code = self.code(entry);
+        let lines = code.lines.entries();
+        let after = lines.partition_point(|line| line.offset <= offset);
+        let line = lines.get(after.checked_sub(1)?)?;
+        Some((source_file(&code, line.file), line.line))
+    }
+
+    /// How many pieces of code the code map knows of all processes.
+    pub(crate) fn known(&self) -> usize {
+        self.map.code_count()
+    }
+}
+
+fn codes<'data>(map: &CodeMap<'data>) -> impl Iterator<Item = (CodeId, Code<'data>)> {
+    (0..map.code_count()).map(|at| CodeId(at as u32)).map(|id| (id, map.code(id)))
+}
+
+/// Whether anything tells lines of it.
+fn has_lines(code: &Code<'_>) -> bool {
+    code.lines.decode.is_some() || code.lines.positions.is_some()
+}
+
+fn is_timed(segment: &Segment) -> bool {
+    segment.from.0 != 0 || segment.until.0 != u64::MAX
+}
+
+/// The source file of a line. Runtimes give some files as URLs; source viewers want paths. V8 overwrites the beginning
+/// of some with other things, but repeats file, line and column in the function's name.
+fn source_file<'data>(code: &Code<'data>, file: &'data [u8]) -> &'data [u8] {
+    let is_name = file.iter().any(|byte| b"/.:".contains(byte)) && file.iter().all(|byte| *byte >= b' ');
+    let file = if is_name { file } else { file_in_name(code.name).unwrap_or(b"???") };
+    file.strip_prefix(b"file://").filter(|path| path.starts_with(b"/")).unwrap_or(file)
+}
+
+/// `JS:*f /path/of.js:12:7`
+fn file_in_name(name: &[u8]) -> Option<&[u8]> {
+    let at = name.iter().position(|&byte| byte == b' ')?;
+    let mut parts = name[at + 1..].rsplitn(3, |&byte| byte == b':');
+    let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+    let (column, line) = (parts.next()?, parts.next()?);
+    parts.next().filter(|file| is_number(column) && is_number(line) && !file.is_empty())
+}
+
+/// Lays code over other code, the last on top.
+struct Painter<'m, 'data> {
+    map: &'m CodeMap<'data>,
+    entries: Vec<JitEntry<'data>>,
+    /// The first entry of each piece of code, and the others, of code that has moved.
+    first: Vec<Option<u32>>,
+    others: FxHashMap<(u32, u64), u32>,
+    /// The entries, where they can be seen.
+    spans: RangeMap<u32>,
+}
+
+impl<'m, 'data> Painter<'m, 'data> {
+    fn new(map: &'m CodeMap<'data>) -> Self {
+        let (entries, first) = (Vec::with_capacity(map.code_count()), vec![None; map.code_count()]);
+        Self { map, entries, first, others: FxHashMap::default(), spans: RangeMap::default() }
+    }
+
+    /// Where pieces of code are that never moved.
+    fn stretches(&mut self, codes: impl Iterator<Item = (CodeId, Code<'data>)>) -> Vec<Stretch> {
+        let with_ends = codes.map(|(id, code)| (id, code.addr.0, code.addr.0.saturating_add(code.size)));
+        let mut stretches = Vec::with_capacity(self.entries.capacity());
+        for (id, start, end) in with_ends.filter(|(_, start, end)| start < end) {
+            stretches.push(Stretch { start, end, entry: self.entry(id, start) });
+        }
+        stretches
+    }
+
+    /// Puts a stretch of an entry on top.
+    fn paint(&mut self, Stretch { start, end, entry }: Stretch) {
+        let (map, entries, mut over_other) = (self.map, &self.entries, false);
+        self.spans.insert(start..end, entry, |below| {
+            // A map that lists what the dump has loaded is no other code.
+            let (below, code) = (map.code(entries[below.value as usize].id), map.code(entries[entry as usize].id));
+            over_other |= below.origin == code.origin && below.name != code.name;
+        });
+        self.entries[entry as usize].ambiguous |= over_other;
+    }
+
+    fn entry(&mut self, id: CodeId, addr: u64) -> u32 {
+        // Fewer than 2^32: each is of one of the changes in the map, which number their code so.
+        let next = self.entries.len() as u32;
+        let first = self.first[id.0 as usize];
+        let number = match first {
+            Some(first) if self.entries[first as usize].addr == addr => return first,
+            Some(_) => *self.others.entry((id.0, addr)).or_insert(next),
+            None => *self.first[id.0 as usize].insert(next),
+        };
+        if number == next {
+            let name = Cow::Borrowed(self.map.name(id));
+            self.entries.push(JitEntry { id, addr, name, file: b"???", ambiguous: false });
+        }
+        number
+    }
+}
+
+/// Where an entry can be seen, or was put.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    start: u64,
+    end: u64,
+    entry: u32,
+}
+
+/// The same by address, if nothing lies over anything else: then there is nothing to paint.
+fn lying_apart(stretches: &[Stretch]) -> Option<Vec<Stretch>> {
+    let mut by_addr = stretches.to_vec();
+    by_addr.sort_unstable_by_key(|stretch| stretch.start);
+    by_addr.is_sorted_by(|before, behind| before.end <= behind.start).then_some(by_addr)
+}
+
+/// Functions of one name are told apart by the address at which they were written; a function that is listed twice,
+/// or has moved, is one. Code that is out of sight needs no other name.
+fn tell_apart(map: &CodeMap<'_>, entries: &mut [JitEntry<'_>], in_sight: impl Iterator<Item = u32>) {
+    // The first entry of each name, and the names that others share.
+    let mut first: HashTable<u32> = HashTable::with_capacity(entries.len());
+    let mut shared: FxHashSet<&[u8]> = FxHashSet::default();
+    let hash = |name: &[u8]| FxBuildHasher.hash_one(name);
+    let id = |at: u32| entries[at as usize].id;
+    for at in in_sight {
+        let name = map.name(id(at));
+        match first.find(hash(name), |at| map.name(id(*at)) == name) {
+            Some(first) if map.code(id(*first)).addr != map.code(id(at)).addr => _ = shared.insert(name),
+            Some(_) => {}
+            None => _ = first.insert_unique(hash(name), at, |at| hash(map.name(id(*at)))),
+        }
+    }
+    for entry in entries.iter_mut() {
+        if entry.name.is_empty() {
+            entry.name = Cow::Borrowed(b"(no name)");
+        }
+    }
+    if shared.is_empty() {
+        return;
+    }
+    for entry in entries.iter_mut() {
+        let Code { name, addr, .. } = map.code(entry.id);
+        if shared.contains(name) {
+            entry.name.to_mut().extend_from_slice(format!("#{:#x}", addr.0).as_bytes());
+        }
+    }
+}
+
+impl<'m, 'data> JitFunctions for CodeNames<'m, 'data> {
+    fn around(&self, addr: u64) -> Covered {
+        // Nearly all addresses of other code end here.
+        let first = self.starts.first().copied().unwrap_or(u64::MAX);
+        if addr < first {
+            return Covered { range: 0..first, entry: None };
+        }
+        let after = self.starts.partition_point(|start| *start <= addr);
+        let next = self.starts.get(after).copied().unwrap_or(u64::MAX);
+        let span = after.checked_sub(1).and_then(|at| Some((self.starts.get(at)?, self.spans.get(at)?)));
+        match span {
+            Some((start, span)) if addr < span.end => {
+                Covered { range: *start..span.end, entry: Some(span.entry as usize) }
+            }
+            Some((_, span)) => Covered { range: span.end..next, entry: None },
+            None => Covered { range: first..next, entry: None },
+        }
+    }
+
+    fn name(&self, entry: usize) -> &[u8] {
+        &self.entries[entry].name
+    }
+
+    fn file(&self, entry: usize) -> &[u8] {
+        self.entries[entry].file
+    }
+
+    fn object(&self) -> &[u8] {
+        &self.object
+    }
+
+    fn lines(&self, entry: usize) -> Vec<CodeLine<'_>> {
+        let entry = &self.entries[entry];
+        let code = self.code(entry);
+        if !has_lines(&code) {
+            return Vec::new();
+        }
+        let line = |line: crate::model::code::Line<'data>| CodeLine {
+            addr: entry.addr.wrapping_add(line.offset),
+            file: source_file(&code, line.file),
+            line: line.line,
+        };
+        code.lines.entries().into_iter().map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::code::{CodeEvent, CodeEventKind, Lines};
+    use crate::model::process::Processes;
+    use crate::model::{Addr, Nanos, Tid};
+    use crate::resolve::code_map::CodeList;
+
+    /// What a source lists: time (of a dump), name, address, size.
+    type Listed = (Option<u64>, &'static str, u64, u64);
+
+    /// The name at each of these addresses, with a `?` if other code lived there before.
+    fn names_at(sources: &[&[Listed]], addrs: &[u64]) -> Vec<String> {
+        let list = |(origin, listed): (usize, &&[Listed])| -> CodeList<'static> {
+            let load = |&(time, name, addr, size): &Listed| {
+                let (addr, origin) = (Addr(addr), OriginId(origin as u32));
+                let code = Code {
+                    name: name.as_bytes(),
+                    addr,
+                    size,
+                    bytes: None,
+                    lines: Lines::default(),
+                    unwind: None,
+                    origin,
+                };
+                CodeEvent { pid: Pid(7), tid: Tid(0), time: time.map(Nanos), kind: CodeEventKind::Load(code) }
+            };
+            listed.iter().map(load).collect()
+        };
+        let pool = Pool::new(std::num::NonZeroUsize::new(1)).unwrap();
+        let map = CodeMap::build(sources.iter().enumerate().map(list).collect(), &Processes::default(), &pool);
+        let names = CodeNames::new(&map, Pid(7), b"jitted-7.elf".to_vec(), &pool);
+        let shown = |&addr: &u64| match names.at(addr) {
+            Some(entry) => {
+                let mark = if names.is_ambiguous(entry) { "?" } else { "" };
+                format!("{}{mark}", String::from_utf8_lossy(names.name(entry)))
+            }
+            None => String::new(),
+        };
+        addrs.iter().map(shown).collect()
+    }
+
+    #[test]
+    fn of_code_at_one_address_the_last_counts_and_is_ambiguous() {
+        let dump: &[Listed] =
+            &[(Some(1), "old", 0x100, 0x40), (Some(2), "new", 0x120, 0x40), (Some(3), "far", 0x200, 0x10)];
+        let addrs = [0xff, 0x100, 0x11f, 0x120, 0x15f, 0x160, 0x200];
+        assert_eq!(names_at(&[dump], &addrs), ["", "old", "old", "new?", "new?", "", "far"]);
+        let map: &[Listed] = &[(None, "old", 0x100, 0x40), (None, "new", 0x120, 0x40), (None, "far", 0x200, 0x10)];
+        assert_eq!(names_at(&[map], &addrs), ["", "old", "old", "new?", "new?", "", "far"]);
+    }
+
+    #[test]
+    fn code_that_lies_apart_is_found_in_whatever_order_it_is_listed() {
+        let map: &[Listed] =
+            &[(None, "c", 0x300, 0x10), (None, "a", 0x100, 0x10), (None, "none", 0x150, 0), (None, "b", 0x110, 0x10)];
+        let addrs = [0xff, 0x100, 0x110, 0x11f, 0x120, 0x150, 0x300, 0x310];
+        assert_eq!(names_at(&[map], &addrs), ["", "a", "b", "b", "", "", "c", ""]);
+    }
+
+    #[test]
+    fn the_same_code_listed_again_is_not_ambiguous() {
+        let dump: &[Listed] = &[(Some(1), "f", 0x100, 0x40), (Some(2), "f", 0x100, 0x40)];
+        assert_eq!(names_at(&[dump], &[0x110]), ["f"]);
+        // Erlang's map puts a dollar in front of what its dump lists; the dump is the better source.
+        let (dump, map): (&[Listed], &[Listed]) =
+            (&[(Some(1), "m:f/1", 0x100, 0x40)], &[(None, "$m:f/1", 0x100, 0x40), (None, "$m:g/1", 0x140, 0x40)]);
+        assert_eq!(names_at(&[dump, map], &[0x110, 0x150]), ["m:f/1", "$m:g/1"]);
+    }
+
+    #[test]
+    fn different_functions_of_one_name_are_told_apart() {
+        let map: &[Listed] = &[(None, "(-e:1)", 0x100, 0x10), (None, "(-e:1)", 0x200, 0x10), (None, "", 0x300, 0x10)];
+        assert_eq!(names_at(&[map], &[0x100, 0x200, 0x300]), ["(-e:1)#0x100", "(-e:1)#0x200", "(no name)"]);
+    }
+
+    #[test]
+    fn the_file_in_a_name_of_v8() {
+        assert_eq!(file_in_name(b"JS:*f /a b/of.js:12:7"), Some(&b"/a b/of.js"[..]));
+        assert_eq!(file_in_name(b"JS:^next node:internal/realm:3:9"), Some(&b"node:internal/realm"[..]));
+        assert_eq!(file_in_name(b"Builtin:ArrayMap"), None);
+        assert_eq!(file_in_name(b"f (x:1:y)"), None);
+    }
+}
