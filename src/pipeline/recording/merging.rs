@@ -2,7 +2,6 @@
 
 use super::locator::FrameLocation;
 use super::samples::{SampleRow, Samples, Taken, TakenRows};
-use super::shared_chains::{SharedChain, SharedChains, shared};
 use crate::error::Result;
 use crate::model::about;
 use crate::model::chains::{ChainId, PlaceId};
@@ -11,7 +10,7 @@ use crate::model::stacks::Track;
 /// What a thread has read of a chunk: rows with the thread's own numbers, and what these mean, as far as its chunks
 /// before have not told.
 #[derive(Debug)]
-pub(super) struct SampleChunk<'data> {
+pub(super) struct SampleChunk {
     /// Which thread.
     pub(super) reader: usize,
     /// Whether its numbers begin with this chunk.
@@ -22,15 +21,12 @@ pub(super) struct SampleChunk<'data> {
     pub(super) places: Vec<FrameLocation>,
     pub(super) chains: Vec<(Option<ChainId>, PlaceId)>,
     pub(super) tracks: Vec<Track>,
-    /// Whole call chains that the thread knows since this chunk.
-    pub(super) learnt: Vec<SharedChain<'data>>,
 }
 
 /// Puts the chunks of all threads together.
 #[derive(Debug)]
-pub(super) struct Merging<'s, 'data> {
+pub(super) struct Merging {
     pub(super) samples: Samples,
-    shared: &'s SharedChains<'data>,
     readers: Vec<Renumbering>,
 }
 
@@ -42,14 +38,14 @@ struct Renumbering {
     tracks: Vec<u32>,
 }
 
-impl<'s, 'data> Merging<'s, 'data> {
-    /// Chunks are added to these; what one thread has learnt the others shall know.
-    pub(super) fn into(samples: Samples, shared: &'s SharedChains<'data>) -> Self {
-        Self { samples, shared, readers: Vec::new() }
+impl Merging {
+    /// Chunks are added to these samples.
+    pub(super) fn into(samples: Samples) -> Self {
+        Self { samples, readers: Vec::new() }
     }
 
     /// Takes over a later chunk.
-    pub(super) fn append(&mut self, mut chunk: SampleChunk<'data>) -> Result<()> {
+    pub(super) fn append(&mut self, mut chunk: SampleChunk) -> Result<()> {
         let rows = self.translate(&mut chunk)?;
         rows.into_iter().for_each(|row| self.samples.push(row));
         self.samples.sampled = about::joined(self.samples.sampled, chunk.taken.sampled);
@@ -59,12 +55,12 @@ impl<'s, 'data> Merging<'s, 'data> {
     }
 
     /// Takes the rows out of a later chunk, with the numbers that their stacks, threads and branches have here.
-    pub(super) fn translate(&mut self, chunk: &mut SampleChunk<'data>) -> Result<Vec<SampleRow>> {
+    pub(super) fn translate(&mut self, chunk: &mut SampleChunk) -> Result<Vec<SampleRow>> {
         std::mem::replace(&mut chunk.checked, Ok(()))?;
         if self.readers.len() <= chunk.reader {
             self.readers.resize_with(chunk.reader + 1, Renumbering::default);
         }
-        let Self { samples, readers, shared: all_know } = self;
+        let Self { samples, readers } = self;
         let numbers = &mut readers[chunk.reader];
         if chunk.begins {
             *numbers = Renumbering::default();
@@ -83,14 +79,10 @@ impl<'s, 'data> Merging<'s, 'data> {
         };
         samples.branches.extend(chunk.taken.branches.drain(..).map(renumbered));
         samples.check()?;
-        let whole = |chain: ChainId| shared(chain).unwrap_or_else(|| numbers.chains[chain.0 as usize]);
-        let mut learnt = std::mem::take(&mut chunk.learnt);
-        learnt.iter_mut().for_each(|chain| chain.known.chain = chain.known.chain.map(whole));
-        all_know.tell(chunk.reader, learnt);
         let mut rows = std::mem::take(&mut chunk.taken.rows);
         for row in &mut rows {
             row.track = numbers.tracks[row.track as usize];
-            row.chain = row.chain.map(whole);
+            row.chain = row.chain.map(|chain| numbers.chains[chain.0 as usize]);
             row.branches = (before + row.branches.0, before + row.branches.1);
         }
         Ok(rows)

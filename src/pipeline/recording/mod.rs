@@ -28,12 +28,10 @@ mod reading;
 mod replaced;
 mod resolution;
 mod samples;
-mod shared_chains;
 pub(crate) mod streams;
 pub(crate) mod survey;
 mod text;
 pub(crate) mod walk;
-pub(crate) mod whole_chains;
 
 pub(crate) use examined::Examined;
 pub(crate) use locator::FrameLocation;

@@ -1,8 +1,7 @@
 //! Reads samples, in parallel over chunks of the recording.
 //!
-//! Each thread numbers what it meets, and keeps what it learnt from chunk to chunk: with each chunk goes only what is
-//! new in it. Frames that a sample shares with the one before are not looked at again, nor are call chains that were
-//! seen before as a whole.
+//! Each thread numbers the places, chains and threads that it meets, and keeps these numbers from chunk to chunk: a
+//! chunk carries only what is new in it. Frames that a sample shares with the sample before are not looked up again.
 
 use super::branches::{lbr_chain, put_history};
 use super::chain_words::ChainWords;
@@ -10,8 +9,6 @@ use super::counted::{Counted, Member, own};
 use super::locator::{LIMIT_FRAME, LocatedFrame, Locator, TRUNCATED_FRAME};
 use super::merging::SampleChunk;
 use super::samples::{Beside, KeptRegisters, SampleRow, Samples, StackEnd, Taken};
-use super::shared_chains::{KnownChain, SharedChain, SharedChains};
-use super::whole_chains::{ChainKey, WholeChains};
 use crate::analysis::filter::PlacedFilter;
 use crate::model::about::{self, TimeExtent};
 use crate::model::chains::{ChainId, PlaceId};
@@ -34,7 +31,7 @@ const MOST_CHAINS: usize = 1 << 19;
 
 /// What reading a sample depends on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Context<'a, 'data> {
+pub(super) struct Context<'a> {
     pub(super) recording: &'a Recording,
     pub(super) threads: &'a Threads,
     pub(super) filter: &'a PlacedFilter<'a>,
@@ -55,8 +52,6 @@ pub(super) struct Context<'a, 'data> {
     pub(super) keep_branches: bool,
     /// Whether what else a sample has is kept.
     pub(super) keep_beside: bool,
-    /// What threads tell each other, if there are several.
-    pub(super) shared: Option<&'a SharedChains<'data>>,
 }
 
 /// Process, thread, and processor where they are kept apart.
@@ -68,17 +63,12 @@ const UNTIMED: Nanos = Nanos(u64::MAX - 1);
 /// Reads samples on one thread.
 #[derive(Debug)]
 pub(super) struct Reading<'a, 'data> {
-    context: Context<'a, 'data>,
+    context: Context<'a>,
     /// Which thread this is.
     reader: usize,
-    /// How much it has heard of what the others have learnt.
-    heard: usize,
-    /// What it has to tell of the chunk at hand.
-    learnt: Vec<SharedChain<'data>>,
     samples: Samples,
     /// How many places, chains and threads the chunks before have told of.
     told: (usize, usize, usize),
-    wholes: WholeChains<'data, KnownChain>,
     /// The frames of the sample at hand, innermost first.
     frames: Vec<(CpuMode, FrameAddr)>,
     unwound: UnwoundChain,
@@ -98,6 +88,15 @@ pub(super) struct Reading<'a, 'data> {
     named: Vec<NamedThread>,
     /// Where a thread is among them.
     named_at: Numbers,
+}
+
+/// The call chain of a sample.
+#[derive(Debug, Clone, Copy)]
+struct ReadChain {
+    chain: Option<ChainId>,
+    end: StackEnd,
+    /// The address of the innermost frame.
+    ip: Addr,
 }
 
 /// A frame of the sample before.
@@ -134,15 +133,12 @@ impl SeenAddress {
 }
 
 impl<'a, 'data> Reading<'a, 'data> {
-    pub(super) fn new(context: Context<'a, 'data>, reader: usize) -> Self {
+    pub(super) fn new(context: Context<'a>, reader: usize) -> Self {
         Self {
             context,
             reader,
-            heard: 0,
-            learnt: Vec::new(),
             samples: Samples::keeping(context.keep),
             told: (0, 0, 0),
-            wholes: WholeChains::that_come(),
             frames: Vec::new(),
             unwound: UnwoundChain::default(),
             cache: Cache::default(),
@@ -158,15 +154,10 @@ impl<'a, 'data> Reading<'a, 'data> {
     }
 
     /// What was read of a chunk.
-    pub(super) fn chunk(
-        &mut self,
-        records: impl Iterator<Item = RawRecord<'data>>,
-        counted: &Counted,
-    ) -> SampleChunk<'data> {
+    pub(super) fn chunk(&mut self, records: impl Iterator<Item = RawRecord<'data>>, counted: &Counted) -> SampleChunk {
         if self.samples.chains.len() > MOST_CHAINS {
-            *self = Self { heard: self.heard, ..Self::new(self.context, self.reader) };
+            *self = Self::new(self.context, self.reader);
         }
-        self.listen();
         self.read(records, counted);
         let samples = &mut self.samples;
         let (places, chains, tracks) = self.told;
@@ -179,17 +170,6 @@ impl<'a, 'data> Reading<'a, 'data> {
             chains: samples.chains.nodes_since(chains).collect(),
             tracks: samples.tracks.items()[tracks..].to_vec(),
             taken: samples.take_rows(),
-            learnt: std::mem::take(&mut self.learnt),
-        }
-    }
-
-    /// Takes over what other threads have learnt.
-    fn listen(&mut self) {
-        let Some(shared) = self.context.shared else { return };
-        let (new, heard) = shared.since(self.heard, self.reader);
-        self.heard = heard;
-        for SharedChain { key, known, holds } in new.iter().flat_map(|batch| batch.iter()) {
-            self.wholes.keep(*key, holds.clone(), *known, drop);
         }
     }
 
@@ -231,7 +211,7 @@ impl<'a, 'data> Reading<'a, 'data> {
             return;
         }
         let pid = pid.unwrap_or(Pid(-1));
-        let KnownChain { chain, end, ip } = self.chain(sample, pid);
+        let ReadChain { chain, end, ip } = self.chain(sample, pid);
         let branches = self.branches(sample, pid);
         let row = |&(event, period): &Member| {
             let (time, cpu) = (sample.time, sample.cpu);
@@ -270,14 +250,9 @@ impl<'a, 'data> Reading<'a, 'data> {
         track
     }
 
-    fn chain(&mut self, sample: &Sample<'data>, pid: Pid) -> KnownChain {
+    fn chain(&mut self, sample: &Sample<'data>, pid: Pid) -> ReadChain {
         let time = sample.time.unwrap_or(UNTIMED);
         let leaf_caller = self.leaf_caller(sample, pid, time);
-        let key = self.is_call_chain(sample).then(|| ChainKey::of(sample, pid)).flatten();
-        let key = key.map(|key| key.with_leaf_caller(leaf_caller));
-        if let Some(known) = key.as_ref().and_then(|key| self.wholes.find(key, time)) {
-            return *known;
-        }
         let mut frames = std::mem::take(&mut self.frames);
         frames.clear();
         // With a caller put in, the words of the chain are not all of its frames.
@@ -313,17 +288,7 @@ impl<'a, 'data> Reading<'a, 'data> {
         self.before_of = Some((pid, time));
         let ip = self.before.last().map_or(Addr(0), |innermost| innermost.frame.1.raw());
         self.frames = frames;
-        let known = KnownChain { chain: last.map(|last| last.chain), end, ip };
-        if let (Some(key), Some(last)) = (key, last) {
-            let holds = time..last.until;
-            let (learnt, shares) = (&mut self.learnt, self.context.shared.is_some());
-            let is = || {
-                learnt.extend(shares.then(|| SharedChain { key, known, holds: holds.clone() }));
-                known
-            };
-            self.wholes.add(key, holds.clone(), is, drop);
-        }
-        known
+        ReadChain { chain: last.map(|last| last.chain), end, ip }
     }
 
     /// Whether the frames of a sample are those of its call chain and nothing else.

@@ -10,7 +10,6 @@ use super::profile::Tables;
 use super::reading::{Context, Reading};
 use super::replaced::say_which_are_replaced;
 use super::samples::Samples;
-use super::shared_chains::SharedChains;
 use super::survey::Survey;
 use crate::error::{Error, Result, Warnings};
 use crate::model::abi::EM_X86_64;
@@ -86,9 +85,8 @@ impl<'a> Resolution<'a> {
         let mut all = if chunks < 2 || job.pool.threads() < 2 {
             self.read_all(keep, job)
         } else {
-            let shared = SharedChains::default();
-            let mut all = Merging::into(Samples::keeping(keep), &shared);
-            self.read(keep, job, &shared, |chunk| all.append(chunk))?;
+            let mut all = Merging::into(Samples::keeping(keep));
+            self.read(keep, job, |chunk| all.append(chunk))?;
             all.samples
         };
         all.check()?;
@@ -104,9 +102,8 @@ impl<'a> Resolution<'a> {
         job: &Job,
         mut each: impl FnMut(&mut Profile) -> Result<()>,
     ) -> Result<Tables> {
-        let shared = SharedChains::default();
-        let mut all = Merging::into(samples, &shared);
-        self.read(Keep::EachRow, job, &shared, |mut chunk| {
+        let mut all = Merging::into(samples);
+        self.read(Keep::EachRow, job, |mut chunk| {
             let rows = all.translate(&mut chunk)?;
             tables.push(&rows);
             each(&mut tables.profile)?;
@@ -117,14 +114,8 @@ impl<'a> Resolution<'a> {
     }
 
     /// Reads the chunks side by side, and gives what is in each, in their order: few are in memory at a time.
-    fn read(
-        &self,
-        keep: Keep,
-        job: &Job,
-        shared: &SharedChains<'a>,
-        each: impl FnMut(SampleChunk<'a>) -> Result<()>,
-    ) -> Result<()> {
-        self.with_context(keep, job, Some(shared), |context, chunks, progress| {
+    fn read(&self, keep: Keep, job: &Job, each: impl FnMut(SampleChunk) -> Result<()>) -> Result<()> {
+        self.with_context(keep, job, |context, chunks, progress| {
             let readers = AtomicUsize::new(0);
             let reading = || Reading::new(context, readers.fetch_add(1, Ordering::Relaxed));
             let chunk = |reading: &mut Reading<'_, 'a>, (records, counted): (Records<'a>, Counted)| {
@@ -136,7 +127,7 @@ impl<'a> Resolution<'a> {
 
     /// Reads all chunks on this thread.
     fn read_all(&self, keep: Keep, job: &Job) -> Samples {
-        self.with_context(keep, job, None, |context, chunks, progress| {
+        self.with_context(keep, job, |context, chunks, progress| {
             let mut reading = Reading::new(context, 0);
             chunks.for_each(|(records, counted)| reading.read(told(records, progress), &counted));
             reading.into_samples()
@@ -148,8 +139,7 @@ impl<'a> Resolution<'a> {
         &self,
         keep: Keep,
         job: &Job,
-        shared: Option<&SharedChains<'a>>,
-        read: impl FnOnce(Context<'_, 'a>, Chunks<'_, 'a>, &Progress) -> O,
+        read: impl FnOnce(Context<'_>, Chunks<'_, 'a>, &Progress) -> O,
     ) -> O {
         let (options, recording, chunks) = (self.options, self.survey.recording, &self.survey.chunks);
         let max_depth = options.max_stack.unwrap_or(MAX_DEPTH);
@@ -169,7 +159,6 @@ impl<'a> Resolution<'a> {
             max_stack: options.max_stack.unwrap_or(usize::MAX),
             keep_branches: options.keep_branches,
             keep_beside: options.keep_beside,
-            shared,
         };
         let progress = Progress::new(chunks.len(), job);
         progress.phase("reading samples");

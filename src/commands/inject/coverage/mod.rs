@@ -3,7 +3,6 @@
 mod code_uses;
 mod insertions;
 mod jit_ranges;
-mod last_stacks;
 mod memo;
 mod selection;
 mod shadowings;

@@ -2,15 +2,13 @@
 
 use super::code_uses::{CodeEpoch, CodeUse, CodeUses, UseId};
 use super::jit_ranges::{AddrRanges, JitRanges};
-use super::last_stacks::{KnownWord, LastStacks, WordKind};
 use super::memo::{Asked, FramePlace, Memo, StackAnswer};
 use super::shadowings::{ProcessShadowings, Shadowings};
 use crate::commands::inject::survey::record_order::RecordOrder;
 use crate::model::lasting::{ALWAYS, Lasting, both};
 use crate::model::process::CpuMode;
-use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
-use crate::pipeline::recording::whole_chains::{ChainKey, WholeChains};
-use crate::records::perf_data::{ChainContext, RawRecord, Recording, Sample, Words, is_bad_entry, kind};
+use crate::model::{Addr, FrameAddr, Nanos, Pid};
+use crate::records::perf_data::{RawRecord, Recording, Sample, Words, is_bad_entry, kind};
 use crate::resolve::address_space::{AddressSpaces, Place};
 use crate::resolve::code_map::{CodeMap, Hit, How, SegmentId};
 use crate::resolve::dso::DsoKind;
@@ -65,23 +63,10 @@ impl UseContext<'_, '_> {
 
 /// Finds what the samples among some records use.
 #[derive(Debug)]
-pub(super) struct UseFinder<'a, 'data, 'r> {
+pub(super) struct UseFinder<'a, 'data> {
     context: UseContext<'a, 'data>,
     found: CodeUses,
     memo: Memo,
-    last_stacks: LastStacks<'r>,
-    whole_chains: WholeChains<'r, KnownUses>,
-}
-
-/// What a call chain uses.
-#[derive(Debug)]
-struct KnownUses {
-    uses: Box<[UseId]>,
-    /// How many of its words are bad.
-    bad: u64,
-    frames: FramesInMemory,
-    /// The first and the last of the samples that had it again.
-    of: Option<CodeUse>,
 }
 
 /// How many frames are in memory where JIT code may be.
@@ -95,12 +80,18 @@ struct FramesInMemory {
 
 impl FramesInMemory {
     fn one(place: FramePlace) -> Self {
-        let is = |other| u64::from(place == other);
-        Self { known: is(FramePlace::Known), unknown: is(FramePlace::Unknown), other_time: is(FramePlace::OtherTime) }
+        let mut one = Self::default();
+        one.add(place);
+        one
     }
 
-    fn all(self) -> u64 {
-        self.known + self.unknown + self.other_time
+    fn add(&mut self, place: FramePlace) {
+        match place {
+            FramePlace::Known => self.known += 1,
+            FramePlace::Unknown => self.unknown += 1,
+            FramePlace::OtherTime => self.other_time += 1,
+            FramePlace::Elsewhere => {}
+        }
     }
 }
 
@@ -116,7 +107,6 @@ struct UsedCode {
 #[derive(Debug, Clone, Copy)]
 struct UsingSample<'a> {
     pid: Pid,
-    tid: Tid,
     /// As the sample says it.
     time: Option<Nanos>,
     order: RecordOrder,
@@ -126,36 +116,33 @@ struct UsingSample<'a> {
     shadowings: Option<&'a ProcessShadowings>,
 }
 
-impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
+impl<'a, 'data> UseFinder<'a, 'data> {
     /// Nothing is found yet.
     pub(super) fn new(context: UseContext<'a, 'data>) -> Self {
         let (found, memo) = Default::default();
-        let (last_stacks, whole_chains) = (LastStacks::default(), WholeChains::that_come_again());
-        Self { context, found, memo, last_stacks, whole_chains }
+        Self { context, found, memo }
     }
 
     /// Looks at the samples among some records.
-    pub(super) fn read(mut self, records: impl Iterator<Item = RawRecord<'r>>) -> CodeUses {
+    pub(super) fn read<'r>(mut self, records: impl Iterator<Item = RawRecord<'r>>) -> CodeUses {
         for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
             match self.context.recording.sample(&raw) {
                 Ok(sample) => self.sample(&sample, raw.offset),
                 Err(_) => self.found.counts.unreadable += 1,
             }
         }
-        self.last_stacks.finish(&mut self.found);
-        self.whole_chains.into_known().for_each(|known| known.note(&mut self.found));
         self.found
     }
 
-    fn sample(&mut self, sample: &Sample<'r>, offset: u64) {
+    fn sample(&mut self, sample: &Sample<'_>, offset: u64) {
         self.found.counts.samples += 1;
         let is_other = matches!(sample.cpumode, CpuMode::GuestKernel | CpuMode::GuestUser | CpuMode::Hypervisor);
-        let Some((pid, tid)) = sample.pid_tid.filter(|_| !is_other) else {
+        let Some((pid, _)) = sample.pid_tid.filter(|_| !is_other) else {
             return self.bad_entries(sample.bad_chain_entries() as u64);
         };
         let order = RecordOrder { time: sample.time.unwrap_or_default(), offset };
         let (ranges, shadowings) = (self.context.jit_ranges.of(pid), self.context.shadowings.of(pid));
-        let user = UsingSample { pid, tid, time: sample.time, order, ranges, shadowings };
+        let user = UsingSample { pid, time: sample.time, order, ranges, shadowings };
         let is_jit = self.chain(user, sample);
         self.found.counts.with_jit += u64::from(is_jit);
         if !user.ranges.is_empty() {
@@ -169,67 +156,27 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         self.found.counts.bad_entries += bad_entries;
     }
 
-    /// Whether any frame is in JIT code. What the last chain of the thread had in common with this one is known, and so
-    /// are chains that were there before.
-    fn chain(&mut self, user: UsingSample<'_>, sample: &Sample<'r>) -> bool {
-        let UsingSample { pid, tid, time, order, .. } = user;
-        let chain = sample.callchain;
-        let key = ChainKey::of(sample, pid).zip(time);
-        if let Some(whole) = key.as_ref().and_then(|(key, time)| self.whole_chains.find(key, *time)) {
-            let of = CodeUse { first: order, last: order };
-            whole.of.get_or_insert(of).join(of);
-            let (bad, frames) = (whole.bad, whole.frames);
-            self.bad_entries(bad);
-            self.resolved(user, frames);
-            return frames.known > 0;
-        }
-        let mut stack = self.last_stacks.take((pid, tid), &mut self.found);
-        let mut same = stack.begin(chain, order, time, &mut self.found);
-        let mut context = sample.context();
-        for (word, outside) in chain.iter().zip((0..chain.len()).rev()) {
-            if outside < same {
-                if stack.stays(same, context, &mut self.found) {
-                    break;
+    /// Whether any frame is in JIT code.
+    fn chain(&mut self, user: UsingSample<'_>, sample: &Sample<'_>) -> bool {
+        let (mut context, mut has_frames, mut bad) = (sample.context(), false, 0);
+        let mut frames = FramesInMemory::default();
+        for word in sample.callchain.iter() {
+            match context.step(word) {
+                Some((CpuMode::User, frame)) => {
+                    has_frames = true;
+                    let StackAnswer { uses, kind } = self.frame(user, frame).answer;
+                    self.note(user, uses);
+                    frames.add(kind);
                 }
-                same = outside;
+                Some(_) => has_frames = true,
+                None => bad += u64::from(is_bad_entry(word)),
             }
-            let Lasting { answer, holds } = self.chain_word(user, &mut context, word);
-            stack.learn(outside, answer, &holds);
         }
-        stack.end(chain, order);
-        let count = |kind| u64::from(stack.count(kind));
-        let (bad, elsewhere) = (count(WordKind::Bad), count(WordKind::Elsewhere));
-        let frames = FramesInMemory {
-            known: count(WordKind::Known),
-            unknown: count(WordKind::Unknown),
-            other_time: count(WordKind::OtherTime),
-        };
-        let has_frames = frames.all() + elsewhere > 0;
-        // Of a chain without frames the sample's own address tells.
-        if let Some((key, _)) = key.filter(|_| has_frames) {
-            let is = || KnownUses { uses: stack.uses(), bad, frames, of: None };
-            self.whole_chains.add(key, stack.holds(), is, |old| old.note(&mut self.found));
-        }
-        self.last_stacks.put(stack);
         self.bad_entries(bad);
         self.resolved(user, frames);
+        // A chain without frames leaves the sample's own address.
         let alone = sample.ip.filter(|_| !has_frames && sample.cpumode == CpuMode::User);
         frames.known > 0 || alone.is_some_and(|ip| self.ip(user, ip))
-    }
-
-    #[inline]
-    fn chain_word(&mut self, user: UsingSample<'_>, context: &mut ChainContext, word: u64) -> Lasting<KnownWord> {
-        let before = *context;
-        let (kind, uses, holds) = match context.step(word) {
-            Some((CpuMode::User, frame)) => {
-                let Lasting { answer: StackAnswer { uses, kind }, holds } = self.frame(user, frame);
-                (kind.into(), uses, holds)
-            }
-            Some(_) => (WordKind::Elsewhere, [None; 2], ALWAYS),
-            None if is_bad_entry(word) => (WordKind::Bad, [None; 2], ALWAYS),
-            None => (WordKind::Mark, [None; 2], ALWAYS),
-        };
-        Lasting { answer: KnownWord { context: before, kind, uses, since: user.order }, holds }
     }
 
     /// Whether the address of a sample without a chain is in JIT code.
@@ -385,13 +332,6 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         // Records of equal time come in the order of the stream: such a moment is asked for anew.
         let start = last.map_or(Nanos(0), |last| Nanos(last.time.0.saturating_add(1)));
         Lasting { answer: number, holds: start..next.map_or(Nanos(u64::MAX), |next| next.time) }
-    }
-}
-
-impl KnownUses {
-    fn note(self, found: &mut CodeUses) {
-        let Some(of) = self.of else { return };
-        self.uses.into_iter().for_each(|id| found.note_again(id, of));
     }
 }
 
