@@ -3,11 +3,10 @@
 //! A text can be read in parts ([`cut`]), side by side; what the record lines before a part told of threads is given
 //! with it.
 //!
-//! Most stacks were seen before, and are known again by their text as a whole (`seen`). Others share most of their callers
-//! with the stack before, and nearly all lines were seen before: such a stack is compared with the one before from its end
-//! on, where its callers are (`callers`), and each distinct line is taken apart once.
+//! Most stacks were read before and are recognized by their whole text; of the others, most lines were. Each distinct line
+//! is parsed once (`seen`).
 
-mod callers;
+mod paragraphs;
 mod seen;
 #[cfg(test)]
 mod tests;
@@ -23,7 +22,7 @@ use crate::model::stacks::{self, FrameId, FrameKind, Keep, Profile, Row, StackId
 use crate::model::{Nanos, Pid, Tid};
 use crate::runtimes::java_calls;
 use crate::runtimes::{RuntimeSet, Tiers};
-use callers::{Callers, Paragraphs};
+use paragraphs::Paragraphs;
 use seen::{LineFrames, LineMemo, StackMemo};
 use std::ops::Range;
 
@@ -108,9 +107,8 @@ struct TextReader<'t> {
     sample: Option<OpenSample<'t>>,
     skipped: Skipped,
     paragraphs: Paragraphs,
-    callers: Callers,
-    /// The stack's own lines, by how many bytes there are from the begin of each to the stack's end.
-    lines: Vec<(usize, LineFrames)>,
+    /// The lines of the stack that is being read, leaf first.
+    lines: Vec<LineFrames>,
     /// The last sample's thread, as its first line tells it.
     thread: Option<(Thread<'t>, TrackId)>,
     /// The events of this part, and the series of each; the last sample's is the first.
@@ -146,7 +144,6 @@ impl<'t> TextReader<'t> {
             sample: None,
             skipped: Skipped::new("line"),
             paragraphs: Paragraphs::default(),
-            callers: Callers::default(),
             lines: Vec::new(),
             thread: None,
             events: Vec::new(),
@@ -195,7 +192,7 @@ impl<'t> TextReader<'t> {
         let stack = match self.part.stacks.get(key, text) {
             Some(known) => known,
             None => {
-                let stack = self.new_stack(start, end)?;
+                let stack = self.new_stack(text)?;
                 self.part.stacks.add(key, text, stack);
                 stack
             }
@@ -205,25 +202,18 @@ impl<'t> TextReader<'t> {
         Some(end + 2)
     }
 
-    /// Reads the frames between two places; `None` if there is anything else.
-    fn new_stack(&mut self, start: usize, end: usize) -> Option<Option<StackId>> {
-        let shared = self.callers.shared(self.text, &(start..end));
+    /// Reads the lines of a stack; `None` if any is not a frame.
+    fn new_stack(&mut self, text: &'t [u8]) -> Option<Option<StackId>> {
         self.lines.clear();
-        let mut at = start;
-        while at < shared.own_end {
-            let line = &self.text[at..shared.own_end];
-            let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
+        for line in text.split(|&byte| byte == b'\n') {
             let frames = self.frames_of(line)?;
-            self.lines.push((end - at, frames));
-            at += line.len() + 1;
+            self.lines.push(frames);
         }
-        self.callers.begin(start..end, &shared);
-        let mut stack = shared.stack;
-        for (to_end, frames) in self.lines.drain(..).rev() {
+        let mut stack = None;
+        for frames in self.lines.drain(..).rev() {
             for &frame in self.part.lines.frames(&frames).iter().rev() {
                 stack = Some(self.part.profile.stack(stack, frame));
             }
-            self.callers.push(to_end, stack);
         }
         Some(stack)
     }
