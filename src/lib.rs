@@ -91,19 +91,25 @@
 //! targets; they are hidden from these pages and change from version to version.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+// Much of the rooms below is there for the commands alone.
+#![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 
 #[doc(hidden)]
 pub mod analysis;
+#[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod annotation;
 #[doc(hidden)]
 pub mod bytes;
+#[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
+#[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod commands;
 #[doc(hidden)]
 pub mod contract;
+#[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod diagnosis;
 #[doc(hidden)]
@@ -120,6 +126,7 @@ pub mod parallel;
 pub mod pipeline;
 #[doc(hidden)]
 pub mod records;
+#[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod render;
 #[doc(hidden)]

@@ -26,6 +26,7 @@ pub mod xctrace;
 use crate::contract::format::{Detail, Events, Format, Read, Rewriter, Writer};
 use crate::model::stacks::Keep;
 use crate::records::{callgrind, perf_data, perf_script};
+#[cfg(feature = "cli")]
 use crate::render::flamegraph;
 use crate::runtimes::jit_names::JitNames;
 
@@ -283,6 +284,7 @@ pub const FORMATS: &[Format] = &[
         }),
         rewriter: None,
     },
+    #[cfg(feature = "cli")]
     Format {
         name: "flamegraph",
         about: "flame graph (SVG)",

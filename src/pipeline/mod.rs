@@ -33,6 +33,7 @@ mod nothing_left;
 pub mod open;
 pub(crate) mod outputs;
 mod parts;
+#[cfg_attr(not(feature = "cli"), path = "no_progress.rs")]
 pub(crate) mod progress;
 mod readers;
 pub mod recording;
