@@ -56,6 +56,64 @@
 //! # Ok::<(), jitgraft::Error>(())
 //! ```
 //!
+//! Stream samples with resolved frames, one by one, in memory that doesn't grow with their number ([`stream`]):
+//!
+//! ```
+//! use jitgraft::{Batches, InPath, Job, LoadOptions, Outcome, stream};
+//!
+//! let input = InPath::from(std::path::PathBuf::from("fixtures/php-recording/perf.data.zst"));
+//! let (job, mut outcome, mut in_mandel) = (Job::quiet()?, Outcome::default(), 0);
+//! let mut batches = Batches {
+//!     len: std::num::NonZeroUsize::MIN,
+//!     each: |batch: &jitgraft::Profile| {
+//!         for row in batch.series.iter().flat_map(|series| &series.rows) {
+//!             let mut frames = batch.frames_up(row.stack).map(|frame| batch.frame_of(frame)); // the innermost first
+//!             in_mandel += u64::from(frames.any(|frame| batch.name_of(frame.name).ends_with(b"mandel$5")));
+//!         }
+//!         Ok(())
+//!     },
+//! };
+//! stream(&[input], &LoadOptions::default(), &mut batches, &job, &mut outcome)?;
+//! assert_eq!(in_mandel, 209);
+//! # Ok::<(), jitgraft::Error>(())
+//! ```
+//!
+//! List the hottest functions: self cost by name, in the unit of the event ([`Series::unit`]):
+//!
+//! ```
+//! # use jitgraft::{InPath, Job, Keep, LoadOptions, Outcome, load};
+//! # let input = InPath::from(std::path::PathBuf::from("fixtures/php-recording/perf.data.zst"));
+//! # let profile = load(&[input], Keep::Sums, &LoadOptions::default(), &Job::quiet()?, &mut Outcome::default())?;
+//! let mut costs = std::collections::HashMap::<&[u8], u64>::new();
+//! for row in &profile.series[0].rows {
+//!     let leaf = profile.frames_up(row.stack).next().map(|leaf| profile.frame_of(leaf));
+//!     if let Some(leaf) = leaf.filter(|leaf| profile.name_of(leaf.name) != b"[unknown]") {
+//!         *costs.entry(profile.name_of(leaf.name)).or_default() += row.weight;
+//!     }
+//! }
+//! let hottest = costs.iter().max_by_key(|(_, cost)| **cost).unwrap();
+//! assert_eq!(hottest, (&&br"TRACE-8$App\Deep\mandel$5"[..], &198_198_198)); // nanoseconds
+//! # Ok::<(), jitgraft::Error>(())
+//! ```
+//!
+//! Export a profile to any format of [`FORMATS`], such as pprof or the Firefox Profiler's:
+//!
+//! ```
+//! # use jitgraft::{InPath, Job, Keep, LoadOptions, Outcome, load};
+//! # let input = InPath::from(std::path::PathBuf::from("fixtures/php-recording/perf.data.zst"));
+//! use jitgraft::{FORMATS, WriteOptions};
+//!
+//! # let options = LoadOptions::default();
+//! let profile = load(&[input], Keep::EachRow, &options, &Job::quiet()?, &mut Outcome::default())?;
+//! for name in ["pprof", "firefox"] {
+//!     let writer = FORMATS.iter().find(|format| format.name == name).and_then(|format| format.write).unwrap();
+//!     let mut bytes = Vec::new();
+//!     (writer.run)(&profile, &WriteOptions::default(), &mut bytes)?;
+//!     assert!(bytes.len() > 1000);
+//! }
+//! # Ok::<(), jitgraft::Error>(())
+//! ```
+//!
 //! Look an address up in the [`CodeMap`] of a jitdump:
 //!
 //! ```
@@ -70,6 +128,23 @@
 //!
 //! let hit = code_map.lookup(Pid(31795), Addr(0x5562_0040_00b0), None).unwrap();
 //! assert_eq!(code_map.code(hit.code).name, b"JIT$$exception_handler_undef");
+//! # Ok::<(), jitgraft::Error>(())
+//! ```
+//!
+//! Add a source of names of one's own: a list of events, each with process, time and code, becomes a [`CodeMap`]:
+//!
+//! ```
+//! use jitgraft::{Addr, Code, CodeEvent, CodeEventKind, CodeList, CodeMap, Job, Nanos, OriginId, Pid, Processes, Tid};
+//!
+//! let mut list = CodeList::default();
+//! for (time, name) in [(10, &b"first"[..]), (20, b"second")] {
+//!     let code = Code::new(name, Addr(0x1000), &[0x90, 0xc3], OriginId(0));
+//!     let (pid, tid, time) = (Pid(7), Tid(7), Some(Nanos(time)));
+//!     list.push(CodeEvent { pid, tid, time, kind: CodeEventKind::Load(code) });
+//! }
+//! let code_map = CodeMap::build(vec![list], &Processes::default(), &Job::quiet()?.pool);
+//! let name_at = |time| code_map.lookup(Pid(7), Addr(0x1001), Some(Nanos(time))).map(|hit| code_map.name(hit.code));
+//! assert_eq!([5, 15, 25].map(name_at), [None, Some(&b"first"[..]), Some(b"second")]);
 //! # Ok::<(), jitgraft::Error>(())
 //! ```
 //!
@@ -137,17 +212,20 @@ pub mod runtimes;
 pub mod sources;
 
 pub use bytes::cursor::Endian;
+pub use contract::options::WriteOptions;
 pub use error::{Error, Result, Warning, Warnings};
+pub use formats::FORMATS;
 pub use io::InPath;
 pub use model::about::About;
-pub use model::code::{Code, OriginId};
+pub use model::code::{Code, CodeEvent, CodeEventKind, OriginId};
 pub use model::process::Processes;
 pub use model::stacks::{Frame, FrameKind, Keep, Profile, Row, Sampling, Series, Track, Unit};
 pub use model::tier::Tier;
 pub use model::{Addr, Nanos, Pid, Tid};
 pub use parallel::Pool;
-pub use pipeline::any::{LoadOptions, load};
+pub use pipeline::any::{LoadOptions, load, run as stream};
+pub use pipeline::sink::{Batches, Sink};
 pub use pipeline::{Job, Outcome};
 pub use records::elf_image::{Addressing, Image, ImageBuilder, Target as ElfTarget};
-pub use resolve::code_map::{CodeMap, Hit};
+pub use resolve::code_map::{CodeList, CodeMap, Hit};
 pub use sources::{Found, SourceOptions, find as find_sources};
