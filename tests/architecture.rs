@@ -5,6 +5,8 @@
 mod circles;
 #[path = "architecture/code.rs"]
 mod code;
+#[path = "architecture/folders.rs"]
+mod folders;
 #[path = "architecture/tree.rs"]
 mod tree;
 
@@ -106,6 +108,28 @@ fn no_files_import_each_other_in_a_circle() {
     let tree = source_tree();
     let found: Vec<String> = circles(&tree).iter().map(|circle| said_of(&tree, circle)).collect();
     assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+#[test]
+fn no_entries_of_a_folder_need_each_other() {
+    let found = folders::folder_circles(&source_tree());
+    let remedy = "move what both need into an entry of its own, or one of them into the other's folder";
+    assert!(found.is_empty(), "\n{}\n{remedy}", found.join("\n"));
+}
+
+#[test]
+fn a_circle_of_a_file_and_a_folder_is_found_through_what_is_passed_on() {
+    let files = [
+        ("model/mod.rs", "mod memo; mod rewrite;"),
+        ("model/memo.rs", "use super::rewrite::Named;"),
+        ("model/rewrite/mod.rs", "mod naming; mod job; pub use naming::Named;"),
+        ("model/rewrite/naming.rs", "pub struct Named;"),
+        ("model/rewrite/job.rs", "use crate::model::memo::Memo;"),
+    ];
+    let found = folders::folder_circles(&tree_of(&files));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("in src/model, memo and rewrite need each other"), "{found:?}");
+    assert!(folders::folder_circles(&tree_of(&files[..4])).is_empty());
 }
 
 fn said_of(tree: &Tree, circle: &[Edge]) -> String {

@@ -10,6 +10,7 @@ use super::beside;
 use super::clock::{Conversion, DumpTimes};
 use super::discover::{Found, Source};
 use super::guest::{GuestFiles, GuestNames};
+use super::lifetime::of_another_process;
 use super::logs;
 use super::native;
 use super::options::{SourceOptions, outer_pid};
@@ -249,7 +250,7 @@ fn read_dump<'data>(
         }
     });
     if let (Conversion::Same, Some(first), Some(last)) = (conversion, times.first, last) {
-        let said = stale(source.pid, source.marker, processes, (first, last));
+        let said = of_another_process(source.pid, source.marker, processes, (first, last));
         warnings.extend(said.map(|said| Warning::new(said).in_file(&source.path, None)));
     }
     // What is cut could be used, but not wholly.
@@ -277,31 +278,6 @@ fn has_times(dump: &JitDump<'_>) -> bool {
         Some(0) => times.any(|time| time != 0),
         Some(first) => times.next().is_none_or(|second| second != first || times.any(|time| time != first)),
     }
-}
-
-/// Numbers of processes are used again, and their dumps lie in one directory: what is wrong with the times of a dump,
-/// from its first record to its last, if it cannot be of the process that it was found for.
-pub(super) fn stale(
-    pid: Pid,
-    marker: Option<Nanos>,
-    processes: &Processes,
-    (first, last): (u64, u64),
-) -> Option<String> {
-    /// Clocks of several processors, and a runtime that logs before it maps its marker (Bun), differ by less.
-    const SLACK: u64 = 1_000_000_000;
-    let process = processes.by_pid.get(&pid)?;
-    let began = marker.or(process.forked.map(|(_, at)| at)).or(process.execs.first().copied());
-    let began = began.filter(|time| last.saturating_add(SLACK) < time.0);
-    let ended = process.exited.filter(|time| first > time.0.saturating_add(SLACK));
-    let seconds = |nanos: u64| format!("{}.{:03} s", nanos / 1_000_000_000, nanos / 1_000_000 % 1000);
-    let (edge, time) = began.map(|time| ("began", time)).or(ended.map(|time| ("ended", time)))?;
-    Some(format!(
-        "its records are of {} to {}, but process {} {edge} at {}: it seems to be of another process of that number",
-        seconds(first),
-        seconds(last),
-        pid,
-        seconds(time.0)
-    ))
 }
 
 /// Whose a dump's records are.

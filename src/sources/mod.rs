@@ -18,6 +18,7 @@ mod discover;
 mod evidence;
 mod guest;
 mod history;
+mod lifetime;
 mod live;
 mod load;
 mod log_clock;

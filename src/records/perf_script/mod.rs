@@ -21,7 +21,6 @@ pub mod branches;
 pub mod frame;
 pub mod header;
 pub mod known;
-pub mod memo;
 pub mod read;
 pub mod registers;
 pub mod rewrite;

@@ -6,7 +6,7 @@ use crate::model::process::{Process, Processes};
 use crate::model::{Nanos, Pid};
 use crate::records::jitdump::JitDump;
 use crate::sources::account::Kind;
-use crate::sources::load::stale;
+use crate::sources::lifetime::of_another_process;
 use crate::sources::options::SourceOptions;
 use crate::sources::site::wall_time;
 use std::time::{Duration, SystemTime};
@@ -41,8 +41,8 @@ impl Finder<'_> {
         let times = dump.records().flatten().map(|record| record.timestamp);
         let first = times.clone().next().filter(|first| is_timed && *first != 0)?;
         // If it begins when the process does, it is not read to its end.
-        stale(source.pid, source.marker, self.processes, (first, first))?;
-        stale(source.pid, source.marker, self.processes, (first, times.last()?))
+        of_another_process(source.pid, source.marker, self.processes, (first, first))?;
+        of_another_process(source.pid, source.marker, self.processes, (first, times.last()?))
     }
 }
 

@@ -10,6 +10,7 @@
 pub(super) mod column;
 mod counts;
 mod frameless;
+pub mod memo;
 mod naming;
 mod one_line;
 mod state;
@@ -22,10 +23,10 @@ pub use style::Style;
 
 use super::frame::{Frame, Place, UNKNOWN, address};
 use super::header::Header;
-use super::memo::{Key, Known, Memo, Object, When};
 use crate::model::{Addr, FrameAddr, Pid};
 use column::Below;
 use memchr::memmem::Finder;
+use memo::{Key, Known, Memo, Object, When};
 use one_line::{first_word, named_frame, object_end, word_before};
 use state::{Lines, Sample};
 use std::ops::Range;

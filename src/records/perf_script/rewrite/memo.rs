@@ -1,7 +1,7 @@
 //! What frames become, written out once for each address: stacks share most of their frames with those before.
 
-use super::rewrite::column::Column;
-use super::rewrite::{Named, Style};
+use super::column::Column;
+use super::{Named, Style};
 use crate::model::lasting::UNTIMED;
 use crate::model::{FrameAddr, Nanos, Pid};
 use rustc_hash::FxHashMap;
