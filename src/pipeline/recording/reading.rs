@@ -4,6 +4,7 @@
 //! chunk carries only what is new in it. Frames that a sample shares with the sample before are not looked up again.
 
 use super::branches::{lbr_chain, put_history};
+use super::chain_memo::{ChainKey, ChainMemo};
 use super::chain_words::ChainWords;
 use super::counted::{Counted, Member, own};
 use super::locator::{LIMIT_FRAME, LocatedFrame, Locator, TRUNCATED_FRAME};
@@ -67,6 +68,8 @@ pub(super) struct Reading<'a, 'data> {
     /// Which thread this is.
     reader: usize,
     samples: Samples,
+    /// Chains that were read before.
+    memo: ChainMemo<'data, ReadChain>,
     /// How many places, chains and threads the chunks before have told of.
     told: (usize, usize, usize),
     /// The frames of the sample at hand, innermost first.
@@ -138,6 +141,7 @@ impl<'a, 'data> Reading<'a, 'data> {
             context,
             reader,
             samples: Samples::keeping(context.keep),
+            memo: ChainMemo::default(),
             told: (0, 0, 0),
             frames: Vec::new(),
             unwound: UnwoundChain::default(),
@@ -253,6 +257,10 @@ impl<'a, 'data> Reading<'a, 'data> {
     fn chain(&mut self, sample: &Sample<'data>, pid: Pid) -> ReadChain {
         let time = sample.time.unwrap_or(UNTIMED);
         let leaf_caller = self.leaf_caller(sample, pid, time);
+        let key = self.is_call_chain(sample).then(|| ChainKey::of(sample, pid, leaf_caller)).flatten();
+        if let Some(known) = key.as_ref().and_then(|key| self.memo.get(key, time)) {
+            return known;
+        }
         let mut frames = std::mem::take(&mut self.frames);
         frames.clear();
         // With a caller put in, the words of the chain are not all of its frames.
@@ -288,7 +296,11 @@ impl<'a, 'data> Reading<'a, 'data> {
         self.before_of = Some((pid, time));
         let ip = self.before.last().map_or(Addr(0), |innermost| innermost.frame.1.raw());
         self.frames = frames;
-        ReadChain { chain: last.map(|last| last.chain), end, ip }
+        let read = ReadChain { chain: last.map(|last| last.chain), end, ip };
+        if let (Some(key), Some(last)) = (key, last) {
+            self.memo.put(key, read, time..last.until);
+        }
+        read
     }
 
     /// Whether the frames of a sample are those of its call chain and nothing else.

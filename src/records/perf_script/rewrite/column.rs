@@ -6,7 +6,7 @@
 //! ```
 
 /// An address as it stands there, blanks and all: what it is a number of need not be known to find it again.
-pub(in crate::records::perf_script) type Column = [u8; 16];
+pub(super) type Column = [u8; 16];
 
 /// Where the address ends in its line.
 pub(super) const END: usize = 1 + size_of::<Column>();

@@ -1,6 +1,6 @@
 //! What was found, in figures.
 
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Sub};
 
 /// What was found in a block.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -36,5 +36,23 @@ impl AddAssign for Counts {
         self.native_left += other.native_left;
         self.samples += other.samples;
         self.frameless += other.frameless;
+    }
+}
+
+impl Sub for &Counts {
+    type Output = Counts;
+
+    fn sub(self, other: Self) -> Counts {
+        Counts {
+            named: self.named - other.named,
+            ambiguous: self.ambiguous - other.ambiguous,
+            unresolved: self.unresolved - other.unresolved,
+            relative: self.relative - other.relative,
+            nobodys: self.nobodys - other.nobodys,
+            native: self.native - other.native,
+            native_left: self.native_left - other.native_left,
+            samples: self.samples - other.samples,
+            frameless: self.frameless - other.frameless,
+        }
     }
 }

@@ -16,6 +16,13 @@ pub(super) struct SampleEnds {
     pub(super) frameless: u64,
 }
 
+impl SampleEnds {
+    /// That of a sample with these frames, or whatever stands below its header.
+    pub(super) fn of_frames(frames: &[u8]) -> Self {
+        Self { samples: 1, frameless: u64::from(is_bare_header(&frames[line_start(frames)..])) }
+    }
+}
+
 impl From<SampleEnds> for Counts {
     fn from(SampleEnds { samples, frameless }: SampleEnds) -> Self {
         Self { samples, frameless, ..Self::default() }

@@ -1,8 +1,9 @@
 //! What frames become, written out once for each address: stacks share most of their frames with those before.
 
 use super::column::Column;
-use super::{Named, Style};
-use crate::model::lasting::UNTIMED;
+use super::samples::{Frames, SampleMemo};
+use super::{Counts, Named, Style};
+use crate::model::lasting::{ALWAYS, UNTIMED};
 use crate::model::{FrameAddr, Nanos, Pid};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -15,6 +16,10 @@ pub struct Memo {
     columns: FxHashMap<(Pid, u128), RememberedFrame>,
     texts: Vec<u8>,
     files: FxHashMap<Box<[u8]>, u32>,
+    /// Whole samples, too.
+    pub(super) samples: SampleMemo,
+    /// At which times all holds that was told since the last [`Memo::begin`].
+    told_for: Range<Nanos>,
 }
 
 /// A frame: whose, where, and in what.
@@ -66,7 +71,9 @@ struct RememberedFrame {
 }
 
 impl RememberedFrame {
-    fn known<'a>(&self, texts: &'a [u8]) -> Known<'a> {
+    /// What is known of it; less and less holds `for_all`.
+    fn tell<'a>(&self, texts: &'a [u8], for_all: &mut Range<Nanos>) -> Known<'a> {
+        narrow(for_all, &self.valid);
         let is_one_of_several = self.is_one_of_several;
         let named = |text| Known::Named { text: &texts[text], is_one_of_several };
         self.text.clone().map_or(Known::Unknown, named)
@@ -85,9 +92,19 @@ const MOST_FRAMES: usize = 1 << 16;
 
 impl Memo {
     /// What is known of a frame.
-    pub(super) fn get(&self, key: &Key, when: When) -> Option<Known<'_>> {
+    pub(super) fn get(&mut self, key: &Key, when: When) -> Option<Known<'_>> {
         let told = self.told.get(key).filter(|told| told.holds(when))?;
-        Some(told.known(&self.texts))
+        Some(told.tell(&self.texts, &mut self.told_for))
+    }
+
+    /// A sample begins that is to be kept.
+    pub(super) fn begin(&mut self) {
+        self.told_for = ALWAYS;
+    }
+
+    /// Keeps what the sample's frames have become.
+    pub(super) fn keep(&mut self, frames: Frames<'_>, after: Option<[&[u8]; 2]>, counts: Counts) {
+        self.samples.add(frames, after, counts, self.told_for.clone());
     }
 
     /// The number of a file.
@@ -101,9 +118,9 @@ impl Memo {
     }
 
     /// The same of a return address of JIT code by its column, where objects are shown.
-    pub(super) fn get_column(&self, pid: Pid, column: Column, when: When) -> Option<Known<'_>> {
+    pub(super) fn get_column(&mut self, pid: Pid, column: Column, when: When) -> Option<Known<'_>> {
         let told = self.columns.get(&(pid, u128::from_ne_bytes(column))).filter(|told| told.holds(when))?;
-        Some(told.known(&self.texts))
+        Some(told.tell(&self.texts, &mut self.told_for))
     }
 
     /// That the address of the frame with this key stands so in its column; for [`Self::get_column`].
@@ -135,6 +152,7 @@ impl Memo {
         }
         let text = start..out.len();
         let is_one_of_several = named.is_one_of_several;
+        narrow(&mut self.told_for, &valid);
         let frame = RememberedFrame { text: Some(text.clone()), is_one_of_several, valid, markers: 0 };
         self.told.insert(key, frame);
         &self.texts[text]
@@ -143,6 +161,7 @@ impl Memo {
     /// That nobody can name a frame, at these times and with so many jitdumps mapped.
     pub(super) fn add_unknown(&mut self, key: Key, valid: Range<Nanos>, markers: usize) {
         self.make_room();
+        narrow(&mut self.told_for, &valid);
         self.told.insert(key, RememberedFrame { text: None, is_one_of_several: false, valid, markers });
     }
 
@@ -153,6 +172,10 @@ impl Memo {
             self.columns.clear();
         }
     }
+}
+
+fn narrow(range: &mut Range<Nanos>, to: &Range<Nanos>) {
+    *range = range.start.max(to.start)..range.end.min(to.end);
 }
 
 /// Appends a name without what would end its line.
@@ -202,6 +225,25 @@ mod tests {
         let with = |markers| When { time: Some(Nanos(4)), markers };
         assert_eq!(memo.get(&key, with(1)), Some(Known::Unknown));
         assert_eq!(memo.get(&key, with(2)), None);
+    }
+
+    #[test]
+    fn what_was_told_of_a_sample_holds_as_long_as_all_of_it() {
+        let mut memo = Memo::default();
+        let key = |at| (Pid(1), FrameAddr::Return(Addr(at)), Object::Jit);
+        memo.add(key(1), &named("f"), Nanos(3)..Nanos(9), Style::default());
+        memo.add_unknown(key(2), Nanos(2)..Nanos(7), 0);
+        memo.know_column(key(1), *b"               1");
+        let when = When { time: Some(Nanos(4)), markers: 0 };
+        memo.begin();
+        memo.get(&key(2), when);
+        assert_eq!(memo.told_for, Nanos(2)..Nanos(7));
+        memo.get_column(Pid(1), *b"               1", when);
+        assert_eq!(memo.told_for, Nanos(3)..Nanos(7));
+        memo.add(key(3), &named("g"), Nanos(0)..Nanos(5), Style::default());
+        assert_eq!(memo.told_for, Nanos(3)..Nanos(5));
+        memo.begin();
+        assert!(memo.told_for.contains(&Nanos(0)) && memo.told_for.contains(&Nanos(8)));
     }
 
     #[test]

@@ -7,12 +7,13 @@
 //! workers: rewrite(block, state, namer) → the same bytes, or new ones, and what was found
 //! ```
 
-pub(super) mod column;
+mod column;
 mod counts;
 mod frameless;
 pub mod memo;
 mod naming;
 mod one_line;
+mod samples;
 mod state;
 mod style;
 
@@ -25,10 +26,12 @@ use super::frame::{Frame, Place, UNKNOWN, address};
 use super::header::Header;
 use crate::model::{Addr, FrameAddr, Pid};
 use column::Below;
+use frameless::{LastLine, SampleEnds};
 use memchr::memmem::Finder;
 use memo::{Key, Known, Memo, Object, When};
 use one_line::{first_word, named_frame, object_end, word_before};
-use state::{Lines, Sample};
+use samples::{Frames, NewFrames, Whose};
+use state::{Lines, Sample, last_paragraph};
 use std::ops::Range;
 
 /// The outcome of a block.
@@ -59,11 +62,14 @@ pub fn rewrite<'n>(
         memo,
         edited: Edited { block, out, copied: 0 },
         state: state.clone(),
+        line_before: state.last_line,
         seen: 0,
+        counted: 0,
         last_frame: None,
         last_place: None,
         unknown: Finder::new(UNKNOWN),
-        counts: frameless::count(block, state.last_line).into(),
+        empty_line: Finder::new(b"\n\n"),
+        counts: Counts::default(),
         needs: Needs::default(),
     };
     let mut from = 0;
@@ -73,6 +79,7 @@ pub fn rewrite<'n>(
         from = record.end;
     }
     job.stretch(from..block.len());
+    job.count_ends(block.len());
     job.finish()
 }
 
@@ -83,13 +90,18 @@ struct RewriteJob<'b, 'n, 'f> {
     memo: &'f mut Memo,
     edited: Edited<'b, 'f>,
     state: State,
+    /// What the last line before the block is.
+    line_before: LastLine,
     /// Up to where the beginnings of samples were looked for.
     seen: usize,
+    /// Up to where the ends of samples were counted.
+    counted: usize,
     /// Where the last line ended that was a frame without a name in user space.
     last_frame: Option<usize>,
     /// What the last frame's object is: the next one's is mostly the same.
     last_place: Option<(&'b [u8], Place)>,
     unknown: Finder<'static>,
+    empty_line: Finder<'static>,
     counts: Counts,
     needs: Needs,
 }
@@ -144,8 +156,57 @@ impl<'b> RewriteJob<'b, '_, '_> {
         let text = &self.block[..range.end];
         let mut at = range.start;
         while let Some(hit) = self.unknown.find(&text[at..]).map(|hit| at + hit) {
-            at = self.at_hit(text, hit);
+            let whole = if self.memo.samples.pays() { self.sample(text, at..hit) } else { None };
+            at = whole.unwrap_or_else(|| self.at_hit(text, hit));
         }
+    }
+
+    /// Names a whole sample at once, if it was named before; `before` reaches up to its first frame without a name.
+    /// Where its frames end; `None` if it cannot be told where they do or whose they are.
+    fn sample(&mut self, text: &'b [u8], before: Range<usize>) -> Option<usize> {
+        // What record lines tell may change what a frame is.
+        if !self.state.known.is_empty() {
+            return None;
+        }
+        let header = before.start + last_paragraph(&text[before.clone()])?;
+        let start = header + memchr::memchr(b'\n', &text[header..before.end])? + 1;
+        if text[start] != b'\t' {
+            return None;
+        }
+        // Nothing above a sample's first frame matters but the header.
+        let sample = Sample::from(&Header::parse(&text[header..start - 1])?);
+        let end = before.end + self.empty_line.find(&text[before.end..])?;
+        let frames = Frames::new(Whose::of(&sample), &text[start..end]);
+        if self.counted < header {
+            self.count_ends(header);
+        }
+        self.counted = end + self.empty_line.needle().len();
+        if let Some(NewFrames { text, counts }) = self.memo.samples.get(frames, sample.time) {
+            text.into_iter().for_each(|text| self.edited.replace(start..end, text));
+            self.counts += counts.clone();
+            (self.state.sample, self.seen) = (sample, end);
+            return Some(end);
+        }
+        let (counts, copied, len) = (self.counts.clone(), self.edited.copied, self.edited.out.len());
+        self.memo.begin();
+        let mut at = before.end;
+        while let Some(hit) = self.unknown.find(&text[at..end]).map(|hit| at + hit) {
+            at = self.at_hit(&text[..=end], hit);
+        }
+        self.counts += SampleEnds::of_frames(&text[start..end]).into();
+        if self.needs.is_empty() {
+            let Edited { out, copied: behind, .. } = &self.edited;
+            let after = (*behind != copied).then(|| [&out[len + (start - copied)..], &text[*behind..end]]);
+            self.memo.keep(frames, after, &self.counts - &counts);
+        }
+        Some(end)
+    }
+
+    /// Counts the samples that end before a place.
+    fn count_ends(&mut self, end: usize) {
+        let before = if self.counted == 0 { self.line_before } else { LastLine::Open };
+        self.counts += frameless::count(&self.block[self.counted..end], before).into();
+        self.counted = end;
     }
 
     /// The line of a frame without a name, and those below that are like it. Where what was looked at ends.

@@ -1,0 +1,163 @@
+//! Remembers call chains that were read before, word for word. Programs come back to the same stacks: in a long recording
+//! most samples repeat the call chain of an earlier one, and one look at all of its words costs a tenth of a look at each of
+//! its frames.
+//!
+//! It buys a third of the processor time of a flame graph where stacks repeat (129 MB of tsc under node). Where no chain
+//! repeats, all but the first few thousand are only noted by one bit, which costs a few percent.
+
+use crate::model::process::CpuMode;
+use crate::model::{Addr, Nanos, Pid};
+use crate::records::perf_data::Sample;
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{Hash, Hasher};
+use std::ops::Range;
+
+/// A memo of more chains than this starts afresh.
+const MOST: usize = 1 << 16;
+
+/// One bit for each chain that was seen once, by its hash: 64 KiB.
+const ONCE_BITS: usize = 1 << 19;
+
+/// This many chains are kept when they are seen first. After that, chains must have repeated often enough, or else only
+/// those that are seen a second time are kept.
+const ON_TRIAL: u64 = 1 << 12;
+
+/// Everything that the frames of a call chain depend on, besides the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ChainKey<'data> {
+    /// The hash of all other fields.
+    hash: u64,
+    words: &'data [u8],
+    ip: Addr,
+    pid: Pid,
+    event: u32,
+    mode: CpuMode,
+    /// The caller that the chain itself doesn't have.
+    leaf_caller: Option<Addr>,
+}
+
+impl<'data> ChainKey<'data> {
+    /// The key of a sample that has a call chain.
+    #[inline]
+    pub(super) fn of(sample: &Sample<'data>, pid: Pid, leaf_caller: Option<Addr>) -> Option<Self> {
+        let words = sample.callchain.bytes();
+        let ip = sample.ip.filter(|_| !words.is_empty())?;
+        Some(Self::new(words, (ip, leaf_caller), pid, (sample.event as u32, sample.cpumode)))
+    }
+
+    #[inline]
+    fn new(
+        words: &'data [u8],
+        (ip, leaf_caller): (Addr, Option<Addr>),
+        pid: Pid,
+        (event, mode): (u32, CpuMode),
+    ) -> Self {
+        let mut hasher = FxHasher::default();
+        (words, ip, pid, event, mode, leaf_caller).hash(&mut hasher);
+        Self { hash: hasher.finish(), words, ip, pid, event, mode, leaf_caller }
+    }
+}
+
+impl Hash for ChainKey<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+/// What chains were found to be, each for a stretch of time.
+#[derive(Debug)]
+pub(super) struct ChainMemo<'data, V> {
+    known: FxHashMap<ChainKey<'data>, (V, Range<Nanos>)>,
+    once: Vec<u64>,
+    kept: u64,
+    found: u64,
+}
+
+impl<V> Default for ChainMemo<'_, V> {
+    fn default() -> Self {
+        Self { known: FxHashMap::default(), once: Vec::new(), kept: 0, found: 0 }
+    }
+}
+
+impl<'data, V: Copy> ChainMemo<'data, V> {
+    /// What a chain is at that time, if it is known.
+    #[inline]
+    pub(super) fn get(&mut self, key: &ChainKey<'data>, time: Nanos) -> Option<V> {
+        let (value, holds) = self.known.get(key)?;
+        let found = holds.contains(&time).then_some(*value);
+        self.found += u64::from(found.is_some());
+        found
+    }
+
+    /// Keeps what a chain is while `holds`, if it is likely to repeat.
+    pub(super) fn put(&mut self, key: ChainKey<'data>, value: V, holds: Range<Nanos>) {
+        let was_seen = self.was_seen(key.hash);
+        let pays = self.kept < ON_TRIAL || self.found >= self.kept / 4;
+        if holds.is_empty() || !(was_seen || pays) {
+            return;
+        }
+        self.kept += 1;
+        if self.known.len() >= MOST {
+            self.known.clear();
+        }
+        self.known.insert(key, (value, holds));
+    }
+
+    /// Whether a chain of that hash was seen before; from now on it was.
+    fn was_seen(&mut self, hash: u64) -> bool {
+        if self.once.is_empty() {
+            self.once = vec![0; ONCE_BITS / 64];
+        }
+        let at = hash as usize % ONCE_BITS;
+        let (word, bit) = (&mut self.once[at / 64], 1 << (at % 64));
+        let was_seen = *word & bit != 0;
+        *word |= bit;
+        was_seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(words: &[u8], pid: i32, leaf_caller: Option<u64>) -> ChainKey<'_> {
+        ChainKey::new(words, (Addr(1), leaf_caller.map(Addr)), Pid(pid), (0, CpuMode::User))
+    }
+
+    #[test]
+    fn a_chain_is_known_while_it_holds_and_for_its_process_only() {
+        let mut memo = ChainMemo::default();
+        let words = key(b"words", 1, None);
+        assert_eq!(memo.get(&words, Nanos(5)), None);
+        memo.put(words, "first", Nanos(5)..Nanos(9));
+        assert_eq!(memo.get(&words, Nanos(8)), Some("first"));
+        assert_eq!([4, 9].map(|time| memo.get(&words, Nanos(time))), [None, None]);
+        for other in [key(b"words", 2, None), key(b"other", 1, None), key(b"words", 1, Some(7))] {
+            assert_eq!(memo.get(&other, Nanos(5)), None);
+        }
+        memo.put(words, "second", Nanos(9)..Nanos(20));
+        assert_eq!(memo.get(&words, Nanos(9)), Some("second"));
+    }
+
+    #[test]
+    fn where_chains_do_not_repeat_one_is_kept_when_it_does() {
+        let mut memo = ChainMemo::default();
+        let words: Vec<[u8; 4]> = (0..ON_TRIAL as u32 + 1).map(u32::to_le_bytes).collect();
+        words.iter().for_each(|words| memo.put(key(words, 1, None), "once", Nanos(0)..Nanos(9)));
+        assert_eq!(memo.get(&key(&words[0], 1, None), Nanos(5)), Some("once"));
+        let last = key(words.last().unwrap(), 1, None);
+        assert_eq!(memo.get(&last, Nanos(5)), None);
+        memo.put(last, "twice", Nanos(0)..Nanos(9));
+        assert_eq!(memo.get(&last, Nanos(5)), Some("twice"));
+    }
+
+    #[test]
+    fn its_memory_is_bounded() {
+        let mut memo = ChainMemo::default();
+        let words: Vec<[u8; 4]> = (0..MOST as u32 + 10).map(u32::to_le_bytes).collect();
+        for words in words.iter().flat_map(|words| [words, words]) {
+            memo.put(key(words, 1, None), (), Nanos(0)..Nanos(1));
+        }
+        assert!(!memo.known.is_empty() && memo.known.len() <= MOST);
+    }
+}

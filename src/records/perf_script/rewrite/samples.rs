@@ -1,0 +1,185 @@
+//! Whole samples that were named before: where a program runs in circles, most are.
+
+use super::counts::Counts;
+use super::state::Sample;
+use crate::model::lasting::UNTIMED;
+use crate::model::{Nanos, Pid, Tid};
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::Hasher;
+use std::ops::Range;
+
+/// What the frames of samples became, by their text. Samples without a name for any frame are in it, too.
+#[derive(Debug, Default)]
+pub(super) struct SampleMemo {
+    /// Places in `samples`; `None` of texts that came only once, when there was a lot already.
+    of: FxHashMap<u64, Option<u32>>,
+    samples: Vec<NamedSample>,
+    texts: Vec<u8>,
+    /// How many were asked for, and how many of these were there.
+    asked: usize,
+    found: usize,
+}
+
+#[derive(Debug)]
+struct NamedSample {
+    whose: Whose,
+    before: Range<usize>,
+    /// `None` if nothing changes.
+    after: Option<Range<usize>>,
+    counts: Counts,
+    valid: Range<Nanos>,
+}
+
+/// Whose frames they are. The thread does not matter where the process is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    Process(Pid),
+    Thread(Tid),
+    Nobody,
+}
+
+impl Whose {
+    pub(super) fn of(sample: &Sample) -> Self {
+        match (sample.pid, sample.tid) {
+            (Some(pid), _) => Self::Process(pid),
+            (None, Some(tid)) => Self::Thread(tid),
+            (None, None) => Self::Nobody,
+        }
+    }
+}
+
+/// The frames of a sample as they stand in the text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Frames<'a> {
+    whose: Whose,
+    text: &'a [u8],
+    hash: u64,
+}
+
+impl<'a> Frames<'a> {
+    pub(super) fn new(whose: Whose, text: &'a [u8]) -> Self {
+        let mut hasher = FxHasher::default();
+        hasher.write(text);
+        Self { whose, text, hash: hasher.finish() }
+    }
+}
+
+/// What a sample's frames become.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct NewFrames<'a> {
+    /// The text; `None` if nothing changes.
+    pub(super) text: Option<&'a [u8]>,
+    /// What is counted of them.
+    pub(super) counts: &'a Counts,
+}
+
+/// With less text than this every sample is kept, with more only what came twice: where all are different, it costs
+/// little.
+const MUCH: usize = 4 << 20;
+
+/// With more text than this it starts afresh, so that its memory has a bound.
+const MOST: usize = 16 << 20;
+
+/// The same with more samples than this, kept or not.
+const MOST_SAMPLES: usize = 1 << 16;
+
+/// After so many it is looked whether looking for them pays.
+const TRIED: usize = 1 << 13;
+
+impl SampleMemo {
+    /// Whether samples come again often enough to be looked for.
+    pub(super) fn pays(&self) -> bool {
+        self.asked < TRIED || self.found >= self.asked / 8
+    }
+
+    /// What is known of a sample at its time, if it has one.
+    pub(super) fn get(&mut self, frames: Frames<'_>, time: Option<Nanos>) -> Option<NewFrames<'_>> {
+        self.asked += 1;
+        let NamedSample { whose, before, after, counts, valid } =
+            &self.samples[(*self.of.get(&frames.hash)?)? as usize];
+        let holds = valid.contains(&time.unwrap_or(UNTIMED));
+        if !holds || *whose != frames.whose || self.texts[before.clone()] != *frames.text {
+            return None;
+        }
+        self.found += 1;
+        Some(NewFrames { text: after.clone().map(|after| &self.texts[after]), counts })
+    }
+
+    /// Keeps what a sample has become, in two pieces of text, and at which times it is so.
+    pub(super) fn add(&mut self, frames: Frames<'_>, after: Option<[&[u8]; 2]>, counts: Counts, valid: Range<Nanos>) {
+        if self.texts.len() > MOST || self.of.len() >= MOST_SAMPLES {
+            *self = Self { asked: self.asked, found: self.found, ..Self::default() };
+        }
+        let is_new = !self.of.contains_key(&frames.hash);
+        if is_new && self.texts.len() > MUCH {
+            self.of.insert(frames.hash, None);
+            return;
+        }
+        let before = self.push(&[frames.text]);
+        let after = after.map(|after| self.push(&after));
+        // Fewer than there are hashes, of which there are few.
+        self.of.insert(frames.hash, Some(self.samples.len() as u32));
+        self.samples.push(NamedSample { whose: frames.whose, before, after, counts, valid });
+    }
+
+    fn push(&mut self, text: &[&[u8]]) -> Range<usize> {
+        let start = self.texts.len();
+        text.iter().for_each(|part| self.texts.extend_from_slice(part));
+        start..self.texts.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::lasting::ALWAYS;
+
+    fn frames(text: &[u8]) -> Frames<'_> {
+        Frames::new(Whose::Process(Pid(7)), text)
+    }
+
+    #[test]
+    fn a_sample_is_known_by_its_owner_its_text_and_its_time() {
+        let mut memo = SampleMemo::default();
+        let counts = Counts { named: 3, ..Counts::default() };
+        memo.add(frames(b"abc"), Some([b"a", b"xc"]), counts.clone(), Nanos(5)..Nanos(9));
+        let known = Some(NewFrames { text: Some(&b"axc"[..]), counts: &counts });
+        assert_eq!(memo.get(frames(b"abc"), Some(Nanos(5))), known);
+        assert_eq!(memo.get(frames(b"abc"), None), None);
+        assert_eq!(memo.get(frames(b"abc"), Some(Nanos(9))), None);
+        assert_eq!(memo.get(frames(b"abd"), None), None);
+        assert_eq!(memo.get(Frames::new(Whose::Thread(Tid(7)), b"abc"), None), None);
+        let other = Frames { hash: frames(b"abc").hash, ..frames(b"abd") };
+        assert_eq!(memo.get(other, None), None, "another text of the same hash");
+        memo.add(frames(b"abc"), None, Counts::default(), ALWAYS);
+        assert_eq!(memo.get(frames(b"abc"), None).unwrap().text, None, "the last one counts");
+    }
+
+    #[test]
+    fn when_there_is_much_only_what_comes_twice_is_kept() {
+        let mut memo = SampleMemo::default();
+        let long = vec![b'x'; MUCH];
+        memo.add(frames(&long), Some([b"y", b""]), Counts::default(), ALWAYS);
+        for is_known in [false, true] {
+            memo.add(frames(b"a"), None, Counts::default(), ALWAYS);
+            assert_eq!(memo.get(frames(b"a"), None).is_some(), is_known);
+        }
+    }
+
+    #[test]
+    fn its_memory_is_bounded() {
+        let mut memo = SampleMemo::default();
+        let text = |at: usize| [&at.to_le_bytes()[..], &vec![b'x'; 1 << 20]].concat();
+        (0..80).for_each(|at| memo.add(frames(&text(at / 2)), None, Counts::default(), ALWAYS));
+        assert!(memo.texts.len() <= MOST + (1 << 21));
+        (0..2 * MOST_SAMPLES).for_each(|at| memo.add(frames(&at.to_le_bytes()), None, Counts::default(), ALWAYS));
+        assert!(memo.of.len() <= MOST_SAMPLES && memo.samples.len() <= MOST_SAMPLES + 1);
+    }
+
+    #[test]
+    fn where_no_sample_comes_again_none_is_looked_for() {
+        let mut memo = SampleMemo::default();
+        (0..TRIED).for_each(|at| _ = memo.get(frames(&at.to_le_bytes()), None));
+        assert!(!memo.pays());
+    }
+}
