@@ -26,36 +26,46 @@ const CODES: usize = 8;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  jitgraft annotate\n  jitgraft annotate 'scan' -i perf.data --whole | less\n  \
     jitgraft annotate --merge --by line main\n  jitgraft annotate --limit 50 --format json -i perf.data -o hot.json\n  \
-    jitgraft annotate callgrind.out.4711    # recorded with --dump-instr=yes: exact costs")]
+    jitgraft annotate callgrind.out.4711  # from valgrind with --dump-instr=yes")]
 pub(super) struct AnnotateArgs {
-    /// Only functions whose name this regular expression is found in [default: the hottest]
-    #[arg(value_name = "FUNCTION-REGEX")]
+    /// Function by name, or by regular expression [default: hottest]
+    #[arg(value_name = "FUNCTION")]
     function: Option<String>,
-    /// Put the text of source files that source maps contain into HTML and JSON, too; it may not be yours to pass on
+    /// Include source text from source maps in HTML and JSON
+    ///
+    /// Check that you may pass the text on.
     #[arg(long)]
+    #[arg(hide_short_help = true)]
     source_text: bool,
     #[command(flatten)]
     output: OutputArgs,
-    /// Maximum number of functions, each with the 8 hottest codes that it was compiled to; 0: all functions
-    /// [default: 10; all that match FUNCTION-REGEX, with all of their codes]
+    /// Maximum number of functions; 0: all [default: 10]
+    ///
+    /// With FUNCTION, the default is all that match.
     #[arg(long, value_name = "N")]
+    #[arg(hide_short_help = true)]
     limit: Option<usize>,
-    /// So many instructions, or lines, on either side of one with samples
+    /// Lines shown around each line with samples
     #[arg(long, value_name = "N", default_value_t = 3)]
     context: usize,
-    /// All instructions, or all lines from the first with samples to the last
+    /// Show whole functions
+    ///
+    /// With --by line, all lines from the first with samples to the last.
     #[arg(long, conflicts_with = "context")]
     whole: bool,
-    /// Tell the codes of one name together: as one code if all are the same, else by source line
+    /// Merge the compiled versions of a function
+    ///
+    /// Equal versions become one listing; different ones are merged by source line.
     #[arg(long)]
     merge: bool,
-    /// What costs are told of
+    /// What costs are listed for
     #[arg(long, value_enum, default_value_t = ByName::Instruction, value_name = "WHAT")]
     by: ByName,
-    /// How instructions are spelled
+    /// Syntax of x86 instructions
     #[arg(long, value_enum, default_value_t = SyntaxName::Att, value_name = "HOW")]
+    #[arg(hide_short_help = true)]
     syntax: SyntaxName,
-    /// How it is written [default: as the output's name says (.html, .json), else text]
+    /// Format [default: by the output's name, else text]
     #[arg(long, value_enum, value_name = "HOW")]
     format: Option<FormatName>,
     #[command(flatten)]
@@ -66,17 +76,17 @@ pub(super) struct AnnotateArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ByName {
-    /// Of each instruction
+    /// Each instruction
     Instruction,
-    /// Of source lines alone
+    /// Source lines only
     Line,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SyntaxName {
-    /// AT&T's, as perf and objdump: source first
+    /// AT&T, like perf and objdump: source first
     Att,
-    /// Intel's: destination first
+    /// Intel: destination first
     Intel,
 }
 
@@ -84,9 +94,9 @@ enum SyntaxName {
 enum FormatName {
     /// For people
     Text,
-    /// A page to open in a browser, without script or network
+    /// A page without scripts
     Html,
-    /// For programs: all instructions with bytes and numbers
+    /// For programs: all instructions, with bytes
     Json,
 }
 

@@ -16,28 +16,30 @@ use std::path::{Path, PathBuf};
     env MVM_JIT_PERF_MAP=1 valgrind --tool=callgrind --dump-instr=yes -- rakudo-m program.raku\n  \
     jitgraft callgrind callgrind.out.4711\n  kcachegrind callgrind.out.4711.jit\n\n  \
     jitgraft callgrind massif.out.4711 -o - | ms_print /dev/stdin\n\n\
-Names come from perf-PID.map or jit-PID.dump of the same run. Reports of massif, DHAT, memcheck, helgrind and DRD \
-(text and XML) get names, too; cachegrind's cannot: they hold no addresses.")]
+Names come from perf-PID.map or jit-PID.dump of the same run. Reports of massif, DHAT, memcheck, helgrind and DRD
+(text and XML) are named, too. Those of cachegrind contain no addresses and cannot be.")]
 pub(super) struct CallgrindArgs {
-    /// callgrind.out.PID, or a report of another of valgrind's tools; `-` is standard input
+    /// callgrind.out.PID, or a report of another valgrind tool; `-` is stdin
     #[arg(value_name = "INPUT", conflicts_with = "input")]
     profile: Option<PathBuf>,
-    /// The input, too
+    /// The input, as a flag
     #[arg(short, long, value_name = "FILE")]
+    #[arg(hide_short_help = true)]
     input: Option<PathBuf>,
-    /// Where to write; `-` is standard output [default: INPUT.jit]
+    /// Output file; `-` is standard output [default: INPUT.jit]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Where to write the code as an ELF object, for KCachegrind's machine-code view [default: jitted-PID.elf beside
-    /// the output]
+    /// ELF object with the machine code, for KCachegrind [default: jitted-PID.elf beside the output]
     #[arg(long, value_name = "FILE")]
     object: Option<PathBuf>,
-    /// The process that was profiled [default: as the file or its name says]
-    #[arg(long, value_name = "PID", help_heading = "Where names come from")]
+    /// The profiled process [default: from the file or its name]
+    #[arg(long, value_name = "PID", help_heading = "Names of JIT code")]
     pid: Option<i32>,
-    /// A directory of raw machine code: MoarVM's (MVM_JIT_DUMP_BYTECODE=1; the i-th file belongs to the i-th line of
-    /// the perf map), or files named by address [default: moar-jit.PID beside the map or in /tmp]
-    #[arg(long, value_name = "DIR", help_heading = "Where names come from")]
+    /// Directory of raw machine code [default: moar-jit.PID]
+    ///
+    /// MoarVM writes it with MVM_JIT_DUMP_BYTECODE=1: its i-th file belongs to the i-th line of the perf map. Files
+    /// named by address are read, too. The default is looked for beside the map and in /tmp.
+    #[arg(long, value_name = "DIR", help_heading = "Names of JIT code")]
     bytecode_dir: Option<PathBuf>,
     #[command(flatten)]
     sources: SourceArgs,

@@ -19,20 +19,28 @@ use std::process::ExitCode;
 /// Flags of every command.
 #[derive(Debug, Args)]
 pub struct Common {
-    /// Number of worker threads [default: one for each processor]
+    /// Number of worker threads [default: one per processor]
     #[arg(long, value_name = "N", global = true)]
+    #[arg(hide_short_help = true)]
     threads: Option<NonZeroUsize>,
-    /// Most memory to take, such as 4G or 50% of what there is; mapped files do not count [default: 90%]
+    /// Memory limit, such as 4G or 50% [default: 90%]
+    ///
+    /// A percentage is of the memory of the machine or control group. Mapped input files do not count. If the limit
+    /// is reached, the command fails and outputs stay as they were.
     #[arg(long, value_name = "SIZE", global = true)]
+    #[arg(hide_short_help = true)]
     max_memory: Option<MemoryLimit>,
-    /// Exit with status 1 if there was any warning, or if 1 % or more of the frames in JIT memory have no name
+    /// Fail (status 1) on any warning, or if 1 % or more of the frames in JIT memory are unnamed
     #[arg(long, global = true)]
+    #[arg(hide_short_help = true)]
     strict: bool,
-    /// Say nothing but errors
+    /// Print errors only
     #[arg(short, long, global = true, conflicts_with = "verbose")]
+    #[arg(hide_short_help = true)]
     quiet: bool,
-    /// Say more: every warning in full, every source that was looked at
+    /// Print all warnings in full, and every source that was considered
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    #[arg(hide_short_help = true)]
     verbose: u8,
 }
 
@@ -89,36 +97,51 @@ fn names(outcome: &Outcome) -> Option<String> {
 
 /// Flags of commands that look for jitdumps and perf maps.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Where names come from")]
+#[command(next_help_heading = "Names of JIT code")]
 pub struct SourceArgs {
-    /// A jitdump, or a directory of them, looked at before the usual places; with @PID for this process of the
-    /// recording (repeatable)
-    #[arg(long, value_name = "PATH|DIR[@PID]")]
+    /// Jitdump, or directory of jitdumps, to try first
+    ///
+    /// It is tried before the usual places. PATH@PID uses it for this process of the recording. Repeatable.
+    #[arg(long, value_name = "PATH[@PID]")]
     jitdump: Vec<OsString>,
-    /// A perf map, or a directory of them, looked at before the usual places; with @PID for this process of the
-    /// recording (repeatable)
-    #[arg(long, value_name = "PATH|DIR[@PID]")]
+    /// Perf map, or directory of perf maps, to try first
+    ///
+    /// It is tried before the usual places. PATH@PID uses it for this process of the recording. Repeatable.
+    #[arg(long, value_name = "PATH[@PID]")]
     perf_map: Vec<OsString>,
-    /// A log of an engine that tells of JIT code, or a core dump of its process (see `jitgraft formats`), or a directory of
-    /// them; with @PID for this process of the recording (repeatable)
-    #[arg(long, visible_alias = "core", value_name = "PATH|DIR[@PID]")]
+    /// Use this log of an engine, or this core dump, before the usual places
+    ///
+    /// A directory stands for the logs in it; PATH@PID uses it for this process of the recording. `jitgraft formats`
+    /// lists the logs that are read. Repeatable.
+    #[arg(long, visible_alias = "core", value_name = "PATH[@PID]")]
+    #[arg(hide_short_help = true)]
     jit_log: Vec<OsString>,
-    /// An ELF file of a program that QEMU's user mode ran: the functions that its code is of, where the recorded command
-    /// line does not lead to it (repeatable)
+    /// ELF file of a program that ran in QEMU user mode
+    ///
+    /// It names the guest's functions where the recorded command line does not lead to the file. Repeatable.
     #[arg(long, value_name = "FILE")]
+    #[arg(hide_short_help = true)]
     guest: Vec<PathBuf>,
-    /// An ELF object that was placed at an address (hexadecimal) at run time (repeatable)
+    /// ELF object that was placed at an address (hexadecimal) at run time
+    ///
+    /// Repeatable.
     #[arg(long, value_name = "FILE@ADDR", value_parser = placed_elf)]
+    #[arg(hide_short_help = true)]
     elf: Vec<(PathBuf, Addr)>,
-    /// Process INNER of a dump or map is process OUTER of the recording (repeatable)
+    /// Process INNER of a dump or map is process OUTER of the recording
+    ///
+    /// Use it for containers, where a process has another PID inside. Repeatable.
     #[arg(long, value_name = "INNER=OUTER", value_parser = pid_pair)]
+    #[arg(hide_short_help = true)]
     map_pid: Vec<(Pid, Pid)>,
-    /// Show JavaScript functions and lines as their authors wrote them: `auto` uses the source maps that scripts name,
-    /// or that lie beside them; a map or directory of maps is looked at first, FILE=SCRIPT for this script only; `off`
-    /// uses none (repeatable) [default: auto in flame graphs, reports, pages, annotate and exports for viewers, else off]
-    #[arg(long, value_name = "auto|off|DIR|FILE[=SCRIPT]", value_parser = SourceMapArg::parse)]
+    /// Show JavaScript as its authors wrote it
+    ///
+    /// `auto` uses the source maps that scripts name or that are beside them. A map or a directory of maps is tried
+    /// first; FILE=SCRIPT is for this script only. `off` uses none. Repeatable. [default: auto in flame graphs,
+    /// reports, pages, annotate and exports for viewers; off elsewhere]
+    #[arg(long, value_name = "HOW", value_parser = SourceMapArg::parse)]
     source_maps: Vec<SourceMapArg>,
-    /// Use files that belong to other users, too
+    /// Also use files that belong to other users
     #[arg(short, long)]
     force: bool,
 }

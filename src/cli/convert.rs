@@ -85,10 +85,13 @@ impl ConvertArgs {
 struct SpellingArgs {
     /// What gets a root of its own
     #[arg(long, value_enum, default_value_t = ByName::Comm, value_name = "WHAT")]
+    #[arg(hide_short_help = true)]
     by: ByName,
-    /// Append to names: the root's pid or tid, `_[k]` to kernel, `_[j]` to JIT and `_[i]` to inlined functions, the
-    /// address to unknown ones
+    /// Append to names: pid, tid, kernel (`_[k]`), jit (`_[j]`), inline (`_[i]`), addrs
+    ///
+    /// pid and tid are appended to the root; addrs appends the address to unknown functions.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…")]
+    #[arg(hide_short_help = true)]
     annotate: Vec<Annotation>,
 }
 

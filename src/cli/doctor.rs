@@ -15,13 +15,13 @@ use std::path::PathBuf;
     jitgraft doctor callgrind.out.4711\n  jitgraft doctor --exit-code -q perf.data || echo there are findings\n  \
     jitgraft doctor --jitdump dumps/ --format json perf.data -o why.json")]
 pub(super) struct DoctorArgs {
-    /// Where to write [default: standard output]
+    /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
     output: PathBuf,
-    /// How it is written
+    /// Layout
     #[arg(long, value_enum, default_value_t = LayoutName::Text, value_name = "HOW")]
     format: LayoutName,
-    /// Exit with status 1 if anything is found, as git diff does
+    /// Exit with status 1 if there are findings, like git diff
     #[arg(long)]
     exit_code: bool,
     #[command(flatten)]

@@ -12,9 +12,9 @@ use clap::{Args, ValueEnum};
 
 /// Flags of `export`.
 #[derive(Debug, Args)]
-#[command(after_help = after_help())]
+#[command(after_help = EXAMPLES, after_long_help = after_help())]
 pub(super) struct ExportArgs {
-    /// The format to write [default: what the output's name tells, see below]
+    /// Format [default: by the output's name, see --help]
     #[arg(long, value_name = "FORMAT", value_parser = writable())]
     to: Option<String>,
     #[command(flatten)]
@@ -27,15 +27,19 @@ pub(super) struct ExportArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Tables (parquet, arrow)")]
 struct TableArgs {
-    /// Sum the samples of each stretch of time so long, such as 1s, that are of one thread, event and stack
+    /// Sum equal stacks of a thread and event over this much time, such as 1s
     #[arg(long, value_name = "TIME", value_parser = bucket)]
+    #[arg(hide_short_help = true)]
     bucket: Option<u64>,
-    /// How much is told of a frame: the less, the fewer stacks differ, and the more is summed by --bucket
-    /// [default: all]
+    /// How much of a frame is kept [default: all]
+    ///
+    /// Less detail makes more stacks equal, so --bucket sums more.
     #[arg(long, value_enum, value_name = "WHAT")]
+    #[arg(hide_short_help = true)]
     detail: Option<DetailName>,
-    /// Write each input to a file of its own below the directory of -o: host=HOST/day=DAY/HASH.parquet
+    /// Write each input to host=HOST/day=DAY/HASH.parquet below -o DIR
     #[arg(long)]
+    #[arg(hide_short_help = true)]
     partition: bool,
 }
 
@@ -43,9 +47,9 @@ struct TableArgs {
 enum DetailName {
     /// Function and module
     Names,
-    /// Source file and line, too
+    /// Also source file and line
     Lines,
-    /// The address, too
+    /// Also the address
     Addresses,
 }
 
@@ -78,16 +82,13 @@ pub(super) fn writable() -> PossibleValuesParser {
     PossibleValuesParser::new(written.chain(left_out))
 }
 
+const EXAMPLES: &str = "Examples:\n  jitgraft export --to firefox perf.data -o profile.json\n  \
+    jitgraft export perf.data -o profile.pb.gz\n  jitgraft export cpu.pb.gz -o profile.speedscope.json\n  \
+    jitgraft export perf.data -o samples.csv";
+
 fn after_help() -> String {
     let files = written().map(|format| format!("  {:<12} {}\n", format.name, format.files.join("  ")));
-    format!(
-        "Formats by the name of the output (-o):\n{}\n\
-         Examples:\n  jitgraft export --to firefox perf.data -o profile.json\n  \
-         jitgraft export perf.data -o profile.pb.gz\n  \
-         jitgraft export cpu.pb.gz -o profile.speedscope.json\n  \
-         jitgraft export perf.data -o samples.csv",
-        files.collect::<String>()
-    )
+    format!("Formats by the output's name (-o):\n{}\n{EXAMPLES}", files.collect::<String>())
 }
 
 impl ExportArgs {
@@ -101,8 +102,8 @@ impl ExportArgs {
         let asked = self.to.as_deref().and_then(named);
         let format = asked.or_else(|| convert.told()).ok_or_else(|| {
             let names: Vec<_> = written().map(|format| format.name).collect();
-            let what = "which format to write neither --to nor the name of the output (-o FILE) tells";
-            Error::usage(format!("{what}; there are: {} (--help has the names of files)", names.join(", ")))
+            let what = "unknown output format; pass --to or use a known file extension";
+            Error::usage(format!("{what}. Formats: {}", names.join(", ")))
         })?;
         let (bucket, table) = (self.table.bucket, self.table.options());
         let options = ExportOptions { table, ..convert.export_to(format) };

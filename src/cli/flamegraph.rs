@@ -27,111 +27,153 @@ pub(super) struct FlamegraphArgs {
     convert: ConvertArgs,
     #[command(flatten)]
     look: LookArgs,
-    /// Colour by the difference from this profile: red is more, blue is less, by more than chance
+    /// Color by difference from this earlier profile
+    ///
+    /// Red is more, blue is less. Differences that sampling alone would explain are not colored.
     #[arg(long, value_name = "BEFORE", help_heading = "Differences")]
     diff: Option<PathBuf>,
-    /// Scale the profile before to the sum of the one after
+    /// Scale the earlier profile to the sum of the later one
     #[arg(long, requires = "diff", help_heading = "Differences")]
+    #[arg(hide_short_help = true)]
     normalize: bool,
-    /// Take hexadecimal numbers in names for equal
+    /// Treat hexadecimal numbers in names as equal
     #[arg(long, requires = "diff", help_heading = "Differences")]
+    #[arg(hide_short_help = true)]
     strip_hex: bool,
-    /// Swap the colours: blue is more, red is less
+    /// Swap the colors: blue is more, red is less
     #[arg(long, requires = "diff", help_heading = "Differences")]
+    #[arg(hide_short_help = true)]
     negate: bool,
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "What it looks like")]
+#[command(next_help_heading = "Appearance")]
 struct LookArgs {
-    /// Whose page: our own, or the one that inferno-flamegraph makes of the same folded stacks [default: page;
-    /// inferno with one of the flags that are only for that]
+    /// Our own page, or that of inferno-flamegraph
+    ///
+    /// [default: page; inferno if a flag for inferno is given]
     #[arg(long, value_enum, value_name = "STYLE")]
     style: Option<StyleName>,
-    /// The title [default: the command that was recorded]
+    /// Title [default: the recorded command]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// The second line below the title [default: event, amount, samples and time]
+    /// Second line below the title [default: event, amount, samples, time]
     #[arg(long, value_name = "TEXT")]
+    #[arg(hide_short_help = true)]
     subtitle: Option<String>,
-    /// Notes kept in the file
+    /// Notes that are kept in the file
     #[arg(long, value_name = "TEXT")]
+    #[arg(hide_short_help = true)]
     notes: Option<String>,
-    /// The palette, instead of colours by sort of code; java, js, perl, python and rust go by what a name tells of its
-    /// code (see --annotate) [implies --style inferno]
+    /// Palette instead of colors by kind of code
+    ///
+    /// java, js, perl, python and rust color by the annotations of a name (see --annotate).
     #[arg(short, long, value_name = "NAME", value_parser = palette(), conflicts_with = "color_diffusion")]
+    #[arg(hide_short_help = true)]
+    #[arg(help_heading = "Only for --style inferno, which they imply")]
     colors: Option<Palette>,
-    /// The background: yellow, blue, green, grey, or `#rrggbb` [implies --style inferno]
+    /// Background: yellow, blue, green, grey, or `#rrggbb`
     #[arg(long, value_name = "COLOR")]
+    #[arg(hide_short_help = true)]
+    #[arg(help_heading = "Only for --style inferno, which they imply")]
     bgcolors: Option<BackgroundColor>,
-    /// Give similar names similar colours [implies --style inferno]
+    /// Give similar names similar colors
     #[arg(long)]
+    #[arg(hide_short_help = true)]
+    #[arg(help_heading = "Only for --style inferno, which they imply")]
     hash: bool,
-    /// The wider, the redder [implies --style inferno]
+    /// Make wider frames redder
     #[arg(long, alias = "colordiffusion")]
+    #[arg(hide_short_help = true)]
+    #[arg(help_heading = "Only for --style inferno, which they imply")]
     color_diffusion: bool,
-    /// Keep the colours of names in this file, from picture to picture [implies --style inferno]
+    /// Keep the colors of names in this file, from picture to picture
     #[arg(long, value_name = "FILE")]
+    #[arg(hide_short_help = true)]
+    #[arg(help_heading = "Only for --style inferno, which they imply")]
     palette: Option<PathBuf>,
-    /// Colour of what a search finds (`#rrggbb`)
+    /// Color of search hits (`#rrggbb`)
     #[arg(long, value_name = "COLOR")]
+    #[arg(hide_short_help = true)]
     search_color: Option<SearchColor>,
-    /// Outline frames (`#rrggbb` or none) [implies --style inferno]
+    /// Outline of frames (`#rrggbb` or none)
     #[arg(long, value_name = "COLOR")]
+    #[arg(hide_short_help = true)]
+    #[arg(help_heading = "Only for --style inferno, which they imply")]
     stroke_color: Option<StrokeColor>,
-    /// Colour of the texts outside the graph (`#rrggbb`) [implies --style inferno]
+    /// Color of texts outside the graph (`#rrggbb`)
     #[arg(long, value_name = "COLOR", value_parser = hex_color, alias = "uicolor")]
+    #[arg(hide_short_help = true)]
+    #[arg(help_heading = "Only for --style inferno, which they imply")]
     ui_color: Option<Color>,
-    /// Roots at the top: an icicle graph
+    /// Put roots at the top: an icicle graph
     #[arg(long, visible_alias = "icicle")]
     inverted: bool,
-    /// What ran at the bottom, its callers above it
+    /// Start with the innermost functions, callers above them
     #[arg(long, conflicts_with = "flamechart")]
     reverse: bool,
-    /// Time from left to right instead of merged stacks, one thread below the other
+    /// Draw time from left to right, one row per thread
     #[arg(long)]
     flamechart: bool,
-    /// Begin stacks at this function, leave out those without it (repeatable)
+    /// Start stacks at this function; leave out others
+    ///
+    /// Repeatable.
     #[arg(long, value_name = "FUNCTION", conflicts_with_all = ["flamechart", "reverse"])]
     base: Vec<String>,
-    /// Width in pixels [default: that of the window]
+    /// Width in pixels [default: the window's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(100..))]
+    #[arg(hide_short_help = true)]
     width: Option<u32>,
     /// Height of a frame in pixels
     #[arg(long, value_name = "N")]
+    #[arg(hide_short_help = true)]
     height: Option<usize>,
-    /// Omit frames narrower than this percentage of the whole [default: 0.01; in flame charts 0.001]
+    /// Omit frames narrower than this percentage [default: 0.01]
+    ///
+    /// In flame charts the default is 0.001.
     #[arg(long, value_name = "PERCENT", value_parser = percentage)]
+    #[arg(hide_short_help = true)]
     minwidth: Option<f64>,
-    /// The font
+    /// Font
     #[arg(long, value_name = "NAME", alias = "fonttype")]
+    #[arg(hide_short_help = true)]
     font_type: Option<String>,
-    /// The font's size in pixels
+    /// Font size in pixels
     #[arg(long, value_name = "N", alias = "fontsize")]
+    #[arg(hide_short_help = true)]
     font_size: Option<usize>,
-    /// Average width of a letter, relative to the font's size
+    /// Average width of a letter, relative to the font size
     #[arg(long, value_name = "X", alias = "fontwidth")]
+    #[arg(hide_short_help = true)]
     font_width: Option<f64>,
-    /// What the weights count; they are told in full then [default: the event's unit]
+    /// What weights count; they are written in full then [default: the event's unit]
     #[arg(long, value_name = "TEXT", alias = "countname")]
+    #[arg(hide_short_help = true)]
     count_name: Option<String>,
-    /// What the frames are
+    /// What frames are called
     #[arg(long, value_name = "TEXT", alias = "nametype")]
+    #[arg(hide_short_help = true)]
     name_type: Option<String>,
-    /// Show weights multiplied by this
+    /// Multiply shown weights by this
     #[arg(long, value_name = "X")]
+    #[arg(hide_short_help = true)]
     factor: Option<f64>,
     /// Cut long names at their left end
     #[arg(long, conflicts_with = "truncate_text_right")]
+    #[arg(hide_short_help = true)]
     truncate_text_left: bool,
-    /// Cut long names at their right end, as is usual
+    /// Cut long names at their right end (the default)
     #[arg(long)]
+    #[arg(hide_short_help = true)]
     truncate_text_right: bool,
-    /// Break lines in the SVG [implies --style inferno]
+    /// Break lines in the SVG
     #[arg(long)]
+    #[arg(hide_short_help = true)]
+    #[arg(help_heading = "Only for --style inferno, which they imply")]
     pretty_xml: bool,
-    /// Only the picture: no zoom, no search
+    /// Picture only: no zoom, no search
     #[arg(long)]
+    #[arg(hide_short_help = true)]
     no_javascript: bool,
 }
 

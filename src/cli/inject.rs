@@ -20,36 +20,46 @@ use std::path::PathBuf;
     jitgraft inject -i cpu.pb.gz -o named.pb.gz --perf-map perf-4711.map"
 )]
 pub(super) struct InjectArgs {
-    /// The recording, or a pprof, OpenTelemetry or Firefox profile with bare addresses; - is standard input [default: standard input if it is a pipe, else perf.data]
+    /// Recording, or a pprof, OpenTelemetry or Firefox profile [default: stdin if a pipe, else perf.data]
+    ///
+    /// Profiles in these formats get names for their bare addresses. `-` is standard input.
     #[arg(value_name = "INPUT", conflicts_with = "input")]
     recording: Option<PathBuf>,
     /// The recording, as perf inject takes it
     #[arg(short, long, value_name = "FILE")]
+    #[arg(hide_short_help = true)]
     input: Option<PathBuf>,
-    /// Where to write: a file, or - for standard output in pipe form
+    /// Output file; `-` is standard output, in pipe form
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Inject JIT code (always done, unless only build IDs are asked for)
+    /// Inject JIT code (the default unless only build IDs are asked for)
     #[arg(short, long)]
+    #[arg(hide_short_help = true)]
     jit: bool,
-    /// Put all functions of a dump into its image, not only those that samples touch
+    /// Put all functions of a dump into its image, not only sampled ones
     #[arg(long)]
+    #[arg(hide_short_help = true)]
     all_functions: bool,
-    /// Directory for the images jitted-PID.so [default: beside the output, or the current one]
+    /// Directory for the images jitted-PID.so [default: next to the output]
+    ///
+    /// Without an output file it is the current directory.
     #[arg(long, value_name = "DIR")]
     image_dir: Option<PathBuf>,
-    /// Put the images into the build-ID cache (~/.debug), too, so that perf archive packs them
+    /// Also put the images into the build-ID cache (~/.debug), for perf archive
     #[arg(long)]
+    #[arg(hide_short_help = true)]
     cache: bool,
-    /// Turn copies of user stacks (--call-graph dwarf) into plain call chains
+    /// Turn copied user stacks (--call-graph dwarf) into plain call chains
     #[arg(long)]
     convert_callchain: bool,
-    /// Give JIT code addresses of its own, for hotspot and others that take every file for one loaded once; copies of
-    /// user stacks become plain call chains
+    /// Give each JIT function an address of its own, for hotspot and similar tools
+    ///
+    /// These tools assume that a file is loaded once. Copied user stacks become plain call chains.
     #[arg(long)]
     relocate: bool,
-    /// Take the entries out of call chains for which perf drops the chains whole (PHP's JIT code leaves such)
+    /// Remove entries that make perf drop a whole call chain (PHP leaves some)
     #[arg(long)]
+    #[arg(hide_short_help = true)]
     drop_bad_chain_entries: bool,
     #[command(flatten)]
     build_ids: BuildIdArgs,
@@ -63,13 +73,17 @@ pub(super) struct InjectArgs {
 
 /// Where the files are that ran.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Where names of native code come from (OpenTelemetry profiles)")]
+#[command(next_help_heading = "Names of native code (OpenTelemetry profiles)")]
 struct FileArgs {
     /// Look for files below this directory
     #[arg(long, value_name = "DIR")]
+    #[arg(hide_short_help = true)]
     symfs: Option<PathBuf>,
-    /// Look for files by their build IDs, and for debugging information, here, before /usr/lib/debug (repeatable)
+    /// Look for files by build ID, and for debugging information, here first
+    ///
+    /// It is searched before /usr/lib/debug. Repeatable.
     #[arg(long, value_name = "DIR")]
+    #[arg(hide_short_help = true)]
     debug_dir: Vec<PathBuf>,
 }
 
@@ -77,20 +91,27 @@ struct FileArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Build IDs of other files")]
 struct BuildIdArgs {
-    /// Of files with samples, as records of their own
+    /// Add build-ID records for files that have samples
     #[arg(short, long, group = "build_id_mode")]
     build_ids: bool,
-    /// Of all mapped files, as records of their own
+    /// Add build-ID records for all mapped files
     #[arg(long, group = "build_id_mode")]
+    #[arg(hide_short_help = true)]
     buildid_all: bool,
-    /// Of files with samples, in their mapping records (those of other files stay, too)
+    /// Put build IDs into the mapping records of files that have samples
+    ///
+    /// Mapping records of other files stay as they are.
     #[arg(short = 'B', long, group = "build_id_mode")]
     mmap2_buildids: bool,
-    /// Of all mapped files, in their mapping records
+    /// Put build IDs into all mapping records
     #[arg(long, group = "build_id_mode")]
+    #[arg(hide_short_help = true)]
     mmap2_buildid_all: bool,
-    /// Build IDs of paths, asked before the files themselves; FILE has one `ID PATH` on each line
+    /// Build IDs of paths, used before the files themselves
+    ///
+    /// FILE has one `ID PATH` per line.
     #[arg(long, value_name = "ID PATH[,ID PATH…]|file://FILE")]
+    #[arg(hide_short_help = true)]
     known_build_ids: Option<String>,
 }
 

@@ -23,53 +23,69 @@ use std::path::PathBuf;
 /// What to read, and what of it.
 #[derive(Debug, Args)]
 pub(super) struct InputArgs {
-    /// Profiles of any format that `jitgraft formats` lists, plain or packed (gzip, zstd); several are merged;
-    /// `-` is standard input [default: standard input if it is a pipe, else perf.data]
+    /// Profiles of any format [default: stdin if piped, or perf.data]
+    ///
+    /// They may be packed with gzip or zstd. `jitgraft formats` lists the formats. Several inputs are merged; `-` is
+    /// standard input.
     #[arg(value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// An input, too, as perf's commands take theirs (repeatable)
+    /// Another input, as perf's commands take theirs
+    ///
+    /// Repeatable.
     #[arg(short, long, value_name = "FILE")]
+    #[arg(hide_short_help = true)]
     input: Vec<PathBuf>,
-    /// Only this event, by name with or without its modifiers (repeatable) [default: all]
-    #[arg(long, value_name = "NAME", help_heading = "What counts")]
+    /// Only this event, with or without its modifiers [default: all]
+    ///
+    /// Repeatable.
+    #[arg(long, value_name = "NAME", help_heading = "Filters")]
+    #[arg(hide_short_help = true)]
     event: Vec<String>,
-    /// Only processes or threads of these names
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', help_heading = "What counts")]
+    /// Only processes or threads with these names
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', help_heading = "Filters")]
     comm: Vec<String>,
     /// Only these processes
-    #[arg(long, value_name = "PID,…", value_delimiter = ',', help_heading = "What counts")]
+    #[arg(long, value_name = "PID,…", value_delimiter = ',', help_heading = "Filters")]
     pid: Vec<i32>,
     /// Only these threads
-    #[arg(long, value_name = "TID,…", value_delimiter = ',', help_heading = "What counts")]
+    #[arg(long, value_name = "TID,…", value_delimiter = ',', help_heading = "Filters")]
+    #[arg(hide_short_help = true)]
     tid: Vec<i32>,
     /// Only these processors
-    #[arg(long, value_name = "CPU,…", value_delimiter = ',', help_heading = "What counts")]
+    #[arg(long, value_name = "CPU,…", value_delimiter = ',', help_heading = "Filters")]
+    #[arg(hide_short_help = true)]
     cpu: Vec<u32>,
-    /// Only from A to B, in seconds of the recording's clock (either may be left out), or `10%-20%` of the way from
-    /// the first to the last sample; also several, as `A,B C,D` or `10%-20%,40%-50%`, and parts, as `10%/2` for the
-    /// second tenth (repeatable)
-    #[arg(long, value_name = "A,B|A%-B%", value_parser = time_ranges, help_heading = "What counts")]
+    /// Only this time: A,B in seconds, or A%-B%
+    ///
+    /// Percentages are of the recording. Seconds are those of the recording's clock; either end may be left out.
+    /// Several ranges: `A,B C,D` or `10%-20%,40%-50%`. `10%/2` is the second tenth. Repeatable.
+    #[arg(long, value_name = "A,B|A%-B%", value_parser = time_ranges, help_heading = "Filters")]
     time: Vec<TimeRanges>,
-    /// How names of JIT code are written [default: raw; of perf.data and perf script's text, pretty in flame graphs and
-    /// in exports for viewers]
+    /// How JIT names are written [default: depends on the output]
+    ///
+    /// Names from perf.data and perf script are pretty in flame graphs and in exports for viewers, and raw elsewhere.
     #[arg(long, value_enum, value_name = "HOW")]
+    #[arg(hide_short_help = true)]
     jit_names: Option<JitNamesName>,
-    /// One function is one, whatever tiers of its runtime ran it, by its pretty name [default: in flame graphs of
-    /// perf.data and perf script's text]
+    /// Merge the tiers of a JIT function into one [default in flame graphs of recordings]
     #[arg(long, conflicts_with = "no_merge_tiers")]
+    #[arg(hide_short_help = true)]
     merge_tiers: bool,
-    /// The code of each tier is a function by itself
+    /// Keep the tiers of a JIT function apart
     #[arg(long)]
+    #[arg(hide_short_help = true)]
     no_merge_tiers: bool,
     #[command(flatten)]
     intervals: IntervalArgs,
-    /// Tell the branches that the processor recorded (perf record -b), above the callers: where each went and where it
-    /// was taken; loops once
-    #[arg(long, help_heading = "What counts")]
+    /// Show recorded branches (perf record -b) above the callers, loops once
+    #[arg(long, help_heading = "Filters")]
+    #[arg(hide_short_help = true)]
     branch_stack: bool,
-    /// At most so many frames a stack, from the innermost on: of what the kernel recorded, and of what is unwound
-    /// [default: all that were recorded; 127 unwound ones]
-    #[arg(long, value_name = "N", help_heading = "What counts")]
+    /// Maximum number of frames in a stack, counted from the innermost
+    ///
+    /// [default: all recorded frames; 127 unwound ones]
+    #[arg(long, value_name = "N", help_heading = "Filters")]
+    #[arg(hide_short_help = true)]
     max_stack: Option<NonZeroUsize>,
     #[command(flatten)]
     symbols: SymbolArgs,
@@ -79,26 +95,34 @@ pub(super) struct InputArgs {
 
 /// Flags about the names of native code.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Where names of native code come from")]
+#[command(next_help_heading = "Names of native code")]
 struct SymbolArgs {
-    /// Do not tell calls that the compiler expanded into their callers
+    /// Do not show inlined calls
     #[arg(long)]
+    #[arg(hide_short_help = true)]
     no_inline: bool,
-    /// Write names as the linker has them
+    /// Show native names as the linker has them
     #[arg(long)]
+    #[arg(hide_short_help = true)]
     no_demangle: bool,
     /// Look for recorded files below this directory
     #[arg(long, value_name = "DIR")]
     symfs: Option<PathBuf>,
-    /// Look for debugging information here, before /usr/lib/debug (repeatable)
+    /// Look for debugging information here before /usr/lib/debug
+    ///
+    /// Repeatable.
     #[arg(long, value_name = "DIR")]
+    #[arg(hide_short_help = true)]
     debug_dir: Vec<PathBuf>,
-    /// Take kernel symbols from this copy of the recorded machine's /proc/kallsyms
+    /// Kernel symbols: a copy of the recorded machine's /proc/kallsyms
     #[arg(long, value_name = "FILE")]
+    #[arg(hide_short_help = true)]
     kallsyms: Option<PathBuf>,
-    /// Take kernel symbols and calls that were expanded in it from this uncompressed image of the recorded kernel
-    /// [default: looked for where debugging information is, and in /boot]
+    /// Kernel symbols and inlined calls: the recorded kernel, uncompressed
+    ///
+    /// [default: searched for with debugging information, and in /boot]
     #[arg(long, value_name = "FILE")]
+    #[arg(hide_short_help = true)]
     vmlinux: Option<PathBuf>,
 }
 
@@ -114,15 +138,16 @@ impl From<SymbolArgs> for SymbolOptions {
 enum JitNamesName {
     /// As the runtime wrote them
     Raw,
-    /// As people do: Java signatures, V8's tiers, CPython's and Wasm's prefixes; of paths the file
+    /// Readable: without signatures, prefixes and directories
     Pretty,
 }
 
 /// Where results of one or more events go.
 #[derive(Debug, Args)]
 pub(super) struct OutputArgs {
-    /// Where to write; with several events in a format for one, one file each, named after the event [default:
-    /// standard output]
+    /// Output file [default: standard output]
+    ///
+    /// With several events and a format that holds one, each event gets a file named after it.
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
     output: PathBuf,
 }
@@ -143,8 +168,9 @@ impl From<OutputArgs> for OutPath {
 /// What is summed.
 #[derive(Debug, Args)]
 pub(super) struct WeightArgs {
-    /// What to sum: each sample's period (or the input's own weight), or 1
+    /// What to sum: the period of each sample (or the input's own weight), or 1
     #[arg(long, value_enum, default_value_t = WeightName::Period, value_name = "WHAT")]
+    #[arg(hide_short_help = true)]
     weight: WeightName,
 }
 

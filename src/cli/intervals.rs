@@ -7,32 +7,44 @@ use clap::{Args, ValueEnum};
 
 /// How intervals become stacks.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Inputs that hold spans of time (measureme, trace events and the like)")]
+#[command(next_help_heading = "Inputs with time spans (measureme, trace events)")]
 pub(super) struct IntervalArgs {
-    /// Which time is summed: from begin to end on each thread by itself, or only while the thread was the one that
-    /// ran (virtual threads that take turns, as Miri's; an estimate where they switch within a call)
+    /// wall: time from start to end; active: only while the thread ran
+    ///
+    /// active is for virtual threads that take turns, such as Miri's. It is an estimate where they switch within a
+    /// call.
     #[arg(long, value_enum, default_value_t = ClockName::Wall, value_name = "CLOCK")]
+    #[arg(hide_short_help = true)]
     clock: ClockName,
-    /// Whose the time between two neighbouring begins or ends is, for `--clock active`: the thread's of the next or of
-    /// the previous one
+    /// With --clock active: which thread is charged for the gap between two events
+    ///
+    /// next: the thread of the later event; previous: that of the earlier one.
     #[arg(long, value_enum, default_value_t = OwnerName::Next, value_name = "EDGE")]
+    #[arg(hide_short_help = true)]
     owner: OwnerName,
-    /// Only spans of these names in traces (repeatable); those that say what they did, such as Miri's `frame`, are
-    /// shown by that [default: all spans]
+    /// Only spans with this name [default: all]
+    ///
+    /// Spans that say what they did, such as Miri's `frame`, are shown by that. Repeatable.
     #[arg(long, value_name = "NAME")]
+    #[arg(hide_short_help = true)]
     name: Vec<String>,
-    /// Show spans of this name by what they did, where an argument of the same name says so (repeatable); written as
-    /// trace events, those that were on tracks by id stand on a thread of their own, as calls
+    /// Show spans of this name by their argument of the same name
+    ///
+    /// In trace events, spans on tracks with an ID become calls on a thread of their own. Repeatable.
     #[arg(long, value_name = "NAME")]
+    #[arg(hide_short_help = true)]
     sub_names: Vec<String>,
-    /// Calls shorter than this are their caller's time: a number and ns, us, ms or s
+    /// Add calls shorter than this to their caller: a number and ns, us, ms or s
     #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(hide_short_help = true)]
     min_duration: Option<u64>,
-    /// Keep one of N calls of a thread, with the time of the others since the last one kept
+    /// Keep one of N calls of a thread, with the time of the skipped ones
     #[arg(long, value_name = "N", conflicts_with = "sample_time", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(hide_short_help = true)]
     sample_calls: Option<u64>,
-    /// Keep a call whenever a thread has summed up so much time since the last one kept, with all of that time
+    /// Keep a call each time a thread has spent this long, with all of that time
     #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(hide_short_help = true)]
     sample_time: Option<u64>,
 }
 

@@ -35,12 +35,12 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "Examples:\n  perf record -k mono -g -- node --perf-prof app.js\n  \
     jitgraft flamegraph perf.data -o flame.svg\n  jitgraft report\n  \
     jitgraft inject perf.data -o perf.jit.data && perf report -i perf.jit.data\n\n\
-`jitgraft help inputs` says what is read and how it is found. JITGRAFT_OPTS holds flags that every command shall have that \
-knows them, such as \"--jit-names pretty --colors js\"; those that are typed win.";
+`jitgraft help inputs` explains how inputs, dumps and maps are found. JITGRAFT_OPTS holds default flags, such as
+\"--jit-names pretty\". Each command uses the ones it supports; flags on the command line override them.";
 
-/// Repairs profiles of programs with just-in-time compiled code, offline.
+/// Repair and show profiles of programs with just-in-time compiled code
 #[derive(Debug, Parser)]
-#[command(version, about, max_term_width = 100, help_expected = true, after_help = EXAMPLES)]
+#[command(version, about = "Repair and show profiles of programs with just-in-time compiled code", max_term_width = 100, help_expected = true, after_help = EXAMPLES)]
 pub struct Cli {
     #[command(flatten)]
     common: Common,
@@ -51,42 +51,42 @@ pub struct Cli {
 /// Each command's arguments know how to run: `run(self, job) -> Result<Outcome>`.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Runs perf record so that JIT code has names: adds what the runtime needs, and shows the command
+    /// Run perf record with what the runtime needs to name JIT code
     Record(Box<record::RecordArgs>),
-    /// Merges JIT code into perf.data, so that perf names it; gives pprof and Firefox profiles names for bare addresses
+    /// Merge JIT code into perf.data and other profiles
     Inject(Box<inject::InjectArgs>),
-    /// Names the JIT code in callgrind.out (for KCachegrind), and in reports of massif, DHAT, memcheck, helgrind
+    /// Name JIT code in callgrind.out and other valgrind reports
     Callgrind(Box<callgrind::CallgrindArgs>),
-    /// Folds stacks: any profile → one line a stack, as inferno-collapse-perf writes them
+    /// Fold the stacks of any profile, like inferno-collapse-perf
     Collapse(Box<collapse::CollapseArgs>),
-    /// Draws a flame graph (SVG) of any profile
+    /// Draw a flame graph (SVG) of any profile
     Flamegraph(Box<flamegraph::FlamegraphArgs>),
-    /// Writes any profile as one page for a browser: time, flame graph, functions, machine code
+    /// Write any profile as one page: flame graph, time, code
     View(Box<view::ViewArgs>),
-    /// Lists the hottest functions of any profile
+    /// List the hottest functions of any profile
     Report(Box<report::ReportArgs>),
-    /// Lists hot code, instruction by instruction, straight from perf.data and the dumps, or from callgrind.out
+    /// Show hot code by instruction or source line
     Annotate(Box<annotate::AnnotateArgs>),
-    /// Prints a recording as perf script does; or names the frames of JIT code in such a text
+    /// Print a recording like perf script, or name JIT frames in it
     Script(Box<script::ScriptArgs>),
-    /// Tells what took the time: measureme profiles by label, traces by span, gaps and what spans did
+    /// Summarize measureme profiles and traces: time per label, gaps
     Stats(Box<stats::StatsArgs>),
-    /// Writes any profile in another format
+    /// Write any profile in another format
     Export(Box<export::ExportArgs>),
-    /// Adds up any number of profiles: thousands of folded stacks or pprof files → one
+    /// Add up any number of profiles
     Merge(Box<merge::MergeArgs>),
-    /// Says what is wrong with a recording, a running process or a callgrind file, and what to do
+    /// Find out why frames are unnamed and what to do about it
     Doctor(Box<doctor::DoctorArgs>),
-    /// Tells how each runtime is made to leave the names of its code, and what stays without one
+    /// Explain how each runtime is made to write names
     Runtimes(runtimes::RuntimesArgs),
-    /// Lists the formats that are read and written
+    /// List the formats that can be read and written
     Formats(formats::FormatsArgs),
-    /// Says what is read and how it is found
+    /// Explain how inputs, dumps and maps are found
     #[command(long_about = usage::inputs(), help_template = "{about-with-newline}")]
     Inputs(usage::InputsArgs),
-    /// Writes completions of commands and flags for a shell to standard output
+    /// Print shell completions
     Completions(usage::CompletionsArgs),
-    /// Writes manual pages into a directory
+    /// Write manual pages to a directory
     Man(usage::ManArgs),
 }
 

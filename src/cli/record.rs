@@ -13,13 +13,15 @@ use std::path::PathBuf;
 /// Flags of `record`.
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "jitgraft record [OPTIONS] [PERF'S OPTIONS] -- COMMAND...\n       jitgraft record [OPTIONS] -p PID [-- sleep 10]",
+    override_usage = "jitgraft record [OPTIONS] [PERF OPTIONS] -- COMMAND...\n       jitgraft record [OPTIONS] -p PID [-- sleep 10]",
     after_help = "Examples:\n  jitgraft record -- node app.js\n  jitgraft record --runtime node -- npm test\n  \
     jitgraft record -o run/perf.data -F 499 --call-graph dwarf -- java -jar app.jar\n  jitgraft record -p 4711 -- sleep 10\n  \
     jitgraft record --dry-run -- php -f page.php"
 )]
 pub(super) struct RecordArgs {
-    /// The runtime, where COMMAND does not show it: npm, a script, a build tool (`jitgraft runtimes` lists them)
+    /// The runtime, if COMMAND does not show it (npm, scripts, build tools)
+    ///
+    /// `jitgraft runtimes` lists the names.
     #[arg(long, value_name = "NAME")]
     runtime: Option<String>,
     /// The recording; dumps and maps of the run are put beside it
@@ -28,14 +30,14 @@ pub(super) struct RecordArgs {
     /// Samples per second
     #[arg(short = 'F', long, value_name = "N", default_value_t = 999)]
     freq: u32,
-    /// Record a running process, or several with commas between
+    /// Record a running process, or several, separated by commas
     #[arg(short, long, value_name = "PID")]
     pid: Option<String>,
-    /// Only print the command that would be run
+    /// Only print the command
     #[arg(long)]
     dry_run: bool,
-    /// Further options of perf record, then the program to run and its arguments
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "PERF'S OPTIONS -- COMMAND")]
+    /// Further options of perf record, then the program and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "PERF OPTIONS -- COMMAND")]
     words: Vec<OsString>,
 }
 

@@ -18,11 +18,9 @@ use std::path::PathBuf;
 /// Flags of `report`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "On a terminal the table has as many rows and columns as fit, names of JIT code are pretty and a \
-    function's tiers are one row; in pipes and files, CSV and JSON all is told as it was recorded.\n\nExamples:\n  \
+    after_help = "Examples:\n  \
     jitgraft report perf.data\n  \
     jitgraft report --sort total --limit 20 perf.data\n  \
-    jitgraft report --sort comm,dso,sym perf.data\n  \
     jitgraft report --callers malloc perf.data\n  \
     jitgraft report --diff perf.data.old perf.data\n  \
     jitgraft report perf.data -o hot.csv"
@@ -32,32 +30,42 @@ pub(super) struct ReportArgs {
     output: OutputArgs,
     #[command(flatten)]
     rows: RowArgs,
-    /// How many rows at most; 0: all [default: all; on a terminal, as many as it has lines for]
+    /// Maximum number of rows; 0: all [default: what fits]
+    ///
+    /// In files and pipes the default is all. On a terminal, names are also cut to fit, JIT names are pretty, and the tiers of a
+    /// function are one row.
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Leave out what has less of the whole than this percentage [default: 0; 0.5 in trees as text]
+    /// Leave out rows below this percentage [default: 0; 0.5 in trees]
     #[arg(long, value_name = "PERCENT", value_parser = percentage)]
+    #[arg(hide_short_help = true)]
     percent_limit: Option<f64>,
-    /// Only functions whose name matches this regular expression; percentages stay those of the whole
+    /// Only functions that match this regular expression
+    ///
+    /// Percentages stay those of the whole.
     #[arg(long, value_name = "REGEX", alias = "symbol-filter", conflicts_with = "tree_of_calls")]
     symbol: Option<Regex>,
-    /// Only functions of these names
+    /// Only functions with these names
     #[arg(short = 'S', long, value_name = "NAME,…", value_delimiter = ',', conflicts_with = "tree_of_calls")]
+    #[arg(hide_short_help = true)]
     symbols: Vec<String>,
     /// Only code of these files, by name or path
     #[arg(short, long, alias = "dsos", value_name = "NAME,…", value_delimiter = ',', conflicts_with = "tree_of_calls")]
     dso: Vec<String>,
-    /// Tell functions without a name apart by their address [default: all of a module are one, `[module]`]
+    /// List unnamed functions by address [default: one row per module]
     #[arg(long)]
+    #[arg(hide_short_help = true)]
     addrs: bool,
-    /// How the table is written [default: what the output's name tells (.csv, .json), else text]
+    /// Layout [default: by the output's name, else text]
     #[arg(long, value_enum, value_name = "HOW")]
     format: Option<LayoutName>,
-    /// Cut no names on a terminal
+    /// Do not cut names on a terminal
     #[arg(long)]
+    #[arg(hide_short_help = true)]
     wide: bool,
-    /// Tell the numbers of samples on a terminal, too
+    /// Show the number of samples on a terminal
     #[arg(short = 'n', long)]
+    #[arg(hide_short_help = true)]
     show_nr_samples: bool,
     /// As perf report has it: there is no other way here
     #[arg(long, hide = true)]
@@ -71,10 +79,11 @@ pub(super) struct ReportArgs {
 /// What the rows are, and their order.
 #[derive(Debug, Args)]
 struct RowArgs {
-    /// By what to sort: self, total (perf's children), samples, name; perf's keys put samples together, as --group-by
-    /// does
+    /// Sort by self, total, samples or name
+    ///
+    /// Keys of perf report, such as comm or dso, group samples like --group-by.
     #[arg(short, long, value_enum, value_delimiter = ',', value_name = "WHAT,…", hide_possible_values = true)]
-    #[arg(help_heading = "What the rows are")]
+    #[arg(help_heading = "Rows")]
     sort: Vec<SortName>,
     /// As perf report has it: --sort total
     #[arg(long, hide = true, conflicts_with = "sort")]
@@ -82,15 +91,18 @@ struct RowArgs {
     /// As perf report has it: --sort self
     #[arg(long, hide = true, conflicts_with = "children")]
     no_children: bool,
-    /// Put samples together by these instead of by function: comm, pid, tid, cpu, dso, sym, kind (whose code), tier (of
-    /// JIT code), line
+    /// Group by comm, pid, tid, cpu, dso, sym, tier, line …
+    ///
+    /// The remaining key is kind, the owner of the code (JIT, native, kernel …); tier is that of JIT code. Without it, rows are
+    /// functions.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…", hide_possible_values = true)]
-    #[arg(conflicts_with_all = ["diff", "tree_of_calls"], help_heading = "What the rows are")]
+    #[arg(conflicts_with_all = ["diff", "tree_of_calls"], help_heading = "Rows")]
     group_by: Vec<GroupName>,
-    /// Tell what changed since this recording; what sampling alone would change is called noise [default:
-    /// perf.data.old]
+    /// Compare with an earlier one [default: perf.data.old]
+    ///
+    /// Changes that sampling alone would explain are marked as noise.
     #[arg(long, value_name = "BEFORE", num_args = 0..=1, default_missing_value = "perf.data.old")]
-    #[arg(help_heading = "What the rows are")]
+    #[arg(help_heading = "Rows")]
     diff: Option<PathBuf>,
     #[command(flatten)]
     tree: TreeArgs,
@@ -100,17 +112,18 @@ struct RowArgs {
 #[derive(Debug, Args)]
 #[group(id = "tree_of_calls", multiple = false, conflicts_with = "diff")]
 struct TreeArgs {
-    /// Tell all calls as a tree
-    #[arg(long, help_heading = "What the rows are")]
+    /// Show all calls as a tree
+    #[arg(long, help_heading = "Rows")]
     tree: bool,
-    /// Tell from where a function was called: its name, or a part of it
-    #[arg(long, value_name = "FUNCTION", help_heading = "What the rows are")]
+    /// Show what called a function (name or part of it)
+    #[arg(long, value_name = "FUNCTION", help_heading = "Rows")]
     callers: Option<String>,
-    /// Tell what a function called
-    #[arg(long, value_name = "FUNCTION", help_heading = "What the rows are")]
+    /// Show what a function called
+    #[arg(long, value_name = "FUNCTION", help_heading = "Rows")]
     callees: Option<String>,
-    /// List the functions that call each other in cycles (callgrind input)
-    #[arg(long, help_heading = "What the rows are")]
+    /// List functions that call each other in cycles (callgrind input)
+    #[arg(long, help_heading = "Rows")]
+    #[arg(hide_short_help = true)]
     cycles: bool,
 }
 

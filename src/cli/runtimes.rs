@@ -10,7 +10,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  jitgraft runtimes\n  jitgraft runtimes node")]
 pub(super) struct RuntimesArgs {
-    /// Tell all of one: what to switch on, what it leaves where, how to record it, what stays without a name
+    /// Show everything about this runtime: switches, files, how to record it, what stays unnamed
     name: Option<String>,
 }
 

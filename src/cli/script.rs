@@ -13,31 +13,33 @@ use std::path::PathBuf;
 /// Flags of `script`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  jitgraft script perf.data > named.txt\n  \
-    jitgraft script -F comm,tid,time,ip,sym perf.data | inferno-collapse-perf | inferno-flamegraph > flame.svg\n  \
     jitgraft script -F +srcline --time 10%-20% perf.data\n  \
-    perf script | jitgraft script | inferno-collapse-perf | inferno-flamegraph > flame.svg\n  \
+    perf script | jitgraft script | inferno-collapse-perf > out.folded\n  \
     jitgraft script --jitdump dumps/ --perf-map maps/ < old.txt > named.txt")]
 pub(super) struct ScriptArgs {
-    /// Where to write [default: standard output]
+    /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
     output: PathBuf,
-    /// The fields to print: comm, pid, tid, cpu, time, period, event, ip, sym, symoff, dso, srcline,
-    /// addr, iregs, uregs, brstack, brstacksym; with + or - before
-    /// a name, the usual ones and it, or without it
+    /// Fields to print; + and - change the usual ones
+    ///
+    /// Fields: comm, pid, tid, cpu, time, period, event, ip, sym, symoff, dso, srcline, addr, iregs, uregs, brstack,
+    /// brstacksym.
     #[arg(short = 'F', long, value_name = "FIELD,…", default_value = "", hide_default_value = true,
         allow_hyphen_values = true, value_parser = fields)]
     fields: Fields,
-    /// Print the innermost frame only, on the sample's own line
+    /// Print the innermost frame only, on one line
     #[arg(short = 'G', long)]
     hide_call_graph: bool,
-    /// Of a text: name frames of JIT code that already have a name, too
+    /// Text input: name JIT frames anew
     #[arg(long)]
     rename: bool,
-    /// Of a text: name frames of files, too, where it shows the mappings (perf script --show-mmap-events). The files
-    /// that are here are taken for those that ran: a text has no build IDs
+    /// Text input: also name native frames
+    ///
+    /// The text must come from perf script --show-mmap-events. It has no build IDs: the files on this machine are
+    /// taken for those that ran.
     #[arg(long)]
     native: bool,
-    /// Print source lines where they are known: -F +srcline
+    /// Print source lines (-F +srcline)
     #[arg(long)]
     srcline: bool,
     /// Print times to the nanosecond

@@ -12,60 +12,65 @@ use std::path::PathBuf;
 /// Flags of `stats`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Without a question, measureme profiles are summarized by label, and traces by their top-level \
-    spans.\n\nExamples:\n  jitgraft stats app-0000123.mm_profdata\n  jitgraft stats --diff old.mm_profdata \
+    after_help = "Without a question, measureme profiles are summarized by label and traces by top-level span.\n\nExamples:\n  jitgraft stats app-0000123.mm_profdata\n  jitgraft stats --diff old.mm_profdata \
     new.mm_profdata\n  jitgraft stats --gaps --limit 20 trace.json\n  jitgraft stats --preset miri --format json *.json"
 )]
 pub(super) struct StatsArgs {
-    /// Measureme profiles or traces, plain or packed (gzip, zstd); several are merged
+    /// measureme profiles or traces, plain, gzip or zstd; several are merged
     #[arg(value_name = "INPUT", required_unless_present = "input")]
     inputs: Vec<PathBuf>,
-    /// An input, too (repeatable)
+    /// Another input
+    ///
+    /// Repeatable.
     #[arg(short, long, value_name = "FILE")]
+    #[arg(hide_short_help = true)]
     input: Vec<PathBuf>,
-    /// Where to write [default: standard output]
+    /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
     output: PathBuf,
-    /// How the tables are written
+    /// Layout of the tables
     #[arg(long, value_enum, default_value_t = LayoutName::Text, value_name = "HOW")]
     format: LayoutName,
     /// Maximum number of rows in each table; 0: all [default: 0]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Ask for count, sum and spread of the top-level spans, by name
+    /// Count, sum and spread of top-level spans, by name
     #[arg(long, help_heading = "Questions")]
     spans: bool,
-    /// Ask for count and sum of all spans, by name
+    /// Count and sum of all spans, by name
     #[arg(long, help_heading = "Questions")]
     all: bool,
-    /// Ask what the spans of a name did, by the argument that is called as they are (repeatable)
+    /// What spans of this name did, by their argument of the same name
+    ///
+    /// Repeatable.
     #[arg(long, value_name = "NAME", help_heading = "Questions")]
     sub: Vec<String>,
-    /// Ask for the times without any span, the longest first
+    /// Times without any span, the longest first
     #[arg(long, help_heading = "Questions")]
     gaps: bool,
-    /// Ask the questions of a file, one a line, or of Miri's documentation (`miri`)
+    /// Questions from a file, one per line, or those of Miri's documentation (`miri`)
     #[arg(long, value_name = "miri|FILE", help_heading = "Questions")]
     preset: Option<PathBuf>,
-    /// Ask what changed from the first to the second measureme profile
+    /// What changed from the first to the second measureme profile
     #[arg(long, help_heading = "Questions", conflicts_with_all = ["spans", "all", "sub", "gaps", "preset", "runs"])]
     diff: bool,
-    /// Ask how much measureme profiles of the same thing vary
+    /// How much measureme profiles of the same thing vary
     #[arg(long, help_heading = "Questions", conflicts_with_all = ["spans", "all", "sub", "gaps", "preset"])]
     runs: bool,
-    /// Names of spans that are no top-level spans
+    /// Names of spans that do not count as top-level
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_values = ["frame", "step"])]
-    #[arg(help_heading = "What counts")]
+    #[arg(help_heading = "Filters")]
     exclude: Vec<String>,
     /// Only spans that end after this time: a number and ns, us, ms or s
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "What counts")]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Filters")]
     from: Option<u64>,
-    /// Only spans that begin before this time
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "What counts")]
+    /// Only spans that start before this time
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Filters")]
     to: Option<u64>,
-    /// Count as Perfetto does: thread 0 shares the track of the thread numbered as its process, overlapping spans are
-    /// dropped
-    #[arg(long, help_heading = "What counts")]
+    /// Count as Perfetto does
+    ///
+    /// Thread 0 shares the track of the thread whose number is its process; overlapping spans are dropped.
+    #[arg(long, help_heading = "Filters")]
     perfetto_compat: bool,
 }
 

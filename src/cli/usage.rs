@@ -24,7 +24,7 @@ pub(super) struct CompletionsArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  jitgraft man ~/.local/share/man/man1\n  man jitgraft-inject")]
 pub(super) struct ManArgs {
-    /// The directory where jitgraft.1 and a page for each command are written; made if it is not there
+    /// Directory for jitgraft.1 and a page for each command; created if missing
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }
@@ -84,38 +84,38 @@ pub(super) fn inputs() -> String {
 }
 
 const WHAT_IS_READ: &str = "\
-What is read, and how it is found
+How inputs, dumps and maps are found
 
-INPUT, or -i FILE: one or more files, merged; `-` is standard input. Without any, standard input if it is a pipe or a \
-file, else perf.data. Packed files (gzip, zstd) are unpacked. A directory is what perf record --threads or -o DIR made. \
-The format is found by the content, not by the name:
+INPUT, or -i FILE: one or more files, which are merged; `-` is standard input. The default is standard input if it is a \
+pipe or a file, else perf.data. Files may be packed with gzip or zstd. A directory is one that perf record --threads or \
+-o DIR wrote. The format is detected by the content, not by the name:
 
 ";
 
 const WHERE_NAMES_ARE: &str = "
-Names of JIT code come from jitdumps (jit-PID.dump), perf maps (perf-PID.map), logs of engines and core dumps (jitgraft \
-formats lists them; beside a dump logs tell of inlined calls, and of code that it lacks), looked for in this order:
+Names of JIT code come from jitdumps (jit-PID.dump), perf maps (perf-PID.map), and logs and core dumps (`jitgraft \
+formats` lists them). Beside a dump, a log adds inlined calls and missing code. They are searched for in this order:
 
-  1. --jitdump, --perf-map and --jit-log: files, or directories of them; FILE@PID is for that process
-  2. below /proc/PID/root, if the recorded process still runs, in a container, by the number it has there
-  3. where the recording says that a jitdump was
-  4. beside the input
-  5. /tmp, the current directory, $JITDUMPDIR, ~/.debug/jit; core dumps in /var/lib/systemd/coredump, too
-  6. the memory of the recorded process, if it still runs, for code that is registered with GDB's JIT interface
+  1. --jitdump, --perf-map and --jit-log: files or directories; FILE@PID is for that process
+  2. /proc/PID/root of the recorded process, if it still runs, with the PID that it has in its container
+  3. the path at which the recording saw a jitdump
+  4. the directory of the input
+  5. /tmp, the current directory, $JITDUMPDIR, ~/.debug/jit; for core dumps also /var/lib/systemd/coredump
+  6. the memory of the recorded process, if it still runs: code that is registered with GDB's JIT interface
 
-A file that goes by no recorded number (perf-1.map, brought from a container) is used if its code is where a process was \
-sampled and a second sign says that it is of this run (its times, when it was written), and that is said; else it is \
-told with the option that takes it.
+A file whose name has no recorded PID (such as perf-1.map from a container) is used if its code is where a process was \
+sampled and a second sign, such as its time, shows that it belongs to this run. Otherwise jitgraft prints the option \
+that uses it.
 
-A file that belongs to somebody else than root or you is used with --force only. Dumps have times, by which code is told \
-from other code at the same address: record with -k mono. --map-pid \
-INNER=OUTER tells the number that a process has in its container. jitgraft runtimes says what each runtime leaves.
+Files that belong to other users are used only with --force. Dumps contain times, which tell code from later code at the \
+same address; record with -k mono. --map-pid INNER=OUTER gives the PID that a process has in its container. `jitgraft \
+runtimes` lists what each runtime writes.
 
-Names of native code come from the recorded files, if their build IDs are those recorded, and from their debugging \
-information: beside them, in /usr/lib/debug, in each --debug-dir, all below --symfs. The kernel's come from \
-/proc/kallsyms if it is the recorded one, or from --kallsyms and --vmlinux.
+Names of native code come from the recorded files, if their build IDs match, and from debugging information beside \
+them, in /usr/lib/debug and in each --debug-dir, below --symfs. Kernel symbols come from /proc/kallsyms if the recorded \
+kernel is running, or from --kallsyms and --vmlinux.
 
-What has no name is [unknown], or the name of its module in brackets. jitgraft doctor INPUT says why.
+Unnamed functions are shown as [unknown], or as their module's name in brackets. `jitgraft doctor INPUT` explains why.
 ";
 
 #[cfg(test)]

@@ -21,27 +21,27 @@ const HOTTEST: usize = 500;
 
 /// Flags of `view`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "The page is one file that needs no network: stacks, threads, time, functions, machine code.\n\n\
+#[command(after_help = "The page is one file that needs no network.\n\n\
     Examples:\n  jitgraft view perf.data\n  jitgraft view perf.data -o page.html --no-open\n  \
-    jitgraft view --diff before.data after.data"
-)]
+    jitgraft view --diff before.data after.data")]
 pub(super) struct ViewArgs {
-    /// Where to write [default: a file in a new directory that only you can enter; its path is printed]
+    /// Output file [default: a file in a new private directory; its path is printed]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
     input: InputArgs,
-    /// Compare with this profile, which was recorded before
+    /// Compare with this earlier profile
     #[arg(long, value_name = "BEFORE")]
     diff: Option<PathBuf>,
-    /// What the page is called [default: the command that was recorded]
+    /// Title [default: the recorded command]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// Put the machine code of so many pieces of code into the page, the hottest; 0: none
+    /// Number of hottest code blocks whose machine code the page contains; 0: none
     #[arg(long, value_name = "N", default_value_t = HOTTEST)]
     code: usize,
-    /// Do not start a browser; none is started without a display, either, or if standard output is no terminal
+    /// Do not start a browser
+    ///
+    /// None is started without a display or if standard output is not a terminal.
     #[arg(long)]
     no_open: bool,
 }

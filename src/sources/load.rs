@@ -21,7 +21,7 @@ use crate::bytes::cursor::Endian;
 use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId, Unwind};
 use crate::model::process::Processes;
-use crate::model::{Addr, Nanos, Pid, Tid};
+use crate::model::{Addr, Pid, Tid};
 use crate::parallel::Pool;
 use crate::records::jitdump::{Body, DebugInfo, JitDump, decode_lines};
 use crate::records::perf_map;

@@ -3,10 +3,11 @@
 //! A text can be read in parts ([`cut`]), side by side; what the record lines before a part told of threads is given
 //! with it.
 //!
-//! Most stacks were read before and are recognized by their whole text; of the others, most lines were. Each distinct line
-//! is parsed once (`seen`).
+//! Most stacks were seen before, and are known again by their text as a whole (`seen`). Others share most of their callers
+//! with the stack before, and nearly all lines were seen before: such a stack is compared with the one before from its end
+//! on, where its callers are (`callers`), and each distinct line is taken apart once.
 
-mod paragraphs;
+mod callers;
 mod seen;
 #[cfg(test)]
 mod tests;
@@ -22,7 +23,7 @@ use crate::model::stacks::{self, FrameId, FrameKind, Keep, Profile, Row, StackId
 use crate::model::{Nanos, Pid, Tid};
 use crate::runtimes::java_calls;
 use crate::runtimes::{RuntimeSet, Tiers};
-use paragraphs::Paragraphs;
+use callers::{Callers, Paragraphs};
 use seen::{LineFrames, LineMemo, StackMemo};
 use std::ops::Range;
 
@@ -107,8 +108,9 @@ struct TextReader<'t> {
     sample: Option<OpenSample<'t>>,
     skipped: Skipped,
     paragraphs: Paragraphs,
-    /// The lines of the stack that is being read, leaf first.
-    lines: Vec<LineFrames>,
+    callers: Callers,
+    /// The stack's own lines, by how many bytes there are from the begin of each to the stack's end.
+    lines: Vec<(usize, LineFrames)>,
     /// The last sample's thread, as its first line tells it.
     thread: Option<(Thread<'t>, TrackId)>,
     /// The events of this part, and the series of each; the last sample's is the first.
@@ -144,6 +146,7 @@ impl<'t> TextReader<'t> {
             sample: None,
             skipped: Skipped::new("line"),
             paragraphs: Paragraphs::default(),
+            callers: Callers::default(),
             lines: Vec::new(),
             thread: None,
             events: Vec::new(),
@@ -192,7 +195,7 @@ impl<'t> TextReader<'t> {
         let stack = match self.part.stacks.get(key, text) {
             Some(known) => known,
             None => {
-                let stack = self.new_stack(text)?;
+                let stack = self.new_stack(start, end)?;
                 self.part.stacks.add(key, text, stack);
                 stack
             }
@@ -202,18 +205,25 @@ impl<'t> TextReader<'t> {
         Some(end + 2)
     }
 
-    /// Reads the lines of a stack; `None` if any is not a frame.
-    fn new_stack(&mut self, text: &'t [u8]) -> Option<Option<StackId>> {
+    /// Reads the frames between two places; `None` if there is anything else.
+    fn new_stack(&mut self, start: usize, end: usize) -> Option<Option<StackId>> {
+        let shared = self.callers.shared(self.text, &(start..end));
         self.lines.clear();
-        for line in text.split(|&byte| byte == b'\n') {
+        let mut at = start;
+        while at < shared.own_end {
+            let line = &self.text[at..shared.own_end];
+            let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
             let frames = self.frames_of(line)?;
-            self.lines.push(frames);
+            self.lines.push((end - at, frames));
+            at += line.len() + 1;
         }
-        let mut stack = None;
-        for frames in self.lines.drain(..).rev() {
+        self.callers.begin(start..end, &shared);
+        let mut stack = shared.stack;
+        for (to_end, frames) in self.lines.drain(..).rev() {
             for &frame in self.part.lines.frames(&frames).iter().rev() {
                 stack = Some(self.part.profile.stack(stack, frame));
             }
+            self.callers.push(to_end, stack);
         }
         Some(stack)
     }
