@@ -54,7 +54,7 @@ const RUNS: &[(Kind, &str)] = &[
     (Picture, "flamegraph -v perf.data"),
     (Picture, "flamegraph --style page --jit-names pretty perf.data"),
     (Picture, "flamegraph --flamechart perf.data"),
-    (Picture, "flamegraph --diff perf.data perf.data"),
+    (Picture, "flamegraph --diff before.data perf.data"),
     (Picture, "flamegraph stacks"),
     (Picture, "flamegraph --style inferno perf.data"),
     (Picture, "flamegraph --style inferno stacks"),
@@ -62,7 +62,7 @@ const RUNS: &[(Kind, &str)] = &[
     (Text, "report -v perf.data"),
     (Text, "report --format text stacks"),
     (Text, "report --sort module,symbol,source perf.data"),
-    (Text, "report --diff perf.data perf.data"),
+    (Text, "report --diff before.data perf.data"),
     (Text, "report trace.json"),
     (Csv, "report --format csv perf.data"),
     (Csv, "report --format csv stacks"),
@@ -83,6 +83,7 @@ const RUNS: &[(Kind, &str)] = &[
     (Picture, "export --to flamegraph perf.data"),
     (Binary, "export --to pprof perf.data"),
     (Binary, "export --to otlp perf.data"),
+    (Json, "export --to otlp-json perf.data"),
     #[cfg(feature = "tables")]
     (Binary, "export --to parquet perf.data"),
     #[cfg(feature = "tables")]
@@ -96,6 +97,8 @@ const RUNS: &[(Kind, &str)] = &[
     (Json, "merge --to chrome stacks stacks"),
     (Picture, "merge --to flamegraph stacks stacks"),
     (Binary, "merge --to pprof stacks stacks"),
+    (Binary, "merge --to otlp stacks stacks"),
+    (Json, "merge --to otlp-json stacks stacks"),
     #[cfg(feature = "tables")]
     (Binary, "merge --to parquet stacks stacks"),
     #[cfg(feature = "tables")]
@@ -179,7 +182,9 @@ fn scene(names: &[Vec<u8>]) -> Scene {
     let scene = Scene::new();
     let dump = scene.path(&format!("jit-{PID}.dump"));
     scene.write(&format!("jit-{PID}.dump"), dump_of(names));
-    scene.write("perf.data", recording(names, dump.to_str().unwrap()).into_bytes(Mode::File));
+    for name in ["before.data", "perf.data"] {
+        scene.write(name, recording(names, dump.to_str().unwrap()).into_bytes(Mode::File));
+    }
     scene.write("stacks", folded(names));
     scene.write("trace.json", trace(names));
     scene.write("text", script(names));

@@ -68,7 +68,7 @@ fn an_export_that_does_not_say_its_format_says_what_there_is() {
         let output = jitgraft(arguments, dir.path());
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains("neither --to nor the name of the output") && said.contains("speedscope"), "{said}");
+        assert!(said.contains("unknown output format; pass --to") && said.contains("speedscope"), "{said}");
     }
     assert!(!dir.path().join("x.mp3").exists());
 }

@@ -5,7 +5,7 @@ use super::costs::Cost;
 use super::functions::{CodePlace, Function, Sampled};
 use super::lister::Lister;
 use super::names::Names;
-use super::options::CodeOptions;
+use super::options::{CodeOptions, FunctionPattern};
 use super::spots::{EventSpots, spots};
 use crate::error::Warnings;
 use crate::model::printable::printable;
@@ -52,8 +52,13 @@ pub(crate) fn hot_code(
 /// The numbers of the functions to list: single pieces of code, or all of each name. Those whose code is not here are
 /// told of, but do not count.
 pub(super) fn pick(functions: &[Function], names: &Names, options: &CodeOptions) -> Vec<usize> {
-    let wanted = |at: usize| match &options.function {
-        Some(pattern) => pattern.is_match(&printable(&functions[at].name)),
+    // A name that was copied from elsewhere means this function alone, even if it is a regular expression, too.
+    let is_called = |at: usize, pattern: &FunctionPattern| printable(&functions[at].name) == pattern.text.as_str();
+    let pattern = options.function.as_ref();
+    let is_name = pattern.is_some_and(|pattern| (0..functions.len()).any(|at| is_called(at, pattern)));
+    let wanted = |at: usize| match pattern {
+        Some(pattern) if is_name => is_called(at, pattern),
+        Some(pattern) => pattern.regex.is_match(&printable(&functions[at].name)),
         None => true,
     };
     let is_here = |&at: &usize| !matches!(functions[at].place, CodePlace::Unknown(_));

@@ -32,11 +32,28 @@ pub struct Told {
     pub by_line: bool,
 }
 
+/// Which functions are listed: the one with exactly this name, or else those whose names match.
+#[derive(Debug, Clone)]
+pub struct FunctionPattern {
+    /// The name as typed.
+    pub text: String,
+    /// The same as a regular expression; of a text that is not one, its letters.
+    pub regex: Regex,
+}
+
+impl FunctionPattern {
+    /// From what was typed.
+    pub fn new(text: &str) -> Result<Self, regex::Error> {
+        let regex = Regex::new(text).or_else(|_| Regex::new(&regex::escape(text)))?;
+        Ok(Self { text: text.to_owned(), regex })
+    }
+}
+
 /// Which code is listed, and how it is spelled.
 #[derive(Debug)]
 pub struct CodeOptions {
     /// Which functions, by name; `None`: the hottest.
-    pub function: Option<Regex>,
+    pub function: Option<FunctionPattern>,
     /// How many functions, or pieces of code, at most.
     pub limit: Option<usize>,
     /// Whether a function is listed with all of its codes and counts once; else each piece of code is by itself.

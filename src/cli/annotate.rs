@@ -1,7 +1,7 @@
 //! `jitgraft annotate`
 
 use super::input::{InputArgs, OutputArgs, WeightArgs};
-use crate::annotation::{AnnotateFormat, AnnotateOptions, CodeOptions, TextOptions, Told};
+use crate::annotation::{AnnotateFormat, AnnotateOptions, CodeOptions, FunctionPattern, TextOptions, Told};
 use crate::commands::annotate;
 use crate::contract::format::Detail;
 use crate::error::{Error, Result};
@@ -12,7 +12,6 @@ use crate::pipeline::{Job, Outcome};
 use crate::resolve::disasm::Syntax;
 use crate::resolve::symbols::SymbolOptions;
 use clap::{Args, ValueEnum};
-use regex::Regex;
 use std::path::{Path, PathBuf};
 
 /// How many functions are listed unless more are asked for, or some by name.
@@ -158,7 +157,7 @@ fn text_options(context: Option<usize>, output: &OutPath) -> TextOptions {
 }
 
 /// What to read, and which functions. A lone word that is a file is the recording: every other command is called so.
-fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPath, Option<Regex>)> {
+fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPath, Option<FunctionPattern>)> {
     if given.len() > 1 {
         return Err(Error::usage("annotate reads one recording at a time"));
     }
@@ -168,7 +167,8 @@ fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPat
         (named, word) => (named.unwrap_or_else(default_input), word),
     };
     let pattern = |word: String| {
-        Regex::new(&word).map_err(|error| Error::usage(format!("{word}: no regular expression")).because(error))
+        FunctionPattern::new(&word)
+            .map_err(|error| Error::usage(format!("'{word}' is too long to search for")).because(error))
     };
     Ok((input, word.map(pattern).transpose()?))
 }
@@ -193,12 +193,12 @@ mod tests {
         let of = |word: &str, named: Option<&str>| {
             let given = named.map_or_else(default_input, |named| InPath::from(PathBuf::from(named)));
             let (input, function) = input_and_function(Some(word.to_owned()), vec![given]).unwrap();
-            (input, function.map(|function| function.as_str().to_owned()))
+            (input, function.map(|function| function.text))
         };
         let file = InPath::from(PathBuf::from("Cargo.toml"));
         assert_eq!(of("Cargo.toml", None), (file.clone(), None));
         assert_eq!(of("Cargo.toml", Some("Cargo.toml")), (file, Some("Cargo.toml".to_owned())));
         assert_eq!(of("no.such.file", None), (default_input(), Some("no.such.file".to_owned())));
-        assert!(input_and_function(Some("(".to_owned()), vec![default_input()]).unwrap_err().is_usage());
+        assert_eq!(of("f(", None), (default_input(), Some("f(".to_owned())));
     }
 }

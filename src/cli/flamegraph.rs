@@ -6,6 +6,7 @@ use crate::commands::export;
 use crate::commands::flamegraph::{self, FlamegraphOptions};
 use crate::contract::format::WriteOptions;
 use crate::error::{Error, Result};
+use crate::io::{self, OutPath};
 use crate::pipeline::sink::Naming;
 use crate::pipeline::{Job, Outcome};
 use crate::render::flamegraph::{Cut, Difference, Look, Style};
@@ -14,7 +15,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use inferno::flamegraph::Palette;
 use inferno::flamegraph::color::{BackgroundColor, Color, SearchColor, StrokeColor, parse_hex_color};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Flags of `flamegraph`.
 #[derive(Debug, Args)]
@@ -242,6 +243,8 @@ impl FlamegraphArgs {
             Style::Page => Tidied::Nothing,
         };
         let write = WriteOptions { tidied, ..write };
+        let is_on_terminal = output.is_terminal();
+        let output = if is_on_terminal { picture_file()? } else { output };
         let difference = Difference { normalize: self.normalize, strip_hex: self.strip_hex };
         let options = FlamegraphOptions {
             inputs,
@@ -252,7 +255,19 @@ impl FlamegraphArgs {
             look: Look { negate: self.negate, style, ..self.look.into() },
             before: self.diff.map(|before| (before.into(), difference)),
         };
-        flamegraph::run(&options, job)
+        let mut outcome = flamegraph::run(&options, job)?;
+        outcome.summary.extend(is_on_terminal.then(|| format!("drew {PICTURE}")));
+        Ok(outcome)
+    }
+}
+
+/// Where a picture goes that would else fill a terminal with SVG.
+const PICTURE: &str = "flamegraph.svg";
+
+fn picture_file() -> Result<OutPath> {
+    match io::is_there(Path::new(PICTURE)) {
+        false => Ok(OutPath::Path(PICTURE.into())),
+        true => Err(Error::usage(format!("{PICTURE} already exists; pass -o FILE"))),
     }
 }
 

@@ -5,6 +5,7 @@ use super::intervals::IntervalArgs;
 use super::times::{TimeRanges, time_ranges};
 use crate::analysis::filter::Filter;
 use crate::contract::format::Detail;
+use crate::error::{Error, Result};
 use crate::io::{InPath, OutPath};
 use crate::model::stacks::Weight;
 use crate::model::{Pid, Tid};
@@ -18,7 +19,7 @@ use crate::runtimes::jit_names::JitNames;
 use crate::sources::SourceOptions;
 use clap::{Args, ValueEnum};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Component, PathBuf};
 
 /// What to read, and what of it.
 #[derive(Debug, Args)]
@@ -187,6 +188,22 @@ impl WeightArgs {
             WeightName::Samples => Weight::Samples,
         }
     }
+}
+
+/// Refuses to compare a profile with itself: of the two, one was probably forgotten.
+pub(super) fn check_comparison(before: Option<&InPath>, inputs: &[InPath]) -> Result<()> {
+    let plain = |path: &InPath| match path {
+        InPath::Path(path) => Some(path.components().filter(|part| *part != Component::CurDir).collect::<PathBuf>()),
+        InPath::Stdin => None,
+    };
+    let Some(before) = before.and_then(plain) else { return Ok(()) };
+    if inputs.iter().filter_map(plain).all(|input| input != before) {
+        return Ok(());
+    }
+    let shown = before.display();
+    Err(Error::usage(format!(
+        "{shown} would be compared with itself: pass the earlier one as --diff BEFORE, and the later one as INPUT"
+    )))
 }
 
 impl InputArgs {

@@ -1,6 +1,6 @@
 //! `jitgraft report`
 
-use super::input::{InputArgs, OutputArgs, WeightArgs};
+use super::input::{InputArgs, OutputArgs, WeightArgs, check_comparison};
 use crate::analysis::groups::{Key, Unnamed};
 use crate::commands::report::{self, Limit, Order, Reader, ReportOptions, Rows, Selection};
 use crate::contract::format::Detail;
@@ -17,14 +17,12 @@ use std::path::PathBuf;
 
 /// Flags of `report`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  \
+#[command(after_help = "Examples:\n  \
     jitgraft report perf.data\n  \
     jitgraft report --sort total --limit 20 perf.data\n  \
     jitgraft report --callers malloc perf.data\n  \
     jitgraft report --diff perf.data.old perf.data\n  \
-    jitgraft report perf.data -o hot.csv"
-)]
+    jitgraft report perf.data -o hot.csv")]
 pub(super) struct ReportArgs {
     #[command(flatten)]
     output: OutputArgs,
@@ -327,6 +325,9 @@ impl ReportArgs {
                 height: terminal.map(|terminal| terminal.rows),
             },
         };
+        if let Rows::Changes(before) = &options.rows {
+            check_comparison(Some(before), &options.inputs)?;
+        }
         report::run(&options, job)
     }
 }

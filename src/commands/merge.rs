@@ -3,7 +3,7 @@
 use super::export;
 use crate::contract::format::WriteOptions;
 use crate::error::Result;
-use crate::formats::is_binary;
+use crate::formats::not_for_terminals;
 use crate::io::{InPath, OutPath, Run};
 use crate::pipeline::any::LoadOptions;
 use crate::pipeline::listed::expand;
@@ -33,8 +33,8 @@ pub fn run(options: &MergeOptions, job: &Job) -> Result<Outcome> {
     let first = FirstInput::of(&inputs, job);
     let to = options.to.as_deref().unwrap_or_else(|| usual(first.as_ref()));
     let writer = export::writer(to)?;
-    if is_binary(to) && options.output.is_terminal() {
-        return Err(refuse_terminal(&format!("{to} is binary")));
+    if let Some(why) = not_for_terminals(to).filter(|_| options.output.is_terminal()) {
+        return Err(refuse_terminal(&format!("{to} is {why}")));
     }
     let load_options = export::load_options(&options.load, &writer);
     let (profile, mut outcome) = load_merged(&inputs, first, &load_options, options.write.by, job)?;

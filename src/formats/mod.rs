@@ -402,12 +402,23 @@ pub fn left_out(head: &[u8]) -> Option<&'static LeftOut> {
     LEFT_OUT.iter().find(|format| !format.magic.is_empty() && head.starts_with(format.magic))
 }
 
-/// The formats whose outputs are no text.
-const BINARY: &[&str] = &["pprof", "otlp", "parquet", "arrow"];
+/// Formats whose outputs are for programs, and why a terminal should not get them.
+const NOT_FOR_TERMINALS: &[(&str, &str)] = &[
+    ("pprof", "binary"),
+    ("otlp", "binary"),
+    ("parquet", "binary"),
+    ("arrow", "binary"),
+    ("otlp-json", "JSON for programs"),
+    ("json", "JSON for programs"),
+    ("firefox", "JSON for programs"),
+    ("speedscope", "JSON for programs"),
+    ("chrome", "JSON for programs"),
+    ("flamegraph", "a picture (SVG)"),
+];
 
-/// Whether outputs of this format are no text, which a terminal could show.
-pub fn is_binary(name: &str) -> bool {
-    BINARY.contains(&name)
+/// Why an output of this format should not go to a terminal, if it should not.
+pub fn not_for_terminals(name: &str) -> Option<&'static str> {
+    NOT_FOR_TERMINALS.iter().find(|(format, _)| *format == name).map(|(_, why)| *why)
 }
 
 /// The format of that name.

@@ -10,7 +10,7 @@ pub use options::{ExportOptions, TableOptions};
 
 use crate::contract::format::{Detail, Events, WriteOptions, Writer};
 use crate::error::{Error, Result};
-use crate::formats::{FORMATS, is_binary, named};
+use crate::formats::{FORMATS, named, not_for_terminals};
 use crate::io::{OutPath, Output, Run};
 use crate::model::stacks::Profile;
 use crate::pipeline::any::{LoadOptions, load_opened};
@@ -25,8 +25,8 @@ use crate::runtimes::jit_names::JitNames;
 pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     let run = Run::begin();
     let writer = writer(&options.to)?;
-    if is_binary(&options.to) && options.output.is_terminal() {
-        return Err(refuse_terminal(&format!("{} is binary", options.to)));
+    if let Some(why) = not_for_terminals(&options.to).filter(|_| options.output.is_terminal()) {
+        return Err(refuse_terminal(&format!("{} is {why}", options.to)));
     }
     let mut first = first(options, job)?;
     // Spans of time need not become sums of stacks on their way to a format of spans.

@@ -160,7 +160,8 @@ impl<'a> Drawn<'a> {
         let mut todo = Vec::new();
         self.push_children(None, "", least, &mut todo);
         while let Some((node, before, below)) = todo.pop() {
-            let chain = if fold && before == below { self.chain(node, least) } else { Vec::new() };
+            let chain =
+                if fold && before == below && self.may_fold(node) { self.chain(node, least) } else { Vec::new() };
             let last = match chain.last() {
                 Some(&last) if chain.len() >= FOLDED => {
                     lines.push(Line::Folded { nodes: chain.len(), lines: before });
@@ -174,6 +175,13 @@ impl<'a> Drawn<'a> {
             self.push_children(Some(last), &below, least, &mut todo);
         }
         lines
+    }
+
+    /// Whether a node may be one of several that are told by their number: a function that was asked for and its direct callers
+    /// or callees are shown.
+    fn may_fold(&self, node: u32) -> bool {
+        let is_asked_for = matches!(self.scene.options.rows, Rows::Callers(_) | Rows::Callees(_));
+        !is_asked_for || self.tree.parent(node).is_some_and(|parent| self.tree.parent(parent).is_some())
     }
 
     /// A node and those below it that have one child each and hardly any weight of their own.
