@@ -3,6 +3,7 @@
 //! An input is never touched: whatever is opened here is remembered (`opened`), and no output of the same [`Run`] may
 //! take its place. An output gets its name when it is whole ([`NewFile`]): it appears complete or not at all.
 
+mod archive;
 mod copy;
 pub mod door;
 pub mod guard;
@@ -22,6 +23,7 @@ mod typed;
 mod unopened;
 mod viewing;
 
+pub use archive::{Archive, is_archive};
 pub use mapped::Bytes;
 pub use new_file::NewFile;
 pub use out_directory::OutDirectory;
@@ -88,6 +90,15 @@ impl OutPath {
         }
     }
 
+    /// Refuses a place that a link of somebody else's leads to. Outputs of our own refuse it by themselves; this is for what
+    /// another program writes.
+    pub fn refuse_foreign_links(&self) -> Result<()> {
+        match self {
+            Self::Path(path) => target::refuse_foreign_links(path).map_err(|error| error.in_file(path)),
+            Self::Stdout => Ok(()),
+        }
+    }
+
     /// Whether a person sees it as it is written.
     pub fn is_terminal(&self) -> bool {
         match self {
@@ -103,6 +114,11 @@ impl OutPath {
             Self::Path(path) => target::OutputTarget::of(path).is_ok_and(|target| target.is_stream()),
         }
     }
+}
+
+/// Where files lie that belong to an input: in its directory, or in itself if it is an archive.
+pub fn beside(input: &Path) -> Option<&Path> {
+    if is_archive(input) { Some(input) } else { input.parent() }
 }
 
 /// Opens what the user typed, whatever it is.

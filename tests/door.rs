@@ -4,6 +4,8 @@
 
 #[path = "door/outputs.rs"]
 mod outputs;
+#[path = "door/scripts.rs"]
+mod scripts;
 #[expect(dead_code, reason = "the writers can do more than these tests need")]
 mod support;
 
@@ -190,6 +192,7 @@ const COMMANDS: &[&str] = &[
     "annotate r.data -o ../out/annotated",
     "inject -i r.data -o ../out/injected",
     "doctor r.data -o ../out/doctor",
+    "pack r.data -o ../out/packed",
     "view r.data -o ../out/page.html",
 ];
 

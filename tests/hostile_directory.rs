@@ -324,6 +324,7 @@ const COMMANDS: &[&str] = &[
     "annotate --limit 5 IN -o ../out/NAME.annotated",
     "view IN -o ../out/NAME.html",
     "doctor IN -o ../out/NAME.doctor",
+    "pack --with sources,scripts IN -o ../out/NAME.tar.zst",
     "stats IN -o ../out/NAME.stats",
     "callgrind IN -o ../out/NAME.callgrind",
 ];

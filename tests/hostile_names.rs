@@ -103,6 +103,8 @@ const RUNS: &[(Kind, &str)] = &[
     (Binary, "merge --to parquet stacks stacks"),
     #[cfg(feature = "tables")]
     (Binary, "merge --to arrow stacks stacks"),
+    (Binary, "pack perf.data -o -"),
+    (Text, "pack --list perf.data"),
     (Text, "doctor -v perf.data"),
     (Text, "doctor --format text callgrind.out"),
     (Csv, "doctor --format csv perf.data"),

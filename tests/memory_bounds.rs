@@ -307,6 +307,31 @@ fn one_name_in_many_codes_takes_bounded_memory() {
     assert_eq!(read["listings"].as_array().unwrap().len(), 20_000);
 }
 
+/// A map has tables of segments, names and sources, however few bytes it spends on each.
+#[test]
+fn a_source_map_takes_bounded_memory() {
+    const COUNT: usize = 300_000;
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    fs::write(at("app.js"), "function i(e){return e+1}i(1)\n").unwrap();
+    fs::write(at("in.folded"), format!("node;JS:*i {}:1:11 7\n", at("app.js").display())).unwrap();
+    let many = |text: &str| text.repeat(COUNT);
+    for (what, sources, names, segments, each) in [
+        ("segments", String::new(), String::new(), many(",A"), 64),
+        ("names", String::new(), many(",\"\""), String::new(), 96),
+        ("sources", many(",\"\""), String::new(), String::new(), 256),
+    ] {
+        let map = format!(
+            r#"{{"version":3,"sources":["a.ts"{sources}],"names":["authored"{names}],"mappings":"SAASA{segments}"}}"#
+        );
+        fs::write(at("app.js.map"), &map).unwrap();
+        let most = BASE + EACH_BYTE * map.len() as u64 + each * COUNT as u64;
+        let output = jitgraft(directory.path(), most, &["collapse", "--source-maps", "auto", "-i", "in.folded"]);
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(said.contains("JS:*authored "), "{what}: {} bytes within {most}: {said}", map.len());
+    }
+}
+
 /// A recording whose only COMPRESSED record, of 16 to 64 KB, unpacks to so many records of `size` bytes, which are equal.
 fn packed(count: usize, mmap_len: u32) -> Vec<u8> {
     const COMPRESSED: u32 = 81;

@@ -159,3 +159,21 @@ fn a_format_that_is_known_and_not_read_is_named_with_what_gives_one_that_is() {
         assert!(said.contains(name) && said.contains("which is not read: ") && said.contains(remedy), "{said}");
     }
 }
+
+#[test]
+fn sums_over_stretches_of_time_read_back_have_their_numbers_of_samples() {
+    let dir = tempfile::tempdir().unwrap();
+    let report = |file: &Path| run(&["report", "--quiet", "--format", "csv", "--group-by", "sym"], file);
+    for (recording, _) in RECORDINGS {
+        let recording = fixture(recording);
+        let wanted = report(&recording);
+        for format in ["otlp", "otlp-json"] {
+            let file = dir.path().join(format);
+            let to = file.to_str().unwrap();
+            let arguments = ["export", "--quiet", "--jit-names", "raw", "--bucket", "100ms", "--to", format, "-o", to];
+            run(&arguments, &recording);
+            let again = report(&file);
+            assert!(again == wanted, "{format}:\n{}", difference(&wanted, &again));
+        }
+    }
+}

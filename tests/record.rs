@@ -136,6 +136,10 @@ fn what_cannot_be_had_is_said_before_it_runs() {
     assert_eq!(status, Some(9), "it runs all the same");
     let (_, unknown) = said(CYCLES, &["--", "app"]);
     assert!(unknown.contains("app: no runtime is known by this name") && unknown.contains("--runtime"), "{unknown}");
+    let place = Place::new(CYCLES, "");
+    place.program("jruby", "");
+    let jruby = text(&place.run(&["--dry-run", "--", "jruby", "x.rb"]).stderr);
+    assert!(jruby.contains("jruby starts OpenJDK: for its names, add --runtime jruby"), "{jruby}");
     let (_, php) = said(CYCLES, &["--runtime", "php", "--", "app"]);
     assert!(php.contains("PHP reads no variable that switches its names on"), "{php}");
     let (status, nothing) = said("Error: no permission", &["--", "app"]);

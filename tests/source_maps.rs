@@ -82,14 +82,14 @@ fn word(text: &str) -> &str {
 }
 
 /// Where the tokens are in the script, and what each is in the authored text.
-fn mappings(script: &str, tokens: &[(&str, &str, bool)]) -> (String, Vec<String>) {
+fn mappings(script: &str, text: &str, tokens: &[(&str, &str, bool)]) -> (String, Vec<String>) {
     let (mut mappings, mut names) = (String::new(), Vec::new());
     let mut last = [0i64; 4];
     for (generated, authored, named) in tokens {
         let column = script.find(generated).unwrap_or_else(|| panic!("{generated}")) as i64;
-        let at = AUTHORED.find(authored).unwrap_or_else(|| panic!("{authored}"));
-        let line = AUTHORED[..at].matches('\n').count() as i64;
-        let in_line = (at - AUTHORED[..at].rfind('\n').map_or(0, |end| end + 1)) as i64;
+        let at = text.find(authored).unwrap_or_else(|| panic!("{authored}"));
+        let line = text[..at].matches('\n').count() as i64;
+        let in_line = (at - text[..at].rfind('\n').map_or(0, |end| end + 1)) as i64;
         if !mappings.is_empty() {
             mappings.push(',');
         }
@@ -112,9 +112,13 @@ fn json(text: &str) -> String {
 
 /// A map of these tokens. `more` are further members.
 fn map_of(script: &str, tokens: &[(&str, &str, bool)], more: &str) -> String {
-    let (mappings, names) = mappings(script, tokens);
+    map_of_text(script, AUTHORED, tokens, more)
+}
+
+fn map_of_text(script: &str, text: &str, tokens: &[(&str, &str, bool)], more: &str) -> String {
+    let (mappings, names) = mappings(script, text, tokens);
     let names = serde_json::to_string(&names).unwrap();
-    let content = json(AUTHORED);
+    let content = json(text);
     format!(
         r#"{{"version":3,{more}"sources":["../src/words.ts"],"sourcesContent":[{content}],"names":{names},"mappings":"{mappings}"}}"#
     )
@@ -250,6 +254,29 @@ fn a_script_beside_the_input_is_as_good_and_one_below_symfs() {
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("JS:*splitWords /nowhere/src/words.ts:1:17 1"), "{text}");
+}
+
+/// Minifiers put the body of a function in the place of its call: its parameters become variables of the caller.
+#[test]
+fn a_function_is_not_called_like_the_parameter_that_it_was_passed_for() {
+    let passed = AUTHORED.replace("each(function (item)", "each(list, callback) {}\neach(function (item)");
+    let script = SCRIPT.replace("w(function(e){return e})", "b=function(e){return e}");
+    let tokens: Vec<(&str, &str, bool)> = TOKENS
+        .iter()
+        .map(|token| match token.0 {
+            "w(fun" => ("b=fun", "callback) {}", true),
+            "function(e){return e})" => ("function(e){return e}", token.1, token.2),
+            "e){return e})" => ("e){return e},a", token.1, token.2),
+            _ => *token,
+        })
+        .collect();
+    let map = map_of_text(&script, &passed, &tokens, "");
+    let project = Project::new(&script, map.as_bytes());
+    let column = script.find("(e){return e},a").unwrap() + 1;
+    let name = format!("JS:*b {}:1:{column}", project.path("dist/app.min.js").display());
+    fs::write(project.path("in.folded"), format!("node;{name} 1\n")).unwrap();
+    let (shown, said) = project.names(&["--source-maps", "auto"]);
+    assert_eq!(shown, ["JS:*b /src/words.ts:12:6"], "{said}");
 }
 
 /// A file that must not stop or mislead anybody: what it does to the project, and what is said.
@@ -432,41 +459,315 @@ fn no_map_makes_a_wrong_name() {
     }
 }
 
-#[test]
-fn the_functions_of_a_v8_profile_are_found_by_their_columns() {
-    let project = Project::new(SCRIPT, whole_map().as_bytes());
-    let node = |(at, (name, start, _)): (usize, &(&str, &str, &str))| {
-        let name = name.trim_start_matches("JS:").trim_start_matches(['*', '+', '^', '~']).trim_start_matches("get ");
-        let (column, id) = (SCRIPT.find(start).unwrap(), at + 2);
-        let url = project.path("dist/app.min.js").display().to_string();
+/// A function as profiles state it: its name without marks, and the column at which it starts, from 1.
+fn stated() -> Vec<(&'static str, usize)> {
+    let plain = |name: &'static str| name.trim_start_matches("JS:").trim_start_matches(['*', '+', '^', '~']);
+    let functions = FUNCTIONS.iter().map(|(name, start, _)| (plain(name), SCRIPT.find(start).unwrap() + 1));
+    functions.filter(|(name, _)| !name.starts_with("get ")).collect()
+}
+
+/// The numbers from 0 on, and one number again and again, as JSON.
+fn count_up(len: usize) -> String {
+    (0..len).map(|at| at.to_string()).collect::<Vec<_>>().join(",")
+}
+
+fn again(text: &str, len: usize) -> String {
+    vec![text; len].join(",")
+}
+
+/// The nodes of V8's profile with one sample of each function, and the members `samples` and `timeDeltas`.
+fn v8_nodes(url: &str) -> (String, String, String) {
+    let root = r#"{"id":1,"callFrame":{"functionName":"(root)","scriptId":0}}"#.to_owned();
+    let node = |(at, (name, column)): (usize, (&str, usize))| {
+        let (id, column) = (at + 2, column - 1);
         format!(
-            r#"{{"id":{id},"callFrame":{{"functionName":"{name}","scriptId":"1","url":"{url}","lineNumber":0,"columnNumber":{column}}},"hitCount":1,"children":[]}}"#
+            r#"{{"id":{id},"parent":1,"callFrame":{{"functionName":"{name}","scriptId":1,"url":"{url}","lineNumber":0,"columnNumber":{column}}}}}"#
         )
     };
-    let nodes: Vec<String> =
-        FUNCTIONS.iter().enumerate().filter(|(_, (name, ..))| !name.contains("get ")).map(node).collect();
-    let ids: Vec<String> =
-        (0..FUNCTIONS.len()).filter(|at| !FUNCTIONS[*at].0.contains("get ")).map(|at| (at + 2).to_string()).collect();
-    let ids = ids.join(",");
-    let deltas = vec!["1000"; nodes.len()].join(",");
-    let root = format!(
-        r#"{{"id":1,"callFrame":{{"functionName":"(root)","url":"","lineNumber":-1,"columnNumber":-1}},"children":[{ids}]}}"#
-    );
-    let text = format!(
-        r#"{{"nodes":[{root},{}],"startTime":0,"endTime":9000,"samples":[{ids}],"timeDeltas":[{deltas}]}}"#,
-        nodes.join(",")
-    );
-    let input = project.path("in.cpuprofile");
-    fs::write(&input, text).unwrap();
-    let report = |arguments: &[&str]| report(&input, arguments);
-    let shown = report(&[]);
-    for name in ["splitWords", "Matrix", "dotProduct", "addOne", "runRound", "exports.late", "(anonymous)"] {
-        assert!(shown.contains(name), "{name}: {shown}");
+    let nodes: Vec<String> = [root].into_iter().chain(stated().into_iter().enumerate().map(node)).collect();
+    let ids: Vec<String> = (0..stated().len()).map(|at| (at + 2).to_string()).collect();
+    (nodes.join(","), ids.join(","), again("1000", ids.len()))
+}
+
+fn cpuprofile(url: &str) -> Vec<u8> {
+    let (nodes, samples, deltas) = v8_nodes(url);
+    format!(r#"{{"nodes":[{nodes}],"startTime":0,"endTime":9000,"samples":[{samples}],"timeDeltas":[{deltas}]}}"#)
+        .into_bytes()
+}
+
+/// In two pieces, the second on another thread, as DevTools records them.
+fn trace(url: &str) -> Vec<u8> {
+    let (nodes, samples, deltas) = v8_nodes(url);
+    let event = |name: &str, tid: u32, data: &str| {
+        format!(
+            r#"{{"ph":"P","cat":"disabled-by-default-v8.cpu_profiler","name":"{name}","pid":7,"tid":{tid},"ts":{tid},"id":"0x1","args":{{"data":{{{data}}}}}}}"#
+        )
+    };
+    let chunk =
+        format!(r#""cpuProfile":{{"nodes":[{nodes}],"samples":[{samples}]}},"timeDeltas":[{deltas}],"endTime":9000"#);
+    let events = [event("Profile", 7, r#""startTime":0"#), event("ProfileChunk", 8, &chunk)];
+    format!(r#"{{"traceEvents":[{}]}}"#, events.join(",")).into_bytes()
+}
+
+/// Functions have their lines and columns, frames may have others.
+fn firefox(url: &str) -> Vec<u8> {
+    let functions = stated();
+    let len = functions.len();
+    let names: Vec<String> = functions.iter().map(|(name, _)| json(name)).collect();
+    let columns: Vec<String> = functions.iter().map(|(_, column)| column.to_string()).collect();
+    let (up, ones, nulls, zeros) = (count_up(len), again("1", len), again("null", len), again("0", len));
+    let (names, columns, url) = (names.join(","), columns.join(","), json(url));
+    let (named, is_js, none) =
+        ((1..=len).map(|at| at.to_string()).collect::<Vec<_>>().join(","), again("true", len), again("-1", len));
+    format!(
+        r#"{{"meta":{{"preprocessedProfileVersion":50,"interval":1}},"libs":[],"threads":[{{"name":"t","pid":"1","tid":2,
+        "stringArray":[{url},{names}],"samples":{{"length":{len},"stack":[{up}],"time":[{up}]}},
+        "stackTable":{{"length":{len},"frame":[{up}],"prefix":[{nulls}]}},
+        "frameTable":{{"length":{len},"func":[{up}],"address":[{none}],"line":[{nulls}],"column":[{nulls}]}},
+        "funcTable":{{"length":{len},"name":[{named}],"isJS":[{is_js}],"resource":[{none}],"fileName":[{zeros}],
+          "lineNumber":[{ones}],"columnNumber":[{columns}]}}}}]}}"#
+    )
+    .into_bytes()
+}
+
+fn speedscope(url: &str) -> Vec<u8> {
+    let frame = |(name, column): (&str, usize)| {
+        format!(r#"{{"name":{},"file":{},"line":1,"col":{column}}}"#, json(name), json(url))
+    };
+    let frames: Vec<String> = stated().into_iter().map(frame).collect();
+    let len = frames.len();
+    let samples: Vec<String> = (0..len).map(|at| format!("[{at}]")).collect();
+    format!(
+        r#"{{"$schema":"https://www.speedscope.app/file-format-schema.json","shared":{{"frames":[{}]}},"profiles":[
+        {{"type":"sampled","name":"a","unit":"none","startValue":0,"endValue":{len},"samples":[{}],"weights":[{}]}}]}}"#,
+        frames.join(","),
+        samples.join(","),
+        again("1", len)
+    )
+    .into_bytes()
+}
+
+fn message(tag: u8, bytes: &[u8]) -> Vec<u8> {
+    let mut out = vec![tag * 8 + 2];
+    varint(bytes.len() as u64, &mut out);
+    out.extend(bytes);
+    out
+}
+
+fn varint(mut number: u64, out: &mut Vec<u8>) {
+    while number > 127 {
+        out.push(number as u8 | 128);
+        number >>= 7;
     }
-    let off = report(&["--source-maps", "off"]);
-    assert!(!off.contains("splitWords") && off.contains("a.l"), "{off}");
-    let lines = report(&["--sort", "line"]);
+    out.push(number as u8);
+}
+
+fn numbers(fields: &[(u8, u64)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (tag, number) in fields {
+        out.push(tag * 8);
+        varint(*number, &mut out);
+    }
+    out
+}
+
+/// The column of every second function stands above its line, as one profiler packs it.
+fn pprof(url: &str) -> Vec<u8> {
+    let mut out = message(1, &numbers(&[(1, 1), (2, 2)]));
+    let mut strings: Vec<&str> = vec!["", "samples", "count", url];
+    for (at, (name, column)) in stated().into_iter().enumerate() {
+        let (id, column) = (at as u64 + 1, column as u64);
+        let place = if at % 2 == 0 { vec![(1, id), (2, 1), (3, column)] } else { vec![(1, id), (2, column << 32 | 1)] };
+        out.extend(message(2, &numbers(&[(1, id), (2, 1)])));
+        out.extend(message(4, &[numbers(&[(1, id)]), message(4, &numbers(&place))].concat()));
+        out.extend(message(5, &numbers(&[(1, id), (2, strings.len() as u64), (4, 3)])));
+        strings.push(name);
+    }
+    out.extend(strings.iter().flat_map(|text| message(6, text.as_bytes())));
+    out
+}
+
+#[test]
+fn profiles_that_state_where_functions_start_get_authored_names_and_lines() {
+    let project = Project::new(SCRIPT, whole_map().as_bytes());
+    let script = project.path("dist/app.min.js").display().to_string();
+    type Write = fn(&str) -> Vec<u8>;
+    let formats: &[(&str, Write)] = &[
+        ("in.cpuprofile", cpuprofile),
+        ("in.trace.json", trace),
+        ("firefox.json", firefox),
+        ("in.speedscope.json", speedscope),
+        ("in.pprof", pprof),
+    ];
+    for (name, profile) in formats {
+        for url in [script.clone(), format!("file://{script}")] {
+            let input = project.path(name);
+            fs::write(&input, profile(&url)).unwrap();
+            let event: &[&str] = if name.contains("trace") { &["--event", "cpu"] } else { &[] };
+            let shown = report(&input, event);
+            for authored in ["splitWords", "Matrix", "dotProduct", "addOne", "runRound", "exports.late"] {
+                assert!(shown.contains(authored), "{name}, {authored}: {shown}");
+            }
+            let off = report(&input, &[event, &["--source-maps", "off"]].concat());
+            assert!(!off.contains("splitWords") && off.contains("a.l"), "{name}: {off}");
+            let lines = report(&input, &[event, &["--sort", "line"]].concat());
+            assert!(lines.contains("words.ts:10") && !lines.contains("app.min.js:"), "{name}: {lines}");
+        }
+    }
+}
+
+/// What ran is shown by the line where it ran, not by where its function starts.
+#[test]
+fn a_line_within_a_function_is_authored_too() {
+    let project = Project::new(SCRIPT, whole_map().as_bytes());
+    let script = project.path("dist/app.min.js").display().to_string();
+    let text = String::from_utf8(firefox(&script)).unwrap();
+    let (total, len) = (SCRIPT.find("o.r(e)").unwrap() + 1, stated().len());
+    let at = |number: usize| {
+        (0..len).map(|at| if at == 4 { number.to_string() } else { "null".to_owned() }).collect::<Vec<_>>().join(",")
+    };
+    let nulls = again("null", len);
+    let ran = format!(r#""line":[{}],"column":[{}]"#, at(1), at(total));
+    let input = project.path("firefox.json");
+    fs::write(&input, text.replace(&format!(r#""line":[{nulls}],"column":[{nulls}]"#), &ran)).unwrap();
+    let lines = report(&input, &["--sort", "line"]);
     assert!(lines.contains("words.ts:10"), "{lines}");
+}
+
+#[test]
+fn a_script_of_a_server_is_one_beside_the_profile() {
+    let project = Project::new(SCRIPT, whole_map().as_bytes());
+    let input = project.path("dist/in.cpuprofile");
+    fs::write(&input, cpuprofile("https://example.org/dist/app.min.js?v=3")).unwrap();
+    let lines = report(&input, &["--sort", "line"]);
+    assert!(lines.contains("words.ts:10"), "{lines}");
+    let away = project.path("in.cpuprofile");
+    fs::rename(&input, &away).unwrap();
+    assert!(!report(&away, &["--sort", "line"]).contains("words.ts"));
+}
+
+/// An unsigned VLQ, as scopes have them.
+fn unsigned_vlq(mut number: u64, out: &mut String) {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    loop {
+        let digit = (number & 31) as usize | if number > 31 { 32 } else { 0 };
+        out.push(char::from(DIGITS[digit]));
+        number >>= 5;
+        if number == 0 {
+            return;
+        }
+    }
+}
+
+/// The scopes of a script and an authored file with two functions, `splitWords` and `runRound`: in the script they start
+/// at their parameters.
+fn scopes_of_two(names: &[&str]) -> String {
+    let mut out = String::new();
+    let mut item = |tag: char, unsigned: &[usize], signed: &[i64]| {
+        if !out.is_empty() {
+            out.push(',');
+        }
+        out.push(tag);
+        unsigned.iter().for_each(|number| unsigned_vlq(*number as u64, &mut out));
+        signed.iter().for_each(|number| vlq(*number, &mut out));
+    };
+    let name = |name: &str| names.iter().position(|known| *known == name).unwrap() as i64;
+    // The file, and in it each function: flags (named, a function), lines, columns; its end.
+    item('B', &[0, 0, 0], &[]);
+    item('B', &[5, 0, 26], &[name("splitWords")]);
+    item('C', &[2, 1], &[]);
+    item('B', &[5, 7, 17], &[name("runRound") - name("splitWords")]);
+    item('C', &[0, 45], &[]);
+    item('C', &[3, 0], &[]);
+    // The script, and in it each function: flags (of a scope, a function), columns, scope; its end.
+    let (first, second) = (SCRIPT.find("(e){return e.split").unwrap(), SCRIPT.find("e=>o.r").unwrap());
+    item('F', &[2, 0], &[0]);
+    item('F', &[6, first], &[1]);
+    item('G', &[20], &[]);
+    item('F', &[6, second - first - 20], &[1]);
+    item('G', &[9], &[]);
+    item('G', &[9], &[]);
+    out
+}
+
+/// Maps with scopes need no names at tokens.
+#[test]
+fn functions_are_called_as_the_scopes_of_a_map_say() {
+    let unnamed: Vec<(&str, &str, bool)> = TOKENS.iter().map(|(own, authored, _)| (*own, *authored, false)).collect();
+    let names = ["runRound", "splitWords"];
+    let map = map_of(SCRIPT, &unnamed, &format!(r#""scopes":"{}","#, scopes_of_two(&names)));
+    let map = map.replace(r#""names":[]"#, &format!(r#""names":{}"#, serde_json::to_string(&names).unwrap()));
+    let project = Project::new(SCRIPT, map.as_bytes());
+    let (shown, said) = project.names(&["--source-maps", "auto"]);
+    assert_eq!((&shown[0], &shown[5]), (&authored()[0], &authored()[5]), "{said}");
+    // The map says nothing of the others.
+    assert!(shown[1].starts_with("JS:^n ") && shown[7].starts_with("JS:*a.l "), "{shown:?}");
+    write_map(&project, map.replace(r#""scopes":"B"#, r#""scopes":"!"#));
+    let (shown, said) = project.names(&["--source-maps", "auto"]);
+    assert_eq!(shown, project.generated());
+    assert!(said.contains("its scopes are broken at item 0"), "{said}");
+}
+
+/// A compiler made `mid.js` of `later.ts`, a minifier `app.min.js` of that.
+#[test]
+fn the_map_of_a_map_leads_to_what_was_written_first() {
+    let first =
+        format!("// First of all\n{}", AUTHORED.replace("splitWords", "splitAll").replace("runRound", "startRound"));
+    let (mut mappings, mut names, mut last) = (String::new(), Vec::new(), [0i64; 4]);
+    for (line, text) in AUTHORED.lines().enumerate() {
+        if line > 0 {
+            mappings.push(';');
+            last[0] = 0;
+        }
+        let words = ["splitWords", "runRound", "Matrix", "helpers", "addOne", "constructor", "dotProduct", "total"];
+        let mut tokens: Vec<(usize, &str)> = words.iter().filter_map(|word| Some((text.find(word)?, *word))).collect();
+        tokens.extend(
+            ["(count)", "(round)", "(text)", "function ()", "late", "exports", "get "]
+                .iter()
+                .filter_map(|word| Some((text.find(word)?, *word))),
+        );
+        tokens.sort_unstable();
+        for (number, (column, word)) in tokens.into_iter().enumerate() {
+            let renamed = word.replace("splitWords", "splitAll").replace("runRound", "startRound");
+            let column_before = first.lines().nth(line + 1).unwrap().find(&renamed).unwrap();
+            if number > 0 {
+                mappings.push(',');
+            }
+            for (value, last) in [column as i64, 0, line as i64 + 1, column_before as i64].into_iter().zip(&mut last) {
+                vlq(value - *last, &mut mappings);
+                *last = value;
+            }
+            if renamed != word {
+                vlq(i64::from(!names.is_empty()), &mut mappings);
+                names.push(renamed);
+            }
+        }
+    }
+    let earlier = format!(
+        r#"{{"version":3,"sources":["../src/first.ts"],"sourcesContent":[{}],"names":{},"mappings":"{mappings}"}}"#,
+        json(&first),
+        serde_json::to_string(&names).unwrap()
+    );
+    let project = Project::new(SCRIPT, whole_map().replace("../src/words.ts", "mid.js").as_bytes());
+    fs::write(project.path("dist/mid.js.map"), &earlier).unwrap();
+    let (shown, said) = project.names(&["--source-maps", "auto"]);
+    assert_eq!(shown[0], "JS:*splitAll /src/first.ts:2:17", "{said}");
+    assert_eq!(shown[5], "JS:*startRound /src/first.ts:11:20", "{said}");
+    assert_eq!(shown[3], "JS:~get total /src/first.ts:8:7", "{said}");
+    // One of another build is not believed.
+    fs::write(project.path("dist/mid.js.map"), earlier.replace("// First of all", "// First\\n\\n of all")).unwrap();
+    assert!(project.names(&["--source-maps", "auto"]).0[0].contains("splitWords /dist/mid.js:1:17"));
+}
+
+#[test]
+fn functions_of_third_parties_are_counted() {
+    let map = map_of(SCRIPT, TOKENS, r#""x_google_ignoreList":[0],"#);
+    let project = Project::new(SCRIPT, map.as_bytes());
+    let (shown, said) = project.names(&["--source-maps", "auto"]);
+    assert_eq!(shown, authored());
+    assert!(said.contains("8 of these are third-party code"), "{said}");
+    write_map(&project, map.replace("[0]", "[7]"));
+    assert_eq!(project.names(&["--source-maps", "auto"]).0, project.generated());
 }
 
 fn report(input: &Path, arguments: &[&str]) -> String {

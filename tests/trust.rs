@@ -12,6 +12,8 @@ struct Scene(tempfile::TempDir);
 impl Scene {
     fn new() -> Self {
         let scene = Self(tempfile::tempdir().unwrap());
+        // What lies in a directory that others may not go through is nobody else's.
+        fs::set_permissions(scene.0.path(), Permissions::from_mode(0o755)).unwrap();
         let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/tiers-recording");
         for entry in fs::read_dir(recorded).unwrap() {
             let path = entry.unwrap().path();

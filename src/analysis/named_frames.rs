@@ -4,7 +4,7 @@
 //! address (`0x1f3a`). All become [`UNKNOWN`] with what is known besides.
 
 use crate::model::backing::Backing;
-use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, UNKNOWN};
+use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, ScriptStart, UNKNOWN};
 use crate::model::tier::Tier;
 use crate::runtimes::{RuntimeSet, Tiers};
 
@@ -19,6 +19,10 @@ pub struct Told<'a> {
     pub file: &'a [u8],
     /// The source line, 0 if not told.
     pub line: u32,
+    /// As [`Frame::column`] has it.
+    pub column: u32,
+    /// As [`Frame::start`] has it.
+    pub start: ScriptStart,
     /// The address, as [`Frame::addr`] has it.
     pub addr: Option<u64>,
     /// What sort of code it is, if the file tells; else its module does.
@@ -53,8 +57,9 @@ impl NamedFrames {
         let tier = tier.flatten();
         let mut known = |bytes: &[u8]| (!bytes.is_empty()).then(|| profile.name(bytes));
         let (module, file) = (known(module), known(file));
-        let line = if file.is_some() { line } else { 0 };
-        profile.frame(Frame { module, file, line, addr, tier, ..Frame::new(name, kind) })
+        let (line, column) = if file.is_some() { (line, told.column) } else { (0, 0) };
+        let start = if file.is_some() { told.start } else { ScriptStart::default() };
+        profile.frame(Frame { module, file, line, column, start, addr, tier, ..Frame::new(name, kind) })
     }
 }
 

@@ -20,6 +20,7 @@ pub(crate) fn annotate(
     warnings: &mut Warnings,
 ) -> Result<Annotation> {
     let AnnotateOptions { recording, code, .. } = options;
+    let recording = &*recording.for_input(input);
     let streams = Streams::open(input, path, &job.pool, warnings)?;
     let events: Vec<&str> = streams.recording.events.iter().map(|event| event.name.as_str()).collect();
     check_events(&events, &recording.event)?;

@@ -11,12 +11,13 @@ use crate::pipeline::recording::Resolution;
 use crate::resolve::code_map::CodeId;
 use crate::resolve::dso::DsoId;
 use crate::resolve::frames::Frames;
+use crate::resolve::symbols::files::SearchOptions;
 use crate::resolve::symbols::{self, Base, Request, SymbolOptions};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, absolute};
+use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
 
 /// Finds source lines, and reads each file once.
@@ -61,7 +62,7 @@ impl<'a> Sources<'a> {
             (dso, positions(&request, resolution, &options, job, warnings))
         };
         let native = addresses.into_iter().map(positions).collect();
-        Self { resolution, native, texts: Texts::new(symbols.search.force) }
+        Self { resolution, native, texts: Texts::new(&symbols.search) }
     }
 
     /// Gives each instruction of a listing its source line.
@@ -161,15 +162,14 @@ fn positions(
 #[derive(Debug)]
 pub(super) struct Texts {
     read: FxHashMap<Vec<u8>, Option<Arc<[String]>>>,
-    /// Whether files of other users are believed.
-    force: bool,
+    search: SearchOptions,
     /// Why some are not shown that are there.
     warnings: Warnings,
 }
 
 impl Texts {
-    pub(super) fn new(force: bool) -> Self {
-        Self { read: FxHashMap::default(), force, warnings: Warnings::new() }
+    pub(super) fn new(search: &SearchOptions) -> Self {
+        Self { read: FxHashMap::default(), search: search.clone(), warnings: Warnings::new() }
     }
 
     /// The lines of a file, if they may be shown.
@@ -177,7 +177,7 @@ impl Texts {
         if let Some(known) = self.read.get(name) {
             return known.clone();
         }
-        let text = read(name, self.force).transpose();
+        let text = read(name, &self.search).transpose();
         let text = text.map_err(|error| self.warnings.push(error.into_warning())).ok().flatten();
         self.read.entry(name.to_vec()).or_insert(text).clone()
     }
@@ -195,11 +195,13 @@ impl Texts {
 
 /// The lines of a file that a stranger names: nothing but a plain file of some length is opened; and where root does it,
 /// who may read any, only what everybody may read and reach.
-fn read(name: &[u8], force: bool) -> Option<Result<Arc<[String]>>> {
+fn read(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]>>> {
     let name = name.strip_prefix(b"file://").unwrap_or(name);
-    let path = absolute(Path::new(OsStr::from_bytes(name))).ok()?;
-    let door = Named::Recording.door(force);
-    door.look(&path).filter(|about| about.is_file() && about.len() <= LONGEST)?;
+    let here = Path::new(OsStr::from_bytes(name)).to_owned();
+    let mut paths = search.recorded_paths(name).into_iter().chain([here]).filter_map(|path| absolute(path).ok());
+    let door = Named::Recording.door(search.force);
+    let is_text = |path: &PathBuf| door.look(path).is_some_and(|about| about.is_file() && about.len() <= LONGEST);
+    let path = paths.find(is_text)?;
     let opened = match door.open(&path, TEXT)? {
         Ok(opened) => opened,
         Err(error) => return Some(Err(error)),

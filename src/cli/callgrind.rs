@@ -1,12 +1,13 @@
 //! `jitgraft callgrind`
 
-use super::common::SourceArgs;
+use super::common::{FileArgs, SourceArgs};
 use crate::commands::callgrind::{self, CallgrindOptions};
 use crate::error::{Error, Result};
 use crate::io::{self, InPath};
 use crate::model::Pid;
 use crate::pipeline::open::default_input;
 use crate::pipeline::{Job, Outcome};
+use crate::sources::SourceOptions;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
@@ -43,6 +44,8 @@ pub(super) struct CallgrindArgs {
     bytecode_dir: Option<PathBuf>,
     #[command(flatten)]
     sources: SourceArgs,
+    #[command(flatten)]
+    files: FileArgs,
 }
 
 /// What is read if no input is named: standard input, if something is sent there.
@@ -63,13 +66,16 @@ fn piped() -> Result<InPath> {
 
 impl CallgrindArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
+        let mut sources = SourceOptions::from(self.sources);
+        // callgrind counts no kernel code: its symbols have nothing to name.
+        (sources.search, _) = self.files.checked(sources.force);
         let options = CallgrindOptions {
             input: self.profile.or(self.input).map_or_else(piped, |path| Ok(path.into()))?,
             output: self.output.map(Into::into),
             object: self.object,
             pid: self.pid.map(Pid),
             bytecode_dir: self.bytecode_dir,
-            sources: self.sources.into(),
+            sources,
         };
         callgrind::run(&options, job)
     }

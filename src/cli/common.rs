@@ -8,6 +8,7 @@ use crate::io::started::Ended;
 use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
 use crate::pipeline::{Job, Outcome};
+use crate::resolve::kernel::KernelOptions;
 use crate::resolve::symbols::files::SearchOptions;
 use crate::sources::{GivenFile, GivenMap, SourceMapOptions, SourceOptions};
 use clap::Args;
@@ -144,6 +145,40 @@ pub struct SourceArgs {
     /// Also use files that belong to other users
     #[arg(short, long)]
     force: bool,
+}
+
+/// Where the files are that ran, and the symbols of the recorded kernel.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Names of native code")]
+pub(super) struct FileArgs {
+    /// Root of the recorded machine: look for recorded files below it
+    #[arg(long, value_name = "DIR")]
+    symfs: Option<PathBuf>,
+    /// Look for files by build ID and for debugging information here first
+    ///
+    /// Layouts of ~/.debug, perf archive and debuginfod are understood. /usr/lib/debug comes after it. Repeatable.
+    #[arg(long, value_name = "DIR")]
+    #[arg(hide_short_help = true)]
+    debug_dir: Vec<PathBuf>,
+    /// Kernel symbols: a copy of the recorded machine's /proc/kallsyms
+    #[arg(long, value_name = "FILE")]
+    #[arg(hide_short_help = true)]
+    kallsyms: Option<PathBuf>,
+    /// Kernel symbols and inlined calls: the recorded kernel, uncompressed
+    ///
+    /// [default: searched for with debugging information, and in /boot]
+    #[arg(short = 'k', long, value_name = "FILE")]
+    #[arg(hide_short_help = true)]
+    vmlinux: Option<PathBuf>,
+}
+
+impl FileArgs {
+    pub(super) fn checked(self, force: bool) -> (SearchOptions, KernelOptions) {
+        let Self { symfs, debug_dir: debug_dirs, kallsyms, vmlinux } = self;
+        let symfs = symfs.into_iter().collect();
+        let search = SearchOptions { symfs, debug_dirs, vmlinux, force, ..SearchOptions::default() };
+        (search, KernelOptions { kallsyms, ..KernelOptions::default() })
+    }
 }
 
 /// One `--source-maps`.

@@ -1,6 +1,6 @@
 //! `jitgraft inject`
 
-use super::common::SourceArgs;
+use super::common::{FileArgs, SourceArgs};
 use crate::commands::inject::{self, BuildIdMode, InjectOptions, KnownBuildIds};
 use crate::error::{Error, Result};
 use crate::io::{InPath, OutPath};
@@ -40,9 +40,9 @@ pub(super) struct InjectArgs {
     #[arg(long)]
     #[arg(hide_short_help = true)]
     all_functions: bool,
-    /// Directory for the images jitted-PID.so [default: next to the output]
+    /// Directory for the images jitted-PID.so [default: below --symfs, or next to the output]
     ///
-    /// Without an output file it is the current directory.
+    /// Without --symfs and an output file it is the current directory.
     #[arg(long, value_name = "DIR")]
     image_dir: Option<PathBuf>,
     /// Also put the images into the build-ID cache (~/.debug), for perf archive
@@ -69,22 +69,6 @@ pub(super) struct InjectArgs {
     files: FileArgs,
     #[command(flatten)]
     foreign: ForeignArgs,
-}
-
-/// Where the files are that ran.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Names of native code (OpenTelemetry profiles)")]
-struct FileArgs {
-    /// Look for files below this directory
-    #[arg(long, value_name = "DIR")]
-    #[arg(hide_short_help = true)]
-    symfs: Option<PathBuf>,
-    /// Look for files by build ID, and for debugging information, here first
-    ///
-    /// It is searched before /usr/lib/debug. Repeatable.
-    #[arg(long, value_name = "DIR")]
-    #[arg(hide_short_help = true)]
-    debug_dir: Vec<PathBuf>,
 }
 
 /// Build IDs of files that are no JIT code.
@@ -155,14 +139,8 @@ struct ForeignArgs {
     #[arg(long, hide = true)]
     aslr: bool,
     /// Not supported
-    #[arg(short = 'k', long, hide = true)]
-    vmlinux: Option<String>,
-    /// Not supported
     #[arg(long, hide = true)]
     ignore_vmlinux: bool,
-    /// Not supported
-    #[arg(long, hide = true)]
-    kallsyms: Option<String>,
 }
 
 impl ForeignArgs {
@@ -176,9 +154,7 @@ impl ForeignArgs {
             ("--guestmount", self.guestmount.is_some()),
             ("--unwind-style", self.unwind_style.is_some()),
             ("--aslr", self.aslr),
-            ("--vmlinux (-k)", self.vmlinux.is_some()),
             ("--ignore-vmlinux", self.ignore_vmlinux),
-            ("--kallsyms", self.kallsyms.is_some()),
         ];
         match given.into_iter().find(|(_, given)| *given) {
             Some((name, _)) => Err(Error::usage(format!(
@@ -194,11 +170,14 @@ impl InjectArgs {
         self.foreign.refuse()?;
         let build_ids = self.build_ids.mode();
         let mut sources = SourceOptions::from(self.sources);
-        (sources.search.symfs, sources.search.debug_dirs) = (self.files.symfs, self.files.debug_dir);
+        // No kernel function is named here: of the kernel only its image is asked, for its build ID.
+        (sources.search, _) = self.files.checked(sources.force);
+        let image_root = sources.search.symfs.first().cloned();
         let options = InjectOptions {
             input: self.input.or(self.recording).map_or_else(default_input, InPath::from),
             output: OutPath::from(self.output),
             image_dir: self.image_dir,
+            image_root,
             all_functions: self.all_functions,
             cache: self.cache,
             convert_callchain: self.convert_callchain,

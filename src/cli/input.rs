@@ -1,6 +1,6 @@
 //! Flags of every command that turns an input into stacks.
 
-use super::common::SourceArgs;
+use super::common::{FileArgs, SourceArgs};
 use super::intervals::IntervalArgs;
 use super::times::{TimeRanges, time_ranges};
 use crate::analysis::filter::Filter;
@@ -14,7 +14,6 @@ use crate::pipeline::open::default_input;
 use crate::pipeline::sink::Naming;
 use crate::resolve::kernel::KernelOptions;
 use crate::resolve::symbols::SymbolOptions;
-use crate::resolve::symbols::files::SearchOptions;
 use crate::runtimes::jit_names::JitNames;
 use crate::sources::SourceOptions;
 use clap::{Args, ValueEnum};
@@ -106,32 +105,15 @@ struct SymbolArgs {
     #[arg(long)]
     #[arg(hide_short_help = true)]
     no_demangle: bool,
-    /// Look for recorded files below this directory
-    #[arg(long, value_name = "DIR")]
-    symfs: Option<PathBuf>,
-    /// Look for debugging information here before /usr/lib/debug
-    ///
-    /// Repeatable.
-    #[arg(long, value_name = "DIR")]
-    #[arg(hide_short_help = true)]
-    debug_dir: Vec<PathBuf>,
-    /// Kernel symbols: a copy of the recorded machine's /proc/kallsyms
-    #[arg(long, value_name = "FILE")]
-    #[arg(hide_short_help = true)]
-    kallsyms: Option<PathBuf>,
-    /// Kernel symbols and inlined calls: the recorded kernel, uncompressed
-    ///
-    /// [default: searched for with debugging information, and in /boot]
-    #[arg(long, value_name = "FILE")]
-    #[arg(hide_short_help = true)]
-    vmlinux: Option<PathBuf>,
+    #[command(flatten)]
+    files: FileArgs,
 }
 
-impl From<SymbolArgs> for SymbolOptions {
-    fn from(args: SymbolArgs) -> Self {
-        let (symfs, debug_dirs, vmlinux) = (args.symfs, args.debug_dir, args.vmlinux);
-        let search = SearchOptions { symfs, debug_dirs, vmlinux, ..SearchOptions::default() };
-        Self { search, inlines: !args.no_inline, lines: false, demangle: !args.no_demangle }
+impl SymbolArgs {
+    fn checked(self, force: bool) -> (SymbolOptions, KernelOptions) {
+        let Self { no_inline, no_demangle, files } = self;
+        let (search, kernel) = files.checked(force);
+        (SymbolOptions { search, inlines: !no_inline, lines: false, demangle: !no_demangle }, kernel)
     }
 }
 
@@ -240,9 +222,8 @@ impl InputArgs {
             time: self.time.into_iter().flat_map(|TimeRanges(ranges)| ranges).collect(),
         };
         let read = self.intervals.checked(&filter.time);
-        let kernel = KernelOptions { kallsyms: self.symbols.kallsyms.clone(), ..KernelOptions::default() };
-        let (mut symbols, sources) = (SymbolOptions::from(self.symbols), SourceOptions::from(self.sources));
-        symbols.search.force = sources.force;
+        let sources = SourceOptions::from(self.sources);
+        let (symbols, kernel) = self.symbols.checked(sources.force);
         let options = LoadOptions {
             event: self.event,
             by_cpu: by_cpu || !filter.cpu.is_empty(),

@@ -16,6 +16,7 @@ mod inject;
 mod input;
 mod intervals;
 mod merge;
+mod pack;
 mod record;
 mod report;
 mod runtimes;
@@ -75,6 +76,8 @@ enum Command {
     Export(Box<export::ExportArgs>),
     /// Add up any number of profiles
     Merge(Box<merge::MergeArgs>),
+    /// Pack a recording with all that names its code
+    Pack(Box<pack::PackArgs>),
     /// Find out why frames are unnamed and what to do about it
     Doctor(Box<doctor::DoctorArgs>),
     /// Explain how each runtime is made to write names
@@ -117,6 +120,7 @@ impl Cli {
             Command::Stats(args) => args.run(&job)?,
             Command::Export(args) => args.run(&job)?,
             Command::Merge(args) => args.run(&job)?,
+            Command::Pack(args) => args.run(&job)?,
             Command::Doctor(args) => args.run(&job)?,
             Command::Runtimes(args) => args.run(&job)?,
             Command::Formats(args) => args.run(&job)?,

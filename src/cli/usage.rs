@@ -88,7 +88,8 @@ How inputs, dumps and maps are found
 
 INPUT, or -i FILE: one or more files, which are merged; `-` is standard input. The default is standard input if it is a \
 pipe or a file, else perf.data. Files may be packed with gzip or zstd. A directory is one that perf record --threads or \
--o DIR wrote. The format is detected by the content, not by the name:
+-o DIR wrote. An archive of jitgraft pack is read like the recording in it. The format is detected by the content, not by \
+the name:
 
 ";
 

@@ -39,6 +39,12 @@ pub(super) struct ViewArgs {
     /// Number of hottest code blocks whose machine code the page contains; 0: none
     #[arg(long, value_name = "N", default_value_t = HOTTEST)]
     code: usize,
+    /// Include source text from source maps in the page
+    ///
+    /// Check that you may pass the text on.
+    #[arg(long)]
+    #[arg(hide_short_help = true)]
+    source_text: bool,
     /// Do not start a browser
     ///
     /// None is started without a display or if standard output is not a terminal.
@@ -53,6 +59,7 @@ impl ViewArgs {
         let (inputs, mut load) = self.input.checked(Detail::Lines, true);
         load.jit_names = jit_names;
         load.sources.source_maps.usual = true;
+        load.sources.source_maps.text = self.source_text;
         load.read.calls.timed = Some(MOST_STRETCHES);
         let options = ViewOptions {
             inputs,

@@ -9,6 +9,7 @@ pub mod flamegraph;
 pub mod formats;
 pub mod inject;
 pub mod merge;
+pub mod pack;
 pub mod record;
 pub mod report;
 pub mod runtimes;

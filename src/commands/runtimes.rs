@@ -39,6 +39,7 @@ fn write_all(runtime: &Runtime, out: &mut dyn Write) -> Result<()> {
         said => writeln!(out, "  {what:<14} {said}"),
     };
     row("known by", &[runtime.programs, runtime.libraries].concat().join(", "))?;
+    row("runs", &runtime.carries.join(", "))?;
     for (at, switch) in runtime.switches.iter().enumerate() {
         row(if at == 0 { "switch on" } else { "or" }, &switch.how(runtime.called, at == 0))?;
         row("leaves", &switch.leaves.join(", "))?;

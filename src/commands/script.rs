@@ -82,7 +82,7 @@ fn open(path: &InPath, job: &Job) -> Result<ScriptInput> {
         Looked::Directory(directory) => return Input::open_directory(&directory).map(ScriptInput::Recording),
         Looked::File(file) => file,
     };
-    if perf_data::sniff(file.peek(HEAD)?) {
+    if file.is_archive()? || perf_data::sniff(file.peek(HEAD)?) {
         return file.into_whole().map(ScriptInput::Recording);
     }
     let mut stream = file.into_stream()?;

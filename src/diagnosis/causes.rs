@@ -87,11 +87,10 @@ impl<'a> Examiner<'a> {
         }
         let dso = self.examined.resolution.spaces.dsos().get(id);
         let cause = match self.examined.resolution.images.get(id) {
-            None if self.search.is_there(&self.search.recorded_path(&dso.path)) => {
-                let no_elf = self.search.no_elf(&self.search.recorded_path(&dso.path));
-                no_elf.map_or(Cause::OtherVersion(id), |what| Cause::NotElf(id, what))
-            }
-            None => Cause::Missing(id),
+            None => match self.search.recorded_paths(&dso.path).iter().find(|path| self.search.is_there(path)) {
+                Some(path) => self.search.no_elf(path).map_or(Cause::OtherVersion(id), |what| Cause::NotElf(id, what)),
+                None => Cause::Missing(id),
+            },
             Some(image) if image.has_symtab() => Cause::Gap(id),
             Some(image) => match self.search.debugging(image, &mut Warnings::new()) {
                 Some(_) => Cause::Gap(id),

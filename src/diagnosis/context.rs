@@ -1,5 +1,6 @@
 //! What the rules are asked about: a recording with all that was counted.
 
+use super::origin::Origin;
 use super::problem::{SourceFile, Who};
 use super::tally::Tally;
 use crate::model::Pid;
@@ -23,6 +24,8 @@ pub(super) struct DoctorContext<'a> {
     pub(super) runtimes: &'a RefCell<ProcessRuntimes<'a>>,
     /// How stacks were recorded.
     pub(super) stacks: RecordedStacks,
+    /// The machine that was recorded.
+    pub(super) origin: &'a Origin,
     /// The directory of the recording, where dumps and maps may lie.
     pub(super) beside: Option<&'a Path>,
 }

@@ -4,7 +4,7 @@ use super::context::{DoctorContext, RecordedStacks};
 use super::problem::{Finding, Problem, Who};
 use crate::resolve::unwind::registers::Machine;
 use crate::runtimes::record_command::RecordCommand;
-use crate::runtimes::{CommandLine, Environment, Runtime, Stacks, Switch, program_at};
+use crate::runtimes::{CommandLine, CorrectedCommand, Environment, Runtime, Stacks, Switch, program_at};
 
 /// A longer command is not for pasting.
 const LONGEST: usize = 4096;
@@ -96,10 +96,25 @@ fn is_of_names(problem: &Problem) -> bool {
     matches!(problem, Problem::Silent { .. } | Problem::Interpreted { .. } | Problem::Incomplete { .. })
 }
 
-/// Whether a command can make the problem's runtime write names.
+/// Whether the recorded command, corrected, makes the problem's runtime write names: not if it attached to a process, nor
+/// if it ran a program that only contains the runtime.
 fn can_be_switched(problem: &Problem, context: DoctorContext<'_>) -> bool {
-    let process = problem.process();
-    process.and_then(|process| switch(process, process.runtime?, context)).is_some()
+    problem.process().and_then(|process| program(process, process.runtime?, context)).is_some()
+}
+
+/// What makes a process's runtime write names, and the recorded program with it.
+fn program(
+    process: &Who,
+    runtime: &'static Runtime,
+    context: DoctorContext<'_>,
+) -> Option<(&'static Switch, CorrectedCommand)> {
+    let perf = context.command().filter(|perf| !perf.records_others && !perf.program.is_empty())?;
+    let switch = switch(process, runtime, context)?;
+    // Older versions refuse the flag, and no file in a recording says which version it is.
+    if switch.since.is_some() && !switch.flags.is_empty() && runtime.version_behind.is_empty() {
+        return None;
+    }
+    Some((switch, runtime.corrected(switch, line(perf.program), ".")?))
 }
 
 /// `None` if nothing would change.
@@ -110,10 +125,7 @@ fn corrected(process: Option<&Who>, copies: bool, context: DoctorContext<'_>) ->
     let mut wanted = runtime
         .map_or(Stacks::FramePointers, |(process, runtime)| runtime.stacks(context.version(process.pid, runtime)));
     let mut command = recorded.clone().with_clock();
-    if let Some((process, runtime)) = runtime.filter(|_| !perf.records_others && !perf.program.is_empty())
-        && let Some(switch) = switch(process, runtime, context)
-        && let Some(program) = runtime.corrected(switch, line(perf.program), ".")
-    {
+    if let Some((switch, program)) = runtime.and_then(|(process, runtime)| program(process, runtime, context)) {
         wanted = switch.stacks;
         command = command.with_program(program);
     }

@@ -4,10 +4,12 @@ use super::bpf::BpfFrames;
 use super::context::RecordedStacks;
 use super::counted::CountedDiagnosis;
 use super::live::{LiveDiagnosis, LiveSource};
+use super::origin::Origin;
 use super::problem::{Finding, SourceFile};
 use super::recorded::{Diagnosis, ProcessDiagnosis};
 use super::said::{Said, said};
 use crate::analysis::code_shares::CodeShares;
+use crate::model::abi::machine_name;
 use crate::sources::{Account, ClockUse, SourceState};
 use serde_json::{Value, json};
 
@@ -21,6 +23,7 @@ pub(crate) fn recording(diagnosis: &Diagnosis) -> Value {
     let mut told = json!({
         "file": diagnosis.file.to_string_lossy(),
         "what": "recording",
+        "recorded_on": origin(&diagnosis.origin),
         "events": diagnosis.events,
         "stacks": stacks,
         "samples": diagnosis.samples,
@@ -36,6 +39,11 @@ pub(crate) fn recording(diagnosis: &Diagnosis) -> Value {
         told.insert("bpf".into(), json!({"frames": all, "with_code": with_code, "with_lines": with_lines}));
     }
     told
+}
+
+/// The machine that was recorded; what is not known is null.
+fn origin(Origin { machine, os_release, host, is_here }: &Origin) -> Value {
+    json!({"machine": machine.map(machine_name), "os_release": os_release, "host": host, "is_this_machine": is_here})
 }
 
 /// What the samples of an event end in.

@@ -7,6 +7,7 @@
 //! | `causes`, `places`, `tally` | what is counted: frames without a name by cause, stacks that end too soon |
 //! | `bpf` | what is known of BPF programs |
 //! | `doubtful` | frames that a log names, and whose time it does not know well enough |
+//! | `origin` | the machine that was recorded |
 //! | `rules` | what is found in these figures; what is said of many processes of a runtime is one finding |
 //! | `corrected` | the recorded command with what it lacked |
 //! | `recorded`, `live`, `counted` | what is known of a recording, a running process, a callgrind file |
@@ -20,6 +21,7 @@ mod counted;
 mod doubtful;
 pub(crate) mod json;
 mod live;
+mod origin;
 mod places;
 mod problem;
 mod recorded;
@@ -37,7 +39,6 @@ use crate::pipeline::open::{Input, shown};
 use crate::pipeline::recording::{Examined, Memory, RecordingOptions, Resolution, Streams, Survey};
 use crate::pipeline::{Job, Outcome};
 use crate::records::perf_data::{Form, Header, Recording};
-use crate::resolve::symbols::files::SearchOptions;
 use counted::CountedDiagnosis;
 use live::LiveDiagnosis;
 pub use problem::{Finding, NamedFile, Problem, SourceFile, Who};
@@ -102,11 +103,11 @@ fn refused(format: &Format) -> Error {
 }
 
 /// Examines a recording that somebody has read, each sample by itself.
-pub(crate) fn diagnose(examined: &Examined<'_>, search: &SearchOptions) -> Diagnosis {
+pub(crate) fn diagnose(examined: &Examined<'_>) -> Diagnosis {
     let survey = examined.resolution.survey;
     let damage = cut(survey.recording, examined.input_len);
     let damage = damage.or_else(|| survey.chunks.damage.as_ref().map(ToString::to_string));
-    Diagnosis::new(survey.path, examined, search, damage)
+    Diagnosis::new(survey.path, examined, examined.resolution.search(), damage)
 }
 
 /// The same as `--format json` tells it.
@@ -135,6 +136,7 @@ fn examine(
     let (path, warnings) = (&shown(path), &mut outcome.warnings);
     let streams = Streams::open(input, path, &job.pool, warnings)?;
     let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
+    let options = &*options.for_input(input);
     let memory = Memory::find(&survey, &options.sources, warnings);
     let resolution = Resolution::new(&survey, &memory, options, job, warnings);
     // Each by itself: it matters when what has no name was sampled.
@@ -142,7 +144,7 @@ fn examine(
     let named = &resolution.name(&samples.chains, job, warnings);
     let input_len = input.bytes.len() as u64;
     let examined = Examined { resolution: &resolution, samples, named, input_len };
-    let diagnosis = diagnose(&examined, &options.symbols.search);
+    let diagnosis = diagnose(&examined);
     resolution.finish(warnings);
     Ok(diagnosis)
 }

@@ -3,6 +3,7 @@
 use super::bpf::BpfFrames;
 use super::causes::Cause;
 use super::context::{DoctorContext, RecordedStacks};
+use super::origin::Origin;
 use super::places;
 use super::problem::{Finding, SourceFile, Who};
 use super::rules;
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct Diagnosis {
     pub(super) file: PathBuf,
+    pub(super) origin: Origin,
     pub(super) events: Vec<String>,
     pub(super) stacks: RecordedStacks,
     pub(super) samples: u64,
@@ -73,9 +75,9 @@ impl Diagnosis {
         let tally = &Tally::new(examined, &places::facts(examined, search));
         let recorded = &examined.resolution.survey.processes;
         let (programs, runtimes) = (&Programs::new(recorded), &RefCell::new(ProcessRuntimes::new(recorded)));
-        let stacks = recorded_stacks(examined);
-        let beside = file.parent().filter(|_| io::is_there(file));
-        let context = DoctorContext { examined, tally, programs, runtimes, stacks, beside };
+        let (stacks, origin) = (recorded_stacks(examined), Origin::of(examined.resolution.survey));
+        let beside = io::beside(file).filter(|_| io::is_there(file));
+        let context = DoctorContext { examined, tally, programs, runtimes, stacks, origin: &origin, beside };
         let (mut findings, mut minor): (Vec<Finding>, Vec<Finding>) =
             rules::findings(context, damage).into_iter().partition(Finding::is_significant);
         // Who was sent here by another command's summary is told why, however ordinary the causes are one by one.
@@ -87,7 +89,7 @@ impl Diagnosis {
         let FrameCounts { frames, unnamed, .. } = examined.frame_counts();
         let named = frames - unnamed;
         let (processes, bpf, file) = (processes(context), BpfFrames::of(examined), file.to_owned());
-        Self { file, events, stacks, samples, frames, named, shares, processes, bpf, findings, minor }
+        Self { file, origin, events, stacks, samples, frames, named, shares, processes, bpf, findings, minor }
     }
 }
 

@@ -24,6 +24,9 @@ pub(crate) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> Result<()> {
         "{file}: {samples} samples of {}, {stacks}; {named} of {frames} frames have a name ({part:.2}%)",
         readable(events.as_bytes())
     )?;
+    if let Some(origin) = diagnosis.origin.said() {
+        writeln!(out, "{origin}")?;
+    }
     for shares in diagnosis.shares.iter().filter(|shares| shares.whole > 0) {
         writeln!(out, "{}: {shares}", readable(shares.event.as_bytes()))?;
     }

@@ -11,7 +11,7 @@
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warning, Warnings};
 use crate::model::Nanos;
-use crate::model::stacks::{Frame, FrameKind, Profile, Row, StackId, Track, Unit};
+use crate::model::stacks::{Frame, FrameKind, Profile, Row, ScriptStart, StackId, Track, Unit};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -37,31 +37,64 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         }
         warnings.push(Warning::new(format!("cannot be read to its end ({error})")));
     }
-    if parts.deltas.len() < parts.samples.len() {
-        let (samples, times) = (parts.samples.len(), parts.deltas.len());
-        let message =
-            format!("{samples} samples have {times} times: told are the hits that each node counts, not time");
-        warnings.push(Warning::new(message));
-        parts.samples.clear();
-    }
     let mut profile = Profile::keeping(options.keep);
-    let mut skipped = Skipped::new("sample");
-    let stacks = stacks(&parts.nodes, options.columns, &mut profile);
-    let track = profile.track(Track { comm: b"JavaScript".to_vec(), ..Track::default() });
-    let has_times = !parts.samples.is_empty();
-    let unit = if has_times { Unit::Nanos } else { Unit::Samples };
-    let series = profile.series_named(if has_times { "cpu" } else { "hits" }, unit);
-    let rows = if has_times { parts.timed() } else { parts.hits() };
-    for (at, sample) in rows.iter().enumerate() {
-        let Some(&stack) = stacks.get(&sample.node) else {
-            skipped.add(Error::new(format!("sample {at} is of node {}, which is not in the tree", sample.node)));
-            continue;
-        };
-        let TimedSample { weight, count, time, .. } = *sample;
-        profile.push(series, Row { track, stack, weight, count, time });
-    }
-    warnings.extend(skipped.into_warning());
+    let track = Track { comm: b"JavaScript".to_vec(), ..Track::default() };
+    parts.push_to(&mut profile, track, options, warnings);
     Ok(profile)
+}
+
+/// A profile that V8 wrote into trace events while it was taken: the `args` of `Profile` and of each `ProfileChunk`.
+#[derive(Debug, Default)]
+pub(super) struct ProfileChunks(Vec<Vec<u8>>);
+
+impl ProfileChunks {
+    /// The events that have them.
+    pub(super) const EVENTS: &[&[u8]] = &[b"Profile", b"ProfileChunk"];
+
+    /// Adds the arguments of the next event.
+    pub(super) fn add(&mut self, args: &[u8]) {
+        self.0.push(args.to_vec());
+    }
+
+    /// Adds the samples of a thread to a profile.
+    pub(super) fn push_to(&self, profile: &mut Profile, track: Track, options: &ReadOptions, warnings: &mut Warnings) {
+        let (mut parts, mut skipped) = (Parts::default(), Skipped::new("ProfileChunk"));
+        for args in &self.0 {
+            match serde_json::from_slice(args) {
+                Ok(ChunkArguments { data }) => parts.append(data),
+                Err(error) => skipped.add(Error::new("cannot be read").because(error)),
+            }
+        }
+        warnings.extend(skipped.into_warning());
+        if !parts.samples.is_empty() {
+            parts.push_to(profile, track, options, warnings);
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct ChunkArguments<'a> {
+    #[serde(borrow)]
+    data: Chunk<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
+struct Chunk<'a> {
+    start_time: Option<f64>,
+    end_time: Option<f64>,
+    #[serde(borrow)]
+    cpu_profile: ChunkProfile<'a>,
+    time_deltas: Vec<i64>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ChunkProfile<'a> {
+    #[serde(borrow)]
+    nodes: Vec<ProfileNode<'a>>,
+    samples: Vec<u64>,
 }
 
 /// What a row will be, its stack still a node.
@@ -110,7 +143,42 @@ struct Parts<'a> {
     end: i64,
 }
 
-impl Parts<'_> {
+impl<'a> Parts<'a> {
+    /// Adds what a profile says next.
+    fn append(&mut self, Chunk { start_time, end_time, cpu_profile, time_deltas }: Chunk<'a>) {
+        self.start = start_time.map_or(self.start, |time| time as i64);
+        self.end = end_time.map_or(self.end, |time| time as i64);
+        self.nodes.extend(cpu_profile.nodes);
+        self.samples.extend(cpu_profile.samples);
+        self.deltas.extend(time_deltas);
+    }
+
+    fn push_to(mut self, profile: &mut Profile, track: Track, options: &ReadOptions, warnings: &mut Warnings) {
+        if self.deltas.len() < self.samples.len() {
+            let (samples, times) = (self.samples.len(), self.deltas.len());
+            let message =
+                format!("{samples} samples have {times} times: told are the hits that each node counts, not time");
+            warnings.push(Warning::new(message));
+            self.samples.clear();
+        }
+        let mut skipped = Skipped::new("sample");
+        let stacks = stacks(&self.nodes, options.columns, profile);
+        let track = profile.track(track);
+        let has_times = !self.samples.is_empty();
+        let unit = if has_times { Unit::Nanos } else { Unit::Samples };
+        let series = profile.series_named(if has_times { "cpu" } else { "hits" }, unit);
+        let rows = if has_times { self.timed() } else { self.hits() };
+        for (at, sample) in rows.iter().enumerate() {
+            let Some(&stack) = stacks.get(&sample.node) else {
+                skipped.add(Error::new(format!("sample {at} is of node {}, which is not in the tree", sample.node)));
+                continue;
+            };
+            let TimedSample { weight, count, time, .. } = *sample;
+            profile.push(series, Row { track, stack, weight, count, time });
+        }
+        warnings.extend(skipped.into_warning());
+    }
+
     /// The samples in order of time, each with the time until the next one.
     fn timed(&self) -> Vec<TimedSample> {
         let mut time = self.start;
@@ -181,8 +249,9 @@ fn stack(node: &ProfileNode<'_>, caller: Option<StackId>, columns: bool, profile
     let frame = Frame::new(profile.name(name.as_bytes()), if is_state { FrameKind::User } else { FrameKind::Jit });
     let file = (!url.is_empty()).then(|| profile.name(url.as_bytes()));
     let from_one = |number: &i64| u32::try_from(number.saturating_add(1)).ok().filter(|_| file.is_some()).unwrap_or(0);
-    let column = if columns { from_one(column_number) } else { 0 };
-    let frame = profile.frame(Frame { file, line: from_one(line_number), column, ..frame });
+    let line = from_one(line_number);
+    let start = if columns { ScriptStart { line, column: from_one(column_number) } } else { ScriptStart::default() };
+    let frame = profile.frame(Frame { file, line, start, ..frame });
     profile.stack(caller, frame)
 }
 

@@ -18,11 +18,12 @@
 //!
 //! A link is trusted if root or we made it and nobody else can put another one in its place (`Walk::follow`). What is
 //! ours is mapped. What belongs to somebody else, who may shorten it at any time, is copied, once its first bytes are
-//! those of what is looked for.
+//! those of what is looked for. A path into an archive that is open leads to what is packed there ([`super::archive`]).
 #![expect(clippy::disallowed_methods, reason = "this is the door")]
 
 mod walk;
 
+use super::archive::{self, Member};
 use super::opened;
 use super::spool::temporary;
 use super::{Bytes, copy, mapped, spool, unopened};
@@ -111,9 +112,15 @@ pub struct Opened {
     pub bytes: Bytes,
     /// What it was when it was opened.
     pub about: Metadata,
-    /// Whether everybody may read it: the file, and every directory on the way.
+    /// Who may read it: its mode, of which only the owner's part counts where not everybody may go through the directories
+    /// on the way.
+    pub mode: u32,
+    /// Whether everybody may read it: the file, and every directory on the way. Of an archive, those who may read that.
     pub is_everybodys: bool,
 }
+
+/// The permission of everybody to read, in a mode.
+const READABLE_BY_ALL: u32 = 0o004;
 
 /// One way through the door.
 #[derive(Debug, Clone, Copy)]
@@ -136,15 +143,24 @@ impl Named {
 impl Door<'_> {
     /// Opens a file. `None` if there is none.
     pub fn open(&self, path: &Path, kind: Kind) -> Option<Result<Opened>> {
+        if let Some(Member { bytes, about, owner }) = archive::member(path) {
+            let mode = about.mode();
+            let opened = self.check_owner(owner).map(|()| Opened { bytes, about, mode, is_everybodys: true });
+            return Some(opened.map_err(|error| error.in_file(path)));
+        }
         self.enter(path, |place| {
-            let (file, is_everybodys) = (place.for_reading()?, place.is_everybodys());
+            let (file, mode) = (place.for_reading()?, place.mode());
             let bytes = if self.is_ours(&place.about) { self.map(&file, kind) } else { copied(&file, kind) };
-            Ok(Opened { bytes: bytes?, about: place.about, is_everybodys })
+            Ok(Opened { bytes: bytes?, about: place.about, mode, is_everybodys: mode & READABLE_BY_ALL != 0 })
         })
     }
 
     /// The first bytes of a file, at most so many. `None` if there is none.
     pub fn head(&self, path: &Path, most: u64) -> Option<Result<Vec<u8>>> {
+        if let Some(Member { bytes, owner, .. }) = archive::member(path) {
+            let head = &bytes[..bytes.len().min(usize::try_from(most).unwrap_or(usize::MAX))];
+            return Some(self.check_owner(owner).map(|()| head.to_vec()).map_err(|error| error.in_file(path)));
+        }
         self.enter(path, |place| {
             let mut bytes = Vec::new();
             // What says that it is empty may never end.
@@ -155,12 +171,16 @@ impl Door<'_> {
 
     /// What goes by a path, which is not opened: where a link at the end is refused, the link. `None` if nothing does.
     pub fn look(&self, path: &Path) -> Option<Metadata> {
-        self.place(path).ok().flatten().map(|place| place.about)
+        let in_archive = archive::member(path).map(|member| member.about);
+        in_archive.or_else(|| self.place(path).ok().flatten().map(|place| place.about))
     }
 
     /// What is in a directory by the names that are wanted: of links, themselves. Nothing if it cannot be listed.
     pub fn entries(&self, directory: &Path, wanted: impl Fn(&OsStr) -> bool) -> Vec<(OsString, Metadata)> {
         let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+        if let Some(in_archive) = archive::entries(directory, &wanted) {
+            return in_archive;
+        }
         self.place(directory).ok().flatten().map(|place| place.entries(wanted)).unwrap_or_default()
     }
 
@@ -210,13 +230,17 @@ impl Door<'_> {
         if !about.is_file() {
             return Err(Error::new("is not a regular file"));
         }
+        self.check_owner(about.uid())
+    }
+
+    fn check_owner(&self, owner: u32) -> Result<()> {
         let is_anybodys = self.force || matches!(self.named, Named::Marker | Named::Part);
-        let is_its_own = matches!(self.start, Start::Inside(root) if root.uid == about.uid());
-        if is_anybodys || is_its_own || is_trusted(about.uid()) {
+        let is_its_own = matches!(self.start, Start::Inside(root) if root.uid == owner);
+        if is_anybodys || is_its_own || is_trusted(owner) {
             return Ok(());
         }
         let us = rustix::process::geteuid().as_raw();
-        Err(Error::new(format!("belongs to user {}, not to root or to us ({us}); use -f to believe it", about.uid())))
+        Err(Error::new(format!("belongs to user {owner}, not to root or to us ({us}); use -f to believe it")))
     }
 
     /// Whether nobody else than root and we may shorten a file while it is mapped: whoever is root inside of a

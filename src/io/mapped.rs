@@ -27,6 +27,14 @@ impl Deref for Bytes {
 }
 
 impl Bytes {
+    /// The same bytes once more: of a map, the same map.
+    pub(super) fn again(&self) -> Self {
+        match self {
+            Self::Mapped(map) => Self::Mapped(Arc::clone(map)),
+            Self::Owned(bytes) => Self::Owned(bytes.clone()),
+        }
+    }
+
     /// Something to call with each range of the bytes that will not be looked at again: a mapped file's pages then
     /// leave this process's memory. They come back from the file if they are looked at all the same.
     pub fn releaser(&self) -> impl Fn(Range<usize>) + Send + Sync + 'static {

@@ -53,7 +53,7 @@ pub fn spool(stream: impl Read) -> Result<Bytes> {
 
 impl Spool {
     /// With all of that stream in it.
-    pub(super) fn filled(mut self, mut stream: impl Read) -> Result<Self> {
+    pub fn filled(mut self, mut stream: impl Read) -> Result<Self> {
         let mut out = BufWriter::with_capacity(AT_ONCE, &mut self);
         io::copy(&mut stream, &mut out)?;
         out.flush()?;
@@ -64,6 +64,11 @@ impl Spool {
     /// What was written.
     pub fn map(&self) -> Result<Bytes> {
         if self.file.metadata()?.len() == 0 { Ok(Bytes::Owned(Vec::new())) } else { map_regular(&self.file) }
+    }
+
+    /// What the file is.
+    pub(super) fn file(&self) -> &File {
+        &self.file
     }
 
     /// The file, of which nothing else is known any more.

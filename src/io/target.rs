@@ -64,6 +64,15 @@ impl OutputTarget {
     }
 }
 
+/// Refuses the path of an output that another program will write, where it leads through a link that somebody else may
+/// have put there.
+pub(super) fn refuse_foreign_links(path: &Path) -> Result<()> {
+    match Walk::to_output(path) {
+        Err(Stop::Refused(error)) => Err(error),
+        Ok(_) | Err(Stop::At(_) | Stop::Descriptor(_)) => Ok(()),
+    }
+}
+
 fn is_directory(path: &Path) -> Error {
     let remedy = format!("name a file in it: -o {}", path.join("FILE").display());
     Error::new("is a directory").with_remedy(Some(remedy))

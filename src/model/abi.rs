@@ -24,6 +24,25 @@ pub const EM_RISCV: u16 = 243;
 /// LoongArch
 pub const EM_LOONGARCH: u16 = 258;
 
+/// The machine that this program is built for. A perf map does not say for which it is: most likely for one like this.
+pub const HOST_MACHINE: u16 = if cfg!(target_arch = "aarch64") {
+    EM_AARCH64
+} else if cfg!(target_arch = "x86") {
+    EM_386
+} else if cfg!(target_arch = "arm") {
+    EM_ARM
+} else if cfg!(any(target_arch = "riscv64", target_arch = "riscv32")) {
+    EM_RISCV
+} else if cfg!(target_arch = "powerpc64") {
+    EM_PPC64
+} else if cfg!(target_arch = "s390x") {
+    EM_S390
+} else if cfg!(target_arch = "loongarch64") {
+    EM_LOONGARCH
+} else {
+    EM_X86_64
+};
+
 /// What a machine is called, by its `e_machine`.
 pub fn machine_name(machine: u16) -> String {
     let name = match machine {

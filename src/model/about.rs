@@ -55,6 +55,9 @@ pub struct TimeExtent {
 pub struct Module {
     /// Which version of the file it was.
     pub build_id: Option<BuildId>,
+    /// The same by OpenTelemetry's hash of both ends of the file
+    /// ([`Image::htl_hash`](crate::resolve::symbols::image::Image::htl_hash)), if the file was here.
+    pub htl_hash: Option<[u8; 16]>,
     /// Whether it is the kernel or a part of it.
     pub is_kernel: bool,
     /// Where its code was, in the order of the profile.
@@ -180,6 +183,7 @@ impl About {
         for (name, module) in &other.modules {
             let of = self.modules.entry(name.clone()).or_default();
             of.build_id = of.build_id.or(module.build_id);
+            of.htl_hash = of.htl_hash.or(module.htl_hash);
             of.is_kernel |= module.is_kernel;
             of.mapped.extend(&module.mapped);
         }

@@ -1,4 +1,4 @@
-//! The neutral middle: what readers fill and writers get. No I/O, no formats, no threads.
+//! Plain data that readers fill and writers get. No I/O, no formats, no threads.
 
 pub mod abi;
 pub mod about;
@@ -20,6 +20,8 @@ pub mod process;
 pub mod programs;
 pub mod ranges;
 pub mod script_map;
+pub mod script_place;
+pub mod script_scopes;
 pub mod shell;
 pub mod stacks;
 pub mod texts;

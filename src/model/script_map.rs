@@ -2,6 +2,9 @@
 //!
 //! Lines and columns count from 0 here, columns in UTF-16 units, as in the format.
 
+pub use super::script_place::{NONE, Place};
+use super::script_scopes::ScriptScopes;
+
 /// The mappings of one generated script.
 #[derive(Debug, Default)]
 pub struct ScriptMap {
@@ -11,6 +14,8 @@ pub struct ScriptMap {
     pub names: Vec<String>,
     /// The authored files.
     pub sources: Vec<AuthoredFile>,
+    /// The functions, where the map lists them.
+    pub scopes: ScriptScopes,
     /// The build that the map belongs to; the script has the same one in a comment.
     pub debug_id: Option<String>,
     /// What the map calls its script, without directories.
@@ -24,6 +29,8 @@ pub struct AuthoredFile {
     pub path: String,
     /// Its text, where the map contains it.
     pub content: Option<String>,
+    /// Whether the map lists it as third-party code (`ignoreList`).
+    pub is_third_party: bool,
 }
 
 /// From this generated position on, up to the next one on its line, code belongs to this authored position.
@@ -37,25 +44,6 @@ pub struct Segment {
     pub source: u32,
     /// What the authored file calls the identifier that begins here; [`NONE`] if the map doesn't say.
     pub name: u32,
-}
-
-/// Instead of the number of a file or name.
-pub const NONE: u32 = u32::MAX;
-
-/// A line and a column, both from 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Place {
-    /// The line.
-    pub line: u32,
-    /// The column, in UTF-16 units.
-    pub column: u32,
-}
-
-impl Place {
-    /// A place whose line and column count from 1; `None` if one is 0.
-    pub fn from_one(line: u32, column: u32) -> Option<Self> {
-        Some(Self { line: line.checked_sub(1)?, column: column.checked_sub(1)? })
-    }
 }
 
 impl ScriptMap {

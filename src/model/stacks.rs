@@ -41,9 +41,10 @@ pub struct Frame {
     pub file: Option<NameId>,
     /// Source line, 0 if unknown.
     pub line: u32,
-    /// The column at which the function starts, from 1, where the line is that of its start too; else 0. It is only known
-    /// until source maps were asked.
+    /// The column of that line, from 1; 0 if unknown. Readers fill it and `start` for source maps only.
     pub column: u32,
+    /// Where the function starts in a script, if the profile contains that apart from its name.
+    pub start: ScriptStart,
     /// The address inside the module (or absolute for code without one), where a format wants it.
     pub addr: Option<u64>,
     /// What sort of code it is: decides annotation and colour.
@@ -58,7 +59,24 @@ pub struct Frame {
 impl Frame {
     /// A function of which nothing else is known.
     pub fn new(name: NameId, kind: FrameKind) -> Self {
-        Self { name, module: None, file: None, line: 0, column: 0, addr: None, kind, tier: None, joined: false }
+        let start = ScriptStart::default();
+        Self { name, module: None, file: None, line: 0, column: 0, start, addr: None, kind, tier: None, joined: false }
+    }
+}
+
+/// Line and column at which a function of a script starts, both from 1; 0 if unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct ScriptStart {
+    /// The line.
+    pub line: u32,
+    /// The column, in UTF-16 units.
+    pub column: u32,
+}
+
+impl ScriptStart {
+    /// Whether it is known.
+    pub fn is_known(self) -> bool {
+        self.line > 0 && self.column > 0
     }
 }
 

@@ -4,13 +4,14 @@
 //! of functions as they are (`JS:*i /app.min.js:1:679` in folded stacks), or name, script, line and column of each.
 
 use super::job::Outcome;
-use crate::model::stacks::{ChangedFrame, Frame, Profile};
+use crate::model::stacks::{ChangedFrame, Frame, Profile, ScriptStart};
+use crate::resolve::authored::AuthoredPlace;
 use crate::runtimes::script_name::ScriptName;
 use crate::sources::{SourceMaps, SourceOptions};
 use std::path::Path;
 
-/// What readers call a function without a name.
-const ANONYMOUS: &str = "(anonymous)";
+/// How readers and profilers begin the name of a function without one.
+const ANONYMOUS: &str = "(anonymous";
 
 /// Changes the frames of a profile, if source maps are used. `beside` is the directory of the input.
 pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, beside: Option<&Path>, outcome: &mut Outcome) {
@@ -20,29 +21,35 @@ pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, beside: Opti
     let functions = profile.frames().filter_map(|(_, frame)| named(profile, frame));
     let maps = SourceMaps::of(functions, &options.map_search(beside), &mut outcome.warnings);
     outcome.summary.extend(maps.remarks());
-    if !maps.is_empty() || profile.frames().any(|(_, frame)| frame.column > 0) {
+    let has_columns = |frame: &Frame| frame.column > 0 || frame.start.is_known();
+    if !maps.is_empty() || profile.frames().any(|(_, frame)| has_columns(frame)) {
         profile.change_frames(|profile, frame| changed(profile, frame, &maps));
     }
 }
 
-/// The function of a frame and where it starts, in V8's terms.
+/// The function of a frame and where it starts, in V8's terms: by its name, or by what the profile contains besides.
 fn named<'p>(profile: &'p Profile, frame: &Frame) -> Option<ScriptName<'p>> {
     let name = profile.name_of(frame.name);
-    if frame.column == 0 {
+    if !frame.start.is_known() {
         return ScriptName::parse(name);
     }
     let function = std::str::from_utf8(name).ok()?;
     let script = std::str::from_utf8(profile.name_of(frame.file?)).ok()?;
-    let function = if function == ANONYMOUS { "" } else { function };
-    Some(ScriptName { head: "", function, script, line: frame.line, column: frame.column })
+    let function = if function.starts_with(ANONYMOUS) { "" } else { function };
+    let ScriptStart { line, column } = frame.start;
+    Some(ScriptName { head: "", function, script, line, column })
 }
 
 fn changed(profile: &Profile, frame: &Frame, maps: &SourceMaps) -> Option<ChangedFrame> {
     let generated = named(profile, frame)?;
-    let (place, function) = maps.function(&generated)?;
-    let name = match frame.column {
-        0 => generated.spell(function.as_deref().unwrap_or(generated.function), place.file, place.line, place.column),
-        _ => function.unwrap_or_else(|| String::from_utf8_lossy(profile.name_of(frame.name)).into_owned()),
+    let (start, function) = maps.function(&generated)?;
+    let ran = (frame.column > 0).then(|| maps.place(generated.script, frame.line, frame.column)).flatten();
+    let name = match frame.start.is_known() {
+        false => {
+            generated.spell(function.as_deref().unwrap_or(generated.function), start.file, start.line, start.column)
+        }
+        true => function.unwrap_or_else(|| String::from_utf8_lossy(profile.name_of(frame.name)).into_owned()),
     };
-    Some(ChangedFrame { name: name.into_bytes(), file: place.file.into(), line: place.line })
+    let AuthoredPlace { file, line, .. } = ran.unwrap_or(start);
+    Some(ChangedFrame { name: name.into_bytes(), file: file.into(), line })
 }

@@ -23,6 +23,7 @@ pub(super) struct MergedAbout {
     arch: Agreed<Vec<u8>>,
     os_release: Agreed<Vec<u8>>,
     builds: BTreeMap<Vec<u8>, Agreed<BuildId>>,
+    hashes: FxHashMap<Vec<u8>, Agreed<[u8; 16]>>,
     pieces: FxHashMap<Vec<u8>, FxHashSet<Piece>>,
     /// When the first of them began, on the wall clock.
     began: Option<i128>,
@@ -49,6 +50,7 @@ impl MergedAbout {
         about.modules = modules;
         for (name, module) in &mut about.modules {
             self.builds.entry(name.clone()).or_default().add(module.build_id);
+            self.hashes.entry(name.clone()).or_default().add(module.htl_hash);
             let known = self.pieces.entry(name.clone()).or_default();
             module.mapped.retain(|range| known.insert(Piece { file_offset: range.file_offset, len: range.len }));
         }
@@ -74,6 +76,11 @@ impl MergedAbout {
             several += u64::from(build == Agreed::Several);
             if let Some(module) = about.modules.get_mut(&name) {
                 module.build_id = build.into_option();
+            }
+        }
+        for (name, hash) in self.hashes {
+            if let Some(module) = about.modules.get_mut(&name) {
+                module.htl_hash = hash.into_option();
             }
         }
         if several > 0 {
@@ -118,7 +125,12 @@ mod tests {
 
     fn about(host: &str, build: u8, mapped_at: u64) -> About {
         let range = MappedRange { pid: Pid(1), time: Nanos(0), addr: Addr(mapped_at), len: 16, file_offset: 0 };
-        let module = Module { build_id: BuildId::new(&[build; 20]), mapped: vec![range], ..Module::default() };
+        let module = Module {
+            build_id: BuildId::new(&[build; 20]),
+            htl_hash: Some([build; 16]),
+            mapped: vec![range],
+            ..Module::default()
+        };
         About {
             host: Some(host.into()),
             arch: Some(b"x86_64".to_vec()),
@@ -140,7 +152,8 @@ mod tests {
         assert_eq!((sum.host, sum.arch), (None, Some(b"x86_64".to_vec())));
         assert_eq!((sum.epoch, sum.sampled.map(TimeExtent::duration)), (Some(1005 - 0x300), Some(12)));
         let module = &sum.modules[&b"/bin/a"[..]];
-        assert_eq!((module.build_id, module.mapped.len(), module.mapped[0].addr), (None, 1, Addr(0x100)));
+        assert_eq!((module.build_id, module.htl_hash), (None, None));
+        assert_eq!((module.mapped.len(), module.mapped[0].addr), (1, Addr(0x100)));
         assert!(warnings.iter().next().unwrap().to_string().contains("1 module of several builds"));
     }
 }

@@ -61,7 +61,9 @@ const KNOWN: &[Known] = &[
     ),
     (
         |head| head.get(257..262) == Some(b"ustar"),
-        "is an archive (tar): unpack it (tar xf), and give the profile in it; what perf archive makes belongs into ~/.debug",
+        "is an archive (tar): unpack it (tar xf), and give the profile in it; what perf archive \
+         makes belongs into ~/.debug, or is given as --debug-dir DIR once it is unpacked. jitgraft pack makes archives that are \
+         read as they are",
     ),
     (|head| head.starts_with(b"PK\x03\x04"), "is an archive (zip): unpack it, and give the profile in it"),
     (|head| head.starts_with(b"\xfd7zXZ\0"), "is packed by xz: unpack it (xz -d); gzip and zstd are unpacked here"),

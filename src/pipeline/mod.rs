@@ -3,6 +3,7 @@
 //! | file | what it is for |
 //! |---|---|
 //! | [`open`] | opens an input, takes off what it is packed in, finds its format |
+//! | `archive` | a recording with all that names its code, in one file |
 //! | [`any`] | any input → rows of stacks, pushed into a sink |
 //! | `authored` | names and lines of generated scripts → those of their authors, for inputs that came with names |
 //! | `mistaken`, `nothing_left` | what was meant by an input that is no profile, or by a filter that leaves nothing |
@@ -20,6 +21,7 @@
 //! | [`table`] | rows of cells → text, CSV or JSON |
 
 pub mod any;
+pub(crate) mod archive;
 mod authored;
 pub(crate) mod callgrind;
 mod estimate;

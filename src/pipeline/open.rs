@@ -1,5 +1,7 @@
-//! Opens an input, takes off what it is packed in (gzip, zstd, by magic), and finds its format by its content.
+//! Opens an input, takes off what it is packed in (gzip, zstd, by magic; an archive of `jitgraft pack`), and finds its format
+//! by its content.
 
+use super::archive::{self, Packed};
 use super::job::Job;
 use super::mistaken;
 use super::progress::Progress;
@@ -13,6 +15,7 @@ use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Cursor, ErrorKind, Read, Seek};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// An input, unpacked.
@@ -26,6 +29,8 @@ pub struct Input {
     pub streams: Option<Vec<StreamFile>>,
     /// What it was packed in, the outermost first.
     pub(crate) wrappings: Vec<Wrapping>,
+    /// What else is in it, if it is an archive.
+    pub(crate) packed: Option<Packed>,
 }
 
 /// A file of a recording's directory that holds records only.
@@ -42,6 +47,9 @@ const HEAD: usize = 1 << 16;
 
 /// As much is looked at where less does not tell: a first line may be that long.
 const LONGEST_HEAD: usize = HEAD << 11;
+
+/// So much of an archive is looked at: the name of its first file.
+const ARCHIVE_HEAD: usize = 512;
 
 /// A part of a recording's directory, whatever it holds.
 const PART: Kind = Kind { holes: |_| Some(Holes::Any), otherwise: "" };
@@ -77,6 +85,14 @@ impl Input {
         Ok(Self { streams: Some(streams.collect::<Result<_>>()?), ..Self::of(main, None)? })
     }
 
+    /// The recording in an archive.
+    fn packed(packed: Packed) -> Result<Self> {
+        let main = Unpacked { bytes: packed.recording()?, wrappings: Vec::new() };
+        let streams: Vec<_> = packed.streams().map(|(path, bytes)| StreamFile { path, bytes }).collect();
+        let streams = (!streams.is_empty()).then_some(streams);
+        Ok(Self { streams, packed: Some(packed), ..Self::of(main, None)? })
+    }
+
     /// What is left of a stream that was unpacked.
     pub(crate) fn spooled(stream: Stream) -> Result<Self> {
         Self::of(Unpacked { bytes: io::spool(stream)?, wrappings: Vec::new() }, None)
@@ -86,7 +102,7 @@ impl Input {
     fn of(Unpacked { bytes, wrappings }: Unpacked, known: Option<&'static Format>) -> Result<Self> {
         let head = || head_of(&bytes);
         let format = known.or_else(|| detect(head())).ok_or_else(|| mistaken::refused(head()))?;
-        Ok(Self { bytes, format, streams: None, wrappings })
+        Ok(Self { bytes, format, streams: None, wrappings, packed: None })
     }
 }
 
@@ -125,6 +141,8 @@ pub(crate) struct LookedFile {
     regular: Option<File>,
     /// What it is called by.
     path: InPath,
+    /// The user that it belongs to.
+    owner: u32,
     /// What it is packed in, and what it is inside, once that was asked.
     known: Option<(Vec<Wrapping>, &'static Format)>,
 }
@@ -143,9 +161,11 @@ impl Looked {
                 InPath::Stdin => Err(Error::new("is a directory")),
             };
         };
-        let at_start = file.metadata()?.is_file() && file.stream_position()? == 0;
+        let about = file.metadata()?;
+        let at_start = about.is_file() && file.stream_position()? == 0;
         let regular = if at_start { Some(file.try_clone()?) } else { None };
-        Ok(Self::File(LookedFile { stream: Stream::new(wrap(file)), regular, path: path.clone(), known: None }))
+        let (stream, path, owner) = (Stream::new(wrap(file)), path.clone(), about.uid());
+        Ok(Self::File(LookedFile { stream, regular, path, owner, known: None }))
     }
 }
 
@@ -157,6 +177,18 @@ impl LookedFile {
 
     fn can_be_opened_again(&self) -> bool {
         self.regular.is_some() && self.path != InPath::Stdin
+    }
+
+    /// Whether it is an archive, by its first bytes.
+    pub(crate) fn is_archive(&mut self) -> Result<bool> {
+        let head = self.stream.peek(HEAD)?;
+        let may_be = wrapping(head).is_some() || archive::is_archive(head);
+        Ok(may_be && archive::is_archive(&look_inside(head, ARCHIVE_HEAD).1))
+    }
+
+    fn into_archive(self) -> Result<Input> {
+        let (path, owner) = (shown(&self.path), self.owner);
+        Input::packed(archive::read(self.into_stream()?, &path, owner)?)
     }
 
     /// What is inside of what it is packed in, to be read once; as it is, if it is not packed.
@@ -172,6 +204,9 @@ impl LookedFile {
     /// What it is packed in, and what it is inside, by as many of its first bytes as that takes. An error if that is
     /// nothing that is known; `None` if only the whole of what it is packed in tells.
     fn format(&mut self) -> Result<Option<&(Vec<Wrapping>, &'static Format)>> {
+        if self.is_archive()? {
+            return Ok(None);
+        }
         let mut most = HEAD;
         loop {
             let head = self.stream.peek_all(most)?;
@@ -197,6 +232,9 @@ impl LookedFile {
 
     /// The whole of it, unpacked. What comes through a pipe is known by its start before the rest is waited for.
     pub(crate) fn into_whole(mut self) -> Result<Input> {
+        if self.is_archive()? {
+            return self.into_archive();
+        }
         let Some(file) = self.regular else {
             if self.known.is_none() {
                 self.format()?;
@@ -242,7 +280,7 @@ impl Opened {
         Ok(match self {
             Self::Stream { reader, format, plain } => {
                 let bytes = if plain { io::open(path)? } else { io::spool(reader)? };
-                Self::Whole(Input { bytes, format, streams: None, wrappings: Vec::new() })
+                Self::Whole(Input { bytes, format, streams: None, wrappings: Vec::new(), packed: None })
             }
             whole => whole,
         })

@@ -3,6 +3,8 @@
 //!
 //! The mappings are decoded by `oxc_sourcemap`.
 
+mod scopes;
+
 use crate::error::{Error, Result};
 use crate::model::script_map::{AuthoredFile, NONE, Place, ScriptMap, Segment};
 use base64::Engine;
@@ -19,10 +21,11 @@ pub fn parse(bytes: &[u8]) -> Result<ScriptMap> {
     let text = json(text);
     let mut map = ScriptMap::default();
     let has_sections = memchr::memmem::find(text.as_bytes(), b"\"sections\"").is_some();
+    let mut room = room_for_paths(text.len());
     let index = if has_sections { Some(serde_json::from_str::<Index<'_>>(text).map_err(broken)?) } else { None };
     let segments = match index.as_ref().and_then(|index| index.sections.as_ref()) {
-        Some(sections) => add_sections(sections, &mut map)?,
-        None => add(text, Place::default(), &mut map)?,
+        Some(sections) => add_sections(sections, &mut map, &mut room)?,
+        None => add(text, Place::default(), &mut map, &mut room)?,
     };
     if let Some(Index { file, debug_id, .. }) = index {
         map.script = file.map(Cow::into_owned).or(map.script);
@@ -31,6 +34,12 @@ pub fn parse(bytes: &[u8]) -> Result<ScriptMap> {
     map.script = map.script.map(|script| script.rsplit('/').next().unwrap_or_default().to_owned());
     map.set_segments(segments);
     Ok(map)
+}
+
+/// What directories may add to the paths of a map's sources, given its length: one text can stand before each of very many
+/// sources, but no tool writes a map whose paths are much longer than the map.
+pub fn room_for_paths(len: usize) -> usize {
+    (1 << 20) + 16 * len
 }
 
 /// The JSON, without a byte order mark and the line that keeps browsers from running it as a script.
@@ -50,6 +59,12 @@ struct Index<'a> {
 }
 
 #[derive(Deserialize)]
+struct Scopes<'a> {
+    #[serde(borrow, default)]
+    scopes: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
 struct Section<'a> {
     offset: Offset,
     #[serde(borrow)]
@@ -63,14 +78,14 @@ struct Offset {
 }
 
 /// Adds the names and sources of all sections to a map, and returns their segments.
-fn add_sections(sections: &[Section<'_>], map: &mut ScriptMap) -> Result<Vec<Segment>> {
+fn add_sections(sections: &[Section<'_>], map: &mut ScriptMap, room: &mut usize) -> Result<Vec<Segment>> {
     let begin = |Section { offset, .. }: &Section<'_>| Place { line: offset.line, column: offset.column };
     if !sections.iter().map(begin).is_sorted() {
         return Err(Error::new("is not a source map: its sections are not in order"));
     }
     let mut segments = Vec::new();
     for (at, section) in sections.iter().enumerate() {
-        let own = add(section.map.get(), begin(section), map)?;
+        let own = add(section.map.get(), begin(section), map, room)?;
         let end = sections.get(at + 1).map(begin);
         segments.extend(own.into_iter().filter(|segment| end.is_none_or(|end| segment.generated < end)));
     }
@@ -78,8 +93,14 @@ fn add_sections(sections: &[Section<'_>], map: &mut ScriptMap) -> Result<Vec<Seg
 }
 
 /// Adds the names and sources of a map without sections, and returns its segments. It begins at a place of the script.
-fn add(text: &str, begin: Place, map: &mut ScriptMap) -> Result<Vec<Segment>> {
+/// `room` is left for what roots add to sources.
+fn add(text: &str, begin: Place, map: &mut ScriptMap, room: &mut usize) -> Result<Vec<Segment>> {
     let parts = SourceMap::from_json_string(text).map_err(broken)?.into_parts();
+    if memchr::memmem::find(text.as_bytes(), b"\"scopes\"").is_some() {
+        let Scopes { scopes } = serde_json::from_str(text).map_err(broken)?;
+        let own = scopes.map(|scopes| scopes::read(&scopes, parts.names.len(), begin)).transpose()?;
+        map.scopes.append(own.unwrap_or_default(), map.names.len() as u32, map.sources.len() as u32);
+    }
     let (first_name, first_source) = (map.names.len() as u32, map.sources.len() as u32);
     let after = |number: Option<u32>, first: u32| number.map_or(NONE, |number| number.saturating_add(first));
     let segment = |token: Token| {
@@ -94,11 +115,18 @@ fn add(text: &str, begin: Place, map: &mut ScriptMap) -> Result<Vec<Segment>> {
     };
     map.names.extend(parts.names.into_iter().map(Cow::into_owned));
     let root = parts.source_root.unwrap_or_default();
+    let left = root.len().checked_mul(parts.sources.len()).and_then(|taken| room.checked_sub(taken));
+    *room = left.ok_or_else(|| Error::new("is not a source map: the paths of its sources are longer than any"))?;
     let mut contents = parts.source_contents.into_iter();
     map.sources.extend(parts.sources.iter().map(|source| AuthoredFile {
         path: below(&root, source),
         content: contents.next().flatten().map(Cow::into_owned),
+        is_third_party: false,
     }));
+    for third_party in parts.ignore_list.unwrap_or_default() {
+        // The decoder has refused numbers of files that are not there.
+        map.sources[first_source as usize + third_party as usize].is_third_party = true;
+    }
     map.debug_id = parts.debug_id.map(Cow::into_owned).or(map.debug_id.take());
     map.script = parts.file.map(Cow::into_owned).or(map.script.take());
     Ok(parts.tokens.into_vec().into_iter().map(segment).collect())
@@ -245,6 +273,19 @@ mod tests {
             assert!(parse(text.as_bytes()).is_err(), "{mappings}");
         }
         assert!(parse(b"\xff\xfe").is_err());
+    }
+
+    #[test]
+    fn a_root_before_each_of_many_sources_takes_no_gigabytes() {
+        let map = |root: usize, sources: usize| {
+            let (root, sources) = ("r".repeat(root), vec![r#""s""#; sources].join(","));
+            format!(r#"{{"version":3,"sourceRoot":"{root}","sources":[{sources}],"names":[],"mappings":""}}"#)
+        };
+        assert_eq!(parse(map(100, 10_000).as_bytes()).unwrap().sources.len(), 10_000);
+        let said = parse(map(100_000, 100_000).as_bytes()).unwrap_err().to_string();
+        assert!(said.contains("paths of its sources are longer"), "{said}");
+        let sections = vec![format!(r#"{{"offset":{{"line":0,"column":0}},"map":{}}}"#, map(1000, 900)); 100].join(",");
+        assert!(parse(format!(r#"{{"sections":[{sections}]}}"#).as_bytes()).is_err(), "all sections together");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Functions of the kernel and its modules, from a `kallsyms` list of the very kernel that was recorded.
 //!
 //! Lists are looked at in this order: `--kallsyms FILE`; the one in the recording's own `kcore_dir`; the one that
-//! perf put into its cache under the kernel's build ID; `/proc/kallsyms`, if the running kernel is the recorded one.
+//! perf put into its cache (each `--debug-dir` may be one) under the kernel's build ID; `/proc/kallsyms`, if the running kernel is the recorded one.
 //! One kernel starts at another address at each boot: addresses are moved by the difference between where the
 //! recording and the list have the same reference symbol. A list that comes to another end of the kernel than the
 //! recording is another kernel's, whatever its place or name, and is not used. Where the kernel's image (`vmlinux`) is here
@@ -106,7 +106,8 @@ impl KernelSymbols {
         let is_running = running.is_recorded(build_id, options.os_release.as_deref());
         // A build ID is one of these bytes: there is nothing left to compare.
         let is_sure = is_running == Some(true) && build_id.is_some();
-        let cached = build_id.and_then(|id| cached(search, id)).map(|path| List::Cached(path, search.force));
+        let cached =
+            build_id.into_iter().flat_map(|id| cached(search, id)).map(|path| List::Cached(path, search.force));
         let own = (is_running != Some(false)).then(|| List::Own(running.kallsyms.clone()));
         let given = options.kallsyms.clone().map(List::Given).into_iter();
         for list in given.chain(options.recorded.clone().map(List::Recorded)).chain(cached).chain(own) {
@@ -149,14 +150,20 @@ impl KernelSymbols {
     }
 
     /// Refuses a list in which the kernel ends elsewhere than in the recording. perf takes the end from one of two
-    /// symbols, the newest versions from `_edata`. A list that has neither was cut by somebody: it is believed.
+    /// symbols, the newest versions from `_edata`: the recorded kernel's own list has it.
     fn check_end(&self, recorded: u64) -> Result<()> {
         let text = self.text.as_deref().unwrap_or_default();
         let at = |symbol: &[u8]| lines::address_of(text, symbol).map(|addr| addr.wrapping_sub(self.shift));
         let ends = [("_etext", at(b"_etext")), ("_edata", at(b"_edata"))];
         let ends: Vec<(&str, u64)> = ends.into_iter().filter_map(|(symbol, addr)| Some((symbol, addr?))).collect();
-        if ends.is_empty() || ends.iter().any(|&(_, addr)| addr == recorded) {
+        if ends.iter().any(|&(_, addr)| addr == recorded) {
             return Ok(());
+        }
+        if ends.is_empty() {
+            return Err(Error::new(format!(
+                "not used: nothing shows that this is the list of the recorded kernel, which ends at {recorded:#x}: it has \
+                 neither _etext nor _edata. Pass the whole list"
+            )));
         }
         let ends: Vec<String> = ends.iter().map(|(symbol, addr)| format!("{symbol} at {addr:#x}")).collect();
         Err(Error::new(format!(
@@ -194,6 +201,11 @@ impl KernelSymbols {
         // Stable: of several symbols at one address the last one in the list is shown, as perf does.
         symbols.sort_by_key(|&(addr, ..)| addr);
         Ok(Self { text: Some(text), symbols, shift, at_reference })
+    }
+
+    /// The list itself.
+    pub fn into_list(self) -> Option<io::Bytes> {
+        self.text
     }
 
     /// The function at one of the wanted addresses of the recording.
@@ -247,10 +259,9 @@ impl List {
 const LIST: door::Kind =
     door::Kind { holes: |head| (!head.contains(&0)).then_some(door::Holes::Small), otherwise: "is not a text" };
 
-/// perf keeps the list of each kernel it recorded.
-fn cached(search: &SearchOptions, id: BuildId) -> Option<PathBuf> {
-    let cache = search.cache.as_ref()?;
-    Some(cache.join(CACHE_FOLDER).join(files::hex(id)).join("kallsyms"))
+/// perf keeps the list of each kernel it recorded, and `perf archive` packs it.
+fn cached(search: &SearchOptions, id: BuildId) -> Vec<PathBuf> {
+    search.id_dirs().map(|dir| dir.join(CACHE_FOLDER).join(files::hex(id)).join("kallsyms")).collect()
 }
 
 /// Whether a list lies where perf's cache has that of a kernel of another build ID.
@@ -407,6 +418,8 @@ mod tests {
             assert_eq!(cached(list, Some(len)), (Some("their_one".into()), vec![]), "{list}");
         }
         assert_eq!(cached(&with_data, None).0, Some("their_one".into()));
+        let (name, said) = cached("ffffffff81000000 T _text\nffffffff81000100 t their_one\n", Some(0x400));
+        assert!(name.is_none() && said[0].contains("it has neither _etext nor _edata"), "{said:?}");
         for (list, len) in [(theirs, 0x404), (theirs, 0x800), (&with_data, 0x600), (&moved, 0x600)] {
             let (name, said) = cached(list, Some(len));
             let expected =
@@ -419,8 +432,9 @@ mod tests {
     fn the_running_kernel_is_believed_by_its_build_id_or_its_end() {
         let running = |recorded, len| found_by_end(recorded, None, Some(len)).0;
         // The list of the running kernel says nothing of its end.
-        for recorded in [(Some(1), None, TEXT), (None, Some("6.1"), TEXT), (None, None, TEXT)] {
-            assert_eq!(running(recorded, 0x400), Some("do_one".into()));
+        assert_eq!(running((Some(1), None, TEXT), 0x400), Some("do_one".into()));
+        for recorded in [(None, Some("6.1"), TEXT), (None, None, TEXT)] {
+            assert_eq!(running(recorded, 0x400), None);
         }
         let ending = |recorded, len| {
             let given = LIST.to_owned() + "ffffffff81000400 T _etext\n";

@@ -16,6 +16,7 @@ const REGISTERED: Switch = Switch {
 /// Compiles functions of Python by LLVM, as does whatever else uses llvmlite.
 pub(super) const NUMBA: Runtime = Runtime {
     name: "numba",
+    carries: &["llvmlite"],
     frame_type: "llvm",
     called: "python",
     libraries: &["libllvmlite.so"],

@@ -9,6 +9,7 @@ use crate::model::tier::Tier::{Baseline, Interpreted, MidTier, Optimised, Stub};
 pub(super) const OPENJDK: Runtime = Runtime {
     name: "OpenJDK",
     called: "java",
+    carries: &["jruby", "clojure", "clj", "groovy", "scala", "kotlin", "kotlinc", "jshell"],
     flag_variables: &[FlagVariable::flags("JAVA_TOOL_OPTIONS"), FlagVariable::flags("JDK_JAVA_OPTIONS")],
     valued: &[
         "-cp",

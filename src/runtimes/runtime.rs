@@ -11,6 +11,8 @@ pub struct Runtime {
     pub name: &'static str,
     /// What is typed to run it: `node`.
     pub called: &'static str,
+    /// Languages, libraries and launchers that run on it: it is found by their names, too.
+    pub carries: &'static [&'static str],
     /// The `profile.frame.type` of its code: a well-known value of OpenTelemetry's semantic conventions
     /// (<https://opentelemetry.io/docs/specs/semconv/registry/attributes/profile/>), a word of ours where they have none.
     pub frame_type: &'static str,
@@ -58,6 +60,7 @@ pub struct Runtime {
 pub(super) const PLAIN: Runtime = Runtime {
     name: "",
     called: "",
+    carries: &[],
     frame_type: "",
     programs: &[],
     libraries: &[],
@@ -155,7 +158,7 @@ impl Runtime {
             let path = std::str::from_utf8(path).ok()?;
             self.version_behind.iter().find_map(|before| {
                 let behind = path.match_indices(before).map(|(at, before)| &path[at + before.len()..]);
-                behind.filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit())).find_map(Version::find)
+                behind.filter(|rest| starts_with_version(rest)).find_map(Version::find)
             })
         });
         versions.next()
@@ -175,6 +178,14 @@ impl Runtime {
     pub(super) fn maps(&self, name: &[u8]) -> bool {
         self.is_program(name) || self.libraries.iter().any(|library| is(library, name))
     }
+}
+
+/// Whether a number begins a text, and is not part of a word: `17-openjdk` and `8u442`, but not `4py`.
+fn starts_with_version(text: &str) -> bool {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, behind) = text.split_at(end);
+    let is_word = behind.chars().take(2).filter(char::is_ascii_alphabetic).count() == 2;
+    number.starts_with(|c: char| c.is_ascii_digit()) && (number.ends_with('.') || !is_word)
 }
 
 fn is(pattern: &str, name: &[u8]) -> bool {

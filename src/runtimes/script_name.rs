@@ -1,4 +1,4 @@
-//! The names that V8 gives to JIT code of a script: `JS:*i /app/dist/app.min.js:1:679`.
+//! The names that V8 gives to JIT code of a script: `JS:*i /app/dist/app.min.js:1:679`. Some profilers leave tag and mark out.
 //!
 //! Tag and mark of the tier, the function's name, the script, and the line and column at which the function starts:
 //! of its parameter list, both from 1 (`SharedFunctionInfo`; V8 src/logging/log.cc, `AppendFunctionName`).
@@ -22,12 +22,14 @@ pub struct ScriptName<'n> {
 const TAGS: &[&str] = &["JS:", "LazyCompile:", "Function:"];
 
 /// How scripts begin that can be files.
-const SCRIPTS: &[&str] = &[" /", " file:///"];
+const SCRIPTS: &[&str] = &[" /", " file:///", " https://", " http://"];
 
 impl<'n> ScriptName<'n> {
     /// The parts of a name; `None` if it is not one of a function in a file.
     pub fn parse(name: &'n [u8]) -> Option<Self> {
-        if !TAGS.iter().any(|tag| name.starts_with(tag.as_bytes())) {
+        let tag = TAGS.iter().find(|tag| name.starts_with(tag.as_bytes())).map_or(0, |tag| tag.len());
+        // Most names of other code end here.
+        if !name.last()?.is_ascii_digit() {
             return None;
         }
         let name = std::str::from_utf8(name).ok()?;
@@ -35,7 +37,9 @@ impl<'n> ScriptName<'n> {
         let (rest, line) = rest.rsplit_once(':')?;
         let blank = SCRIPTS.iter().filter_map(|begin| rest.find(begin)).min()?;
         let (named, script) = (&rest[..blank], &rest[blank + 1..]);
-        let tag = named.find(':')? + 1;
+        if tag == 0 && (named.is_empty() || named.contains(':')) {
+            return None;
+        }
         let head = tag + mark_len(&named[tag..]);
         Some(Self {
             head: &named[..head],
@@ -87,6 +91,11 @@ mod tests {
             Some(("LazyCompile:~", "get size", "file:///a/m.mjs", 2, 3))
         );
         assert_eq!(parts("JS:^ /a.js:2:3"), Some(("JS:^", "", "/a.js", 2, 3)));
+        assert_eq!(parts("i /d/app.js:1:679"), Some(("", "i", "/d/app.js", 1, 679)));
+        assert_eq!(parts("*i https://a.org/app.js:1:9"), Some(("*", "i", "https://a.org/app.js", 1, 9)));
+        for other in ["Script:~ /a.js:1:1", " /a.js:1:1", "std::f /a.rs:1:1"] {
+            assert_eq!(parts(other), None, "{other}");
+        }
         for other in
             ["JS:*f node:fs:1:2", "Builtin:Add", "JS:*f /a.js:1", "JS:*f /a.js:x:1", "RegExp: /a:1:2", "JS:*f a.js:1:2"]
         {

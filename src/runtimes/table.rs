@@ -131,7 +131,7 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "Chromium",
         called: "chromium",
         frame_type: "v8js",
-        programs: &["chrome", "chromium"],
+        programs: &["chrome", "chromium", "electron"],
         libraries: &["libcef.so"],
         switches: &[
             Switch {
@@ -175,6 +175,7 @@ pub const RUNTIMES: &[Runtime] = &[
         libraries: &["libxul.so", "libmozjs*"],
         switches: &[Switch {
             variables: &[("PERF_SPEW_DIR", "DIR"), ("IONPERF", "func")],
+            is_rare: true,
             note: ", if it is a build made with --enable-perf (distributions' are not), and its sandbox is off",
             leaves: &["DIR/jit-PID.dump"],
             ..SWITCH
@@ -214,6 +215,7 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "Erlang",
         called: "erl",
+        carries: &["elixir", "iex"],
         flag_variables: &[
             FlagVariable::flags("ERL_FLAGS"),
             FlagVariable::flags("ERL_AFLAGS"),

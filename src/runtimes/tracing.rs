@@ -42,6 +42,8 @@ pub(super) const LUAJIT: Runtime = Runtime {
     switches: &[
         Switch {
             flags: &[Flag::Word("-jdump=m,luajit.dump")],
+            note: " (where another program embeds it: let that run require('jit.dump').on('m', 'luajit.dump') first, with \
+                   LuaJIT's own Lua files in its package.path)",
             leaves: &["./luajit.dump"],
             stacks: Stacks::Copies,
             ..SWITCH

@@ -1,7 +1,9 @@
 //! Whose a dump or map is that tells no recorded process by its number: what speaks for it, and what is done then.
 //!
-//! Addresses alone are no identity: without address randomisation another run of the same program has its code at the
-//! same places. So a file is used unasked only if its code is where a process was sampled *and* something independent
+//! Addresses alone are no identity. Without address randomisation another run of the same program has its code at the
+//! same places. With it, a process that was forked from the same parent has: two workers of a server put different
+//! functions at one address, and the map of either covers all samples of the other. Whether a process has such siblings
+//! is not in a recording that was attached to it. So however well it fits, a file is used unasked only if its code is where a process was sampled *and* something independent
 //! of addresses says that it is of this run; and only if nothing else may be meant. What the user named needs no second
 //! sign, but is still used for one process only if there is no other.
 

@@ -4,10 +4,9 @@
 //! A number is no identity, it is given again. The running process is the recorded one only if what it has mapped is
 //! what was recorded (address, and device and inode, or build ID) and if it began before the first sample.
 
-use super::site::{Sampled, Site, wall_time};
-use super::trust::SOURCE;
+use super::site::{Sampled, Site, is_our_name, wall_time};
 use crate::error::Result;
-use crate::io::door::{Door, Named, Opened, Root, Start};
+use crate::io::door::{Door, Kind, Named, Opened, Root, Start};
 use crate::io::{about, of_system, text_of_system};
 use crate::model::process::{BuildId, CpuMode, FileId, Mapping, Process, Processes, SharedMemory};
 use crate::model::{Addr, Nanos, Pid};
@@ -50,6 +49,10 @@ impl LiveProcess {
         }
         let own = proc.join(pid.to_string());
         let status = text_of_system(&own.join("status")).ok()?;
+        // One that has ended, and that nobody has waited for, has neither mappings nor files any more.
+        if field(&status, "State:").is_some_and(|state| matches!(state[..], ["Z" | "X", ..])) {
+            return None;
+        }
         let namespace = |of: &Path| std::fs::read_link(of.join("ns/mnt")).ok();
         let root = own.join("root");
         let has_own_files = namespace(&own) != namespace(&proc.join("self")) || !is_our_root(&root);
@@ -80,11 +83,23 @@ impl LiveProcess {
     }
 
     /// Opens what [`LiveProcess::outside`] calls so, if it is root's, ours or the process's own.
-    pub(super) fn open(&self, outside: &Path, force: bool) -> Option<Result<Opened>> {
+    pub(super) fn open(&self, outside: &Path, kind: Kind, force: bool) -> Option<Result<Opened>> {
         let path = outside.strip_prefix(&self.root).ok()?;
         let door = Door { named: Named::Habit, start: Start::Inside(&self.files), force };
-        door.open(path, SOURCE).map(|opened| opened.map_err(|error| error.in_file(outside)))
+        door.open(path, kind).map(|opened| opened.map_err(|error| error.in_file(outside)))
     }
+}
+
+/// Opens a file that a process has mapped where that process sees it: in its container, while it runs. `None` if it sees no other
+/// files than we do.
+pub(crate) fn open_inside(
+    (pid, path): (Pid, &Path),
+    kind: Kind,
+    (processes, site): (&Processes, &Site<'_>),
+    force: bool,
+) -> Option<Result<Opened>> {
+    let live = LiveProcess::find(pid, processes, site)?.ok().filter(|live| live.has_own_files)?;
+    live.open(&live.outside(path), kind, force)
 }
 
 /// The running processes from which `pid` was forked and that have this very memory at this place, as they know
@@ -115,10 +130,6 @@ fn number(status: &str, key: &str) -> Option<Pid> {
 fn is_our_root(root: &Path) -> bool {
     let identity = |path: &Path| about(path).map(|about| (about.dev(), about.ino()));
     identity(root) == identity(Path::new("/"))
-}
-
-fn is_our_name(proc: &Path, host: &[u8]) -> bool {
-    of_system(&proc.join("sys/kernel/hostname")).is_ok_and(|name| name.trim_ascii() == host)
 }
 
 fn field<'a>(status: &'a str, key: &str) -> Option<Vec<&'a str>> {

@@ -35,8 +35,9 @@ mod trust;
 
 pub use account::{Account, ClockUse, Kind, SourceState};
 pub use discover::{Found, FoundFile, find, find_at, inner_pid};
+pub(crate) use live::open_inside;
 pub use load::Loaded;
 pub use options::{GivenFile, SourceOptions};
-pub use site::{Sampled, Site};
+pub use site::{Sampled, Site, is_this_machine};
 pub use source_maps::{GivenMap, MapAccount, SourceMapOptions, SourceMaps};
 pub(crate) use trust::{SOURCE, file_id};

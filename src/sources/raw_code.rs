@@ -12,7 +12,6 @@ use crate::model::code::{Code, OriginId};
 use crate::resolve::code_map::CodeId;
 use rustc_hash::FxHashMap;
 use std::ffi::OsStr;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The files of a directory, opened.
@@ -71,7 +70,7 @@ impl RawCode {
 
     /// The mode of a file that repeats what any of them holds, which may be as readable as this else.
     pub(crate) fn mode_within(&self, mode: u32) -> u32 {
-        io::mode_within(self.files.iter().map(|(_, file)| file.about.mode()).chain([mode]))
+        io::mode_within(self.files.iter().map(|(_, file)| file.mode).chain([mode]))
     }
 
     /// The code of the first perf map's lines.

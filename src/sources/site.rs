@@ -1,6 +1,7 @@
 //! Where an input stands, and what it can tell of the time and the machine it was recorded on: what dumps and maps are
 //! held against that do not say themselves whose they are.
 
+use crate::io::of_system;
 use crate::model::about::TimeExtent;
 use crate::model::process::Clock;
 use crate::model::{Addr, Nanos, Pid};
@@ -41,6 +42,15 @@ pub struct Sampled {
     pub at: BTreeMap<Pid, BTreeMap<Addr, u64>>,
     /// When each process's addresses were first seen, in samples or their call chains.
     pub first: BTreeMap<Pid, BTreeMap<Addr, Nanos>>,
+}
+
+/// Whether a machine of this name can be the one that this runs on.
+pub fn is_this_machine(host: Option<&[u8]>) -> bool {
+    host.is_none_or(|host| is_our_name(Path::new("/proc"), host))
+}
+
+pub(super) fn is_our_name(proc: &Path, host: &[u8]) -> bool {
+    of_system(&proc.join("sys/kernel/hostname")).is_ok_and(|name| name.trim_ascii() == host)
 }
 
 /// A time of the recording's clock as the wall clock had it, if the recording tells how they relate.

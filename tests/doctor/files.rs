@@ -56,7 +56,7 @@ fn a_program_that_was_deleted_is_told_from_one_of_another_machine() {
     let scene = recorded(&program);
     std::fs::remove_file(&program).unwrap();
     let (_, remedy) = scene.first("files-missing");
-    assert!(remedy.contains("perf archive"), "{remedy}");
+    assert!(remedy.contains("jitgraft pack"), "{remedy}");
     // A library that is here tells that it is this machine.
     let library = build(dir.path(), "lib.so", &[]);
     let mut scene = Scene::of(&program);

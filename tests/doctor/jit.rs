@@ -207,6 +207,65 @@ fn what_the_recorded_command_has_is_not_advised_again() {
 }
 
 #[test]
+fn a_command_that_brings_no_names_is_not_advised_for_them() {
+    let first = |command: &[&str]| {
+        let mut scene = Scene::of("/usr/bin/nvim");
+        scene.map_file(0x7d00_0000_0000, "/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2.1.0");
+        scene.samples(SAMPLES, &[&[at(0), at(2)]]);
+        scene.data.command(command);
+        scene.findings().swap_remove(0)
+    };
+    // The editor takes no option of LuaJIT's, nor does LuaJIT read a variable.
+    let finding = first(&["perf", "record", "--", "nvim", "-l", "a.lua"]);
+    assert_eq!((&finding["problem"], &finding["command"]), (&"no-dump-or-map".into(), &serde_json::Value::Null));
+    assert!(finding["remedy"].as_str().unwrap().contains("require('jit.dump')"), "{finding}");
+    let finding = first(&["perf", "record", "--", "luajit", "a.lua"]);
+    assert!(finding["command"].as_str().unwrap().contains("-jdump=m,luajit.dump"), "{finding}");
+    // Distributions' builds of SpiderMonkey do nothing with its variables.
+    let mut scene = Scene::of("/usr/bin/gjs-console");
+    scene.map_file(0x7d00_0000_0000, "/usr/lib/x86_64-linux-gnu/libmozjs-102.so.102.15.1");
+    scene.samples(SAMPLES, &[&[at(0), at(2)]]);
+    scene.data.command(&["perf", "record", "--", "gjs", "a.js"]);
+    let finding = scene.findings().swap_remove(0);
+    assert_eq!((&finding["problem"], &finding["command"]), (&"no-dump-or-map".into(), &serde_json::Value::Null));
+    assert!(finding["remedy"].as_str().unwrap().contains("distributions' are not"), "{finding}");
+    // Older versions of QEMU stop at its flag.
+    let mut scene = Scene::of("/usr/bin/qemu-aarch64");
+    scene.samples(SAMPLES, &[&[at(0), at(2)]]);
+    scene.data.command(&["perf", "record", "--", "qemu-aarch64", "a.out"]);
+    let finding = scene.findings().swap_remove(0);
+    assert_eq!((&finding["problem"], &finding["command"]), (&"no-dump-or-map".into(), &serde_json::Value::Null));
+    // What runs already takes no option any more.
+    let finding = first(&["perf", "record", "-p", "4711", "--", "luajit", "a.lua"]);
+    assert_eq!(finding["command"], serde_json::Value::Null, "{finding}");
+}
+
+#[test]
+fn the_map_of_the_interpreter_is_not_blamed_for_what_a_compiler_in_it_lacks() {
+    let mut scene = Scene::of("/usr/bin/python3.12");
+    scene.map_file(0x7d00_0000_0000, "/x/llvmlite/binding/libllvmlite.so");
+    scene.samples(SAMPLES, &[&[at(5), at(0), at(2)], &[at(6), at(2)]]);
+    scene.data.command(&["perf", "record", "-g", "--", "python3.12", "-X", "perf", "a.py"]);
+    scene.write(&named_map(), map(JIT, &["py::f:/a.py", "py::g:/a.py", "start_thread"]));
+    let (cause, remedy) = scene.first("no-dump-or-map");
+    assert!(cause.contains("python3.12, numba") && remedy.contains("gcore PID"), "{cause} {remedy}");
+}
+
+#[test]
+fn an_empty_log_is_not_what_a_process_was_told_to_write() {
+    let mut scene = node();
+    scene.data.command(&["perf", "record", "node", "--perf-basic-prof", "a.js"]);
+    let log = scene.write(&format!("isolate-0x1-{PID}-v8.log"), "v8-version,11,3,244,8,-node.38,0\n");
+    let (cause, remedy) = scene.first("no-dump-or-map");
+    assert!(cause.contains("it was run with --perf-basic-prof"), "{cause}");
+    assert!(remedy.contains(&format!("/tmp/perf-{PID}.map")), "{remedy}");
+    // Where a log is what it was told to write, nothing is in it.
+    scene.data.command(&["perf", "record", "node", "--log-code", "a.js"]);
+    let (cause, _) = scene.first("source-empty");
+    assert!(cause.contains(log.file_name().unwrap().to_str().unwrap()), "{cause}");
+}
+
+#[test]
 fn what_is_remarked_of_a_source_is_told_with_it() {
     let mut scene = Scene::of("/usr/bin/qemu-aarch64");
     scene.samples(SAMPLES, &[&[at(0), at(1)]]);

@@ -34,6 +34,7 @@ impl Scene {
 
     pub(crate) fn with_event(program: &str, event: Event) -> Self {
         let mut data = PerfData::new(Order::Little, event);
+        data.recorded_here();
         let stamp = Stamp::new(PID, START - 1_000_000);
         let kernel = Mmap { addr: KERNEL, len: 0x100_0000, pgoff: KERNEL, path: "[kernel.kallsyms]_text" };
         data.kernel_mmap(Stamp::default(), kernel);

@@ -34,6 +34,49 @@ fn an_object_is_no_more_readable_for_the_one_that_it_replaces() {
     }
 }
 
+/// perf would write there.
+#[test]
+fn no_recording_goes_where_a_stranger_s_link_leads() {
+    let Some(scene) = Scene::new() else { return };
+    let before = everything(&scene);
+    scene.link(scene.at("victim"), "linked");
+    scene.link(scene.at("victim/new.data"), "perf.data");
+    for output in ["linked/perf.data", "perf.data"] {
+        let refused = scene.run(&format!("record -o {output} -- true"));
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(1) && said.contains("not followed"), "{output}: {said}");
+        assert_eq!(before, everything(&scene), "{output}");
+    }
+}
+
+/// What only root can get to, whatever its own mode, nobody else may read in what is made of it.
+#[test]
+fn a_file_that_others_cannot_get_to_is_not_open_to_them_in_an_object_or_an_image() {
+    let Some(scene) = Scene::new() else { return };
+    moar(&scene);
+    let code = scene.at("st/moar-jit.999300");
+    fs::set_permissions(code.join("moar-jit-0001.bin"), Permissions::from_mode(0o644)).unwrap();
+    scene.victim("jit-999300.dump", &dump("compiled", Path::new("/nowhere.c")), 0o644);
+    fs::write(scene.at("st/r.data"), recording(&[&scene.at("victim/jit-999300.dump")])).unwrap();
+    let modes = |words: &str| {
+        fs::remove_dir_all(scene.at("out")).unwrap();
+        fs::create_dir(scene.at("out")).unwrap();
+        let said = scene.told(words);
+        let files = fs::read_dir(scene.at("out")).unwrap().map(|entry| entry.unwrap().path());
+        let objects = files.filter(|path| fs::read(path).unwrap().starts_with(b"\x7fELF"));
+        let modes: Vec<u32> = objects.map(|path| fs::metadata(path).unwrap().mode() & 0o777).collect();
+        assert_eq!(modes.len(), 1, "{words}: {said}");
+        modes[0]
+    };
+    let (inject, callgrind) = ("inject -i r.data -o ../out/injected", "callgrind callgrind.out.999300 -o ../out/named");
+    for (mode, expected) in [(0o700, 0o600), (0o755, 0o644)] {
+        fs::set_permissions(&code, Permissions::from_mode(mode)).unwrap();
+        fs::set_permissions(scene.at("victim"), Permissions::from_mode(mode)).unwrap();
+        assert_eq!(modes(inject), expected, "an image, behind a directory of {mode:o}");
+        assert_eq!(modes(callgrind), expected, "an object, behind a directory of {mode:o}");
+    }
+}
+
 /// A recording whose process has mapped a dump.
 fn recorded(scene: &Scene) {
     let path = scene.stranger("jit-999300.dump", dump("compiled", Path::new("/nowhere.c")));

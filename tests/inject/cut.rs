@@ -43,6 +43,7 @@ fn inject(dir: &Path, job: &Job) -> bool {
         convert_callchain: false,
         drop_bad_chain_entries: false,
         relocate: false,
+        image_root: None,
         sources: SourceOptions::default(),
     };
     let _ = fs::remove_file(dir.join("out.data"));

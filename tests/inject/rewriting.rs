@@ -246,6 +246,7 @@ fn recording_of_a_file(dir: &Path) -> String {
     out.mmap2(stamp(2), Mmap { addr: 0x40_0000, len: 0x10_0000, pgoff: 0, path: &program });
     out.mmap2(stamp(3), Mmap { addr: 0x7f00_0000, len: 0x1000, pgoff: 0, path: "/nowhere/lib.so" });
     out.sample(stamp(4), &[0x40_1000]);
+    out.recorded_here();
     fs::write(dir.join("perf.data"), out.into_bytes(Mode::File)).unwrap();
     program
 }
@@ -311,6 +312,7 @@ fn the_kernel_and_its_vdso_have_the_build_ids_of_those_that_run_here_only_if_the
         out.sample(stamp(3), &[0x7fff_0100]);
         out.sample_of(0, 1, stamp(4), (1 << 63) + 8, &[-128i64 as u64, (1 << 63) + 8]);
         out.string_feature(4, release);
+        out.recorded_here();
         if let Some(id) = feature {
             out.kernel_build_id(&id);
         }

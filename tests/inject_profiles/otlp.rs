@@ -352,6 +352,42 @@ fn processes_that_share_a_location_do_not_share_its_name() {
     assert!(one == other && one.contains("f;f 5") && one.contains("other 5") && one.contains("g 5"), "{one}\n{other}");
 }
 
+/// A message with one sample: process 77 entered the kernel at 0x2000.
+fn interrupted() -> Vec<u8> {
+    let message = |fields: &[Field]| Value::Bytes(encode(fields));
+    let text = |text: &str| Value::Bytes(text.into());
+    let pid = message(&[(1, text("process.pid")), (2, message(&[(3, Value::Number(77))]))]);
+    let sample = message(&[(1, Value::Number(1)), (4, Value::Bytes(vec![5]))]);
+    let profile = message(&[(1, message(&[(1, Value::Number(1)), (2, Value::Number(2))])), (2, sample)]);
+    let resource = message(&[(1, message(&[(1, pid)])), (2, message(&[(2, profile)]))]);
+    let empty = || message(&[]);
+    let address = |address: u64| (ADDRESS, Value::Number(address));
+    let kernel = message(&[address(0xffff_ffff_8100_0000), (ATTRIBUTES, Value::Bytes(vec![1]))]);
+    let tables = [
+        vec![(MAPPING, empty()), (LOCATION, empty()), (LOCATION, kernel), (LOCATION, message(&[address(0x2000)]))],
+        vec![(FUNCTION, empty())],
+        ["", "cpu", "nanoseconds", "profile.frame.type"].map(|one| (STRING, text(one))).to_vec(),
+        vec![
+            (ATTRIBUTE, empty()),
+            (ATTRIBUTE, message(&[(1, Value::Number(3)), (2, message(&[(1, text("kernel"))]))])),
+        ],
+        vec![(STACK, empty()), (STACK, message(&[(1, Value::Bytes(vec![1, 2]))]))],
+    ];
+    encode(&[(1, resource), (2, message(&tables.concat()))])
+}
+
+#[test]
+fn the_kernel_is_entered_at_the_address_itself_and_not_before_it() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("bare.otlp"), interrupted()).unwrap();
+    fs::write(dir.path().join("perf-77.map"), b"1000 1000 f\n2000 10 g\n").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+    let output =
+        command.args(["inject", "-i", "bare.otlp", "-o", "out.otlp"]).current_dir(dir.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(stacks(&fs::read(dir.path().join("out.otlp")).unwrap()), [";g"]);
+}
+
 const PROGRAM: &str = "
 #include <cstdio>
 namespace shop {
@@ -508,7 +544,36 @@ fn a_stripped_program_is_named_by_its_build_id_as_addr2line_names_it() {
     let (out, said) = inject(&wrong_hash, &[], ".");
     assert!(out == wrong_hash && said.contains("by its htlhash"), "{said}");
     let unversioned = of_file(dir.join("shop").to_str().unwrap(), ("other", "1"), &addresses, None);
-    assert!(inject(&unversioned, &[], ".").0 == unversioned);
+    let (out, said) = inject(&unversioned, &[], ".");
+    assert!(out == unversioned && said.contains("neither a build ID nor an htlhash"), "{said}");
+}
+
+/// The hashes of files that mappings have as attributes.
+fn htl_hashes(bytes: &[u8]) -> Vec<String> {
+    let tables = dictionary(bytes);
+    let attributes = all(&tables, ATTRIBUTE).map(parse);
+    let of_hash = |attribute: &Vec<Field>| text(&tables, number(attribute, 1)) == "process.executable.build_id.htlhash";
+    let hash = |attribute: Vec<Field>| {
+        let value = parse(all(&attribute, 2).next().unwrap());
+        String::from_utf8(all(&value, 1).next().unwrap().to_vec()).unwrap()
+    };
+    attributes.filter(of_hash).map(hash).collect()
+}
+
+#[test]
+fn a_mapping_has_the_hash_of_its_file_if_that_is_here() {
+    let recorded = Recorded::of_tiers();
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/tiers-recording/tiers");
+    fs::create_dir_all(recorded.path("root/tmp/demo")).unwrap();
+    fs::copy(&program, recorded.path("root/tmp/demo/tiers")).unwrap();
+    recorded.jitgraft(&["export", "--symfs", "root", "perf.data", "-o", "whole.otlp"]);
+    assert_eq!(htl_hashes(&recorded.read("whole.otlp")), [htl_hash(&program)]);
+    recorded.jitgraft(&["export", "whole.otlp", "-o", "again.otlp"]);
+    assert_eq!(htl_hashes(&recorded.read("again.otlp")), [htl_hash(&program)]);
+    // A copy by its build ID may be another file of the same build.
+    let fixture = program.parent().unwrap().to_str().unwrap();
+    recorded.jitgraft(&["export", "--symfs", "none", "--debug-dir", fixture, "perf.data", "-o", "by-id.otlp"]);
+    assert!(htl_hashes(&recorded.read("by-id.otlp")).is_empty());
 }
 
 /// By another implementation: `process.executable.build_id.htlhash`.

@@ -212,7 +212,7 @@ def compare_report(directory, told):
         (observed,) = (observed for (name, _), observed in told.items() if name == event)
         own, total, samples = (collections.Counter() for _ in range(3))
         for _, _, weight, stack in observed:
-            functions = [frame[:2] for frame in stack if frame[0] != "[truncated]"]
+            functions = [frame[:2] for frame in stack]
             if functions:
                 own[functions[-1]] += weight
                 samples[functions[-1]] += 1

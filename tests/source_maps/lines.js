@@ -13,7 +13,8 @@ for(const f of a.listings){const start=BigInt(f.address);const c=codes.filter(c=
  for(const i of f.instructions){const off=Number(BigInt(i.address)-start);const e=es.filter(e=>e.off<=off).pop();if(!e)continue;
   const o=m.c.originalPositionFor({line:e.l,column:e.d-1});const file=f.files[i.file];
   if(!o.source){none++;continue;}
-  const want=path.resolve(m.dir,m.j.sources[m.c.sources.indexOf(o.source)]);
+  const source=m.j.sources[m.c.sources.indexOf(o.source)],url=/^([a-z]+:\/\/)\/*([^?]*)/.exec(source);
+  const want=url?url[1]+path.posix.normalize(url[2]).replace(/^(\.\.\/)+/,''):path.resolve(m.dir,source);
   if(i.costs||i["cpu-clock:ppp"])sampled++;
   if(i.line===o.line&&file===want)same++;else if(i.line==null)lost++;else{differ++;bad.push([c.name.slice(-40),off,file,i.line,'V8',e.l,e.d,'want',want,o.line].join(' '));}}}
 console.log({listings:a.listings.length,same,differ,none,lost,sampled});bad.slice(0,8).forEach(x=>console.log(x));})();

@@ -332,6 +332,13 @@ impl PerfData {
         self.string_feature(6, name);
     }
 
+    /// Says that it was recorded on the machine that this runs on.
+    pub(crate) fn recorded_here(&mut self) {
+        const HOSTNAME: u8 = 3;
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+        self.string_feature(HOSTNAME, host.trim());
+    }
+
     /// A feature that is a string: 3 HOSTNAME, 4 OSRELEASE, 6 ARCH.
     pub(crate) fn string_feature(&mut self, bit: u8, text: &str) {
         let text = self.string(text);

@@ -10,8 +10,8 @@ use super::functions::{Booked, Stated};
 use super::objects::code;
 use crate::error::Warnings;
 use crate::model::Addr;
+use crate::model::abi::HOST_MACHINE;
 use crate::pipeline::Job;
-use crate::records::elf_image::host_machine;
 use crate::resolve::disasm::{Disassembler, TargetKind};
 use crate::resolve::dso::DsoId;
 use crate::resolve::symbols::image::Image;
@@ -54,7 +54,7 @@ impl<'a> Lister<'a, '_> {
     ) -> Vec<Listing> {
         let mut listings: Vec<Listing> = picked.iter().map(|&at| self.listing(at, &functions[at])).collect();
         let named = self.targets(picked, functions, &listings, job, warnings);
-        let mut texts = Texts::new(self.options.recording.sources.force);
+        let mut texts = Texts::new(&self.options.recording.symbols.search);
         for (&at, listing) in picked.iter().zip(&mut listings) {
             self.name_targets(&functions[at], listing, &named);
             self.add_sources(&functions[at], &stated[at], listing, &mut texts);
@@ -71,7 +71,7 @@ impl<'a> Lister<'a, '_> {
     fn bytes(&self, function: &Function) -> Result<Bytes<'a>, &'static str> {
         let found = match &function.place {
             CodePlace::Jit(id) => {
-                let machine = self.booked.loaded.machine.unwrap_or_else(host_machine);
+                let machine = self.booked.loaded.machine.unwrap_or(HOST_MACHINE);
                 let bytes = self.booked.jit_bytes(*id);
                 bytes.map(|bytes| Bytes { bytes, addr: function.last.base, of: CodeOf::Machine(machine) })
             }

@@ -4,9 +4,10 @@ use crate::bytes::cursor::Endian;
 use crate::error::{Error, Result, Warnings};
 use crate::io::Output;
 use crate::model::Addr;
+use crate::model::abi::HOST_MACHINE;
 use crate::model::code::{Code, OriginId};
 use crate::pipeline::callgrind::{CodeNames, JitEntry};
-use crate::records::elf_image::{Addressing, ImageBuilder, Target, host_machine};
+use crate::records::elf_image::{Addressing, ImageBuilder, Target};
 use crate::sources::raw_code::RawCode;
 use rustc_hash::FxHashMap;
 use std::io::{Seek, Write};
@@ -53,7 +54,7 @@ pub(super) fn write<'data>(
     let mut codes: Vec<(Code<'data>, Addr)> = Vec::with_capacity(names.in_sight().count());
     codes.extend(names.in_sight().map(|entry| (with_bytes(entry), Addr(entry.addr))));
     let endian = if cfg!(target_endian = "big") { Endian::Big } else { Endian::Little };
-    let mut builder = ImageBuilder::new(Target::new(machine.unwrap_or_else(host_machine), endian), Addressing::RunTime);
+    let mut builder = ImageBuilder::new(Target::new(machine.unwrap_or(HOST_MACHINE), endian), Addressing::RunTime);
     for (code, addr) in &codes {
         builder.add(code, *addr);
     }

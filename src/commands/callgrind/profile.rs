@@ -42,6 +42,7 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
     };
     let index = index?;
     outcome.warnings.append(warnings);
+    outcome.summary.extend(loaded.maps.remarks());
     warn_of_others(&loaded.accounts, pid, options, &mut outcome);
     let mut out = Output::create(&options.output(), run)?;
     let mode = raw.as_ref().map_or(found.mode(), |raw| raw.mode_within(found.mode()));

@@ -32,6 +32,7 @@ pub(super) fn run(
     let pid = pid(report, head).or_else(|| options.pid_in_name()).map(Pid);
     let CodeSources { found, processes, pid } = code_sources(pid, options, &mut outcome)?;
     let loaded = found.load(&processes, &job.pool, &mut outcome.warnings);
+    outcome.summary.extend(loaded.maps.remarks());
     let names = CodeNames::new(&loaded.map, pid, Vec::new(), &job.pool);
     let lookup = |addr| {
         let entry = names.at(addr)?;

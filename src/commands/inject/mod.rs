@@ -66,7 +66,10 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     let input = open::Input::open(&options.input).map_err(|error| error.in_file(&open::shown(&options.input)))?;
     match input.format.rewriter.and_then(|rewriter| rewriter.open) {
         Some(unsymbolized) => profile::run(&input, unsymbolized, options, job, &run, &mut outcome)?,
-        None => run_recording(input, options, job, &run, &mut outcome)?,
+        None => {
+            let options = &*options.for_input(&input);
+            run_recording(input, options, job, &run, &mut outcome)?;
+        }
     }
     Ok(outcome)
 }

@@ -1,15 +1,19 @@
 //! What inject is asked for, and what its phases work with.
 
-use crate::io::{InPath, OutPath, Run};
+use crate::io::{self, InPath, OutPath, Run};
+use crate::model::process::Processes;
+use crate::pipeline::open::Input;
 use crate::pipeline::progress::Progress;
 use crate::pipeline::{Job, Outcome};
 use crate::records::perf_data::Recording;
+use crate::resolve::symbols::files::SearchOptions;
 use crate::sources::SourceOptions;
 use linux_perf_event_reader::constants::PERF_SAMPLE_STACK_USER;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// What to inject, and where to.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct InjectOptions {
     /// The recording.
     pub input: InPath,
@@ -36,6 +40,9 @@ pub struct InjectOptions {
     pub relocate: bool,
     /// Whether call chains lose the entries for which perf would drop them whole.
     pub drop_bad_chain_entries: bool,
+    /// The root of the recorded machine that perf will be given (`--symfs`): images go below it, and the recording has their
+    /// paths there.
+    pub image_root: Option<PathBuf>,
     /// Where names come from.
     pub sources: SourceOptions,
 }
@@ -46,14 +53,23 @@ impl InjectOptions {
         match &self.input {
             InPath::Stdin => None,
             // A directory holds the recording; what was left beside it stands with it, not in it.
-            InPath::Path(path) => path.parent(),
+            InPath::Path(path) => io::beside(path),
         }
+    }
+
+    /// The same for this input: an archive has files of its own.
+    pub(super) fn for_input(&self, input: &Input) -> Cow<'_, Self> {
+        let Some(packed) = &input.packed else { return Cow::Borrowed(self) };
+        let mut own = self.clone();
+        packed.add_to_sources(&mut own.sources);
+        Cow::Owned(own)
     }
 
     /// Where the images go.
     pub(super) fn image_directory(&self) -> &Path {
         let beside_output = self.output.directory().filter(|directory| !directory.as_os_str().is_empty());
-        self.image_dir.as_deref().or(beside_output).unwrap_or(Path::new("."))
+        let image_dir = self.image_dir.as_deref().or(self.image_root.as_deref());
+        image_dir.or(beside_output).unwrap_or(Path::new("."))
     }
 
     /// Whether the output is in pipe form.
@@ -81,6 +97,15 @@ pub(super) struct InjectContext<'a> {
     pub(super) run: &'a Run,
     pub(super) progress: &'a Progress,
     pub(super) outcome: &'a mut Outcome,
+}
+
+impl InjectContext<'_> {
+    /// Where the files are looked for that these processes ran.
+    pub(super) fn search(&self, processes: &Processes) -> SearchOptions {
+        let Processes { machine, os_release, .. } = processes;
+        let search = &self.options.sources.search;
+        SearchOptions { machine: *machine, os_release: os_release.clone(), ..search.clone() }
+    }
 }
 
 /// Which files get a build ID, and in which form.

@@ -7,7 +7,7 @@
 use super::options::RecordOptions;
 use crate::error::{Error, Result, Warnings};
 use crate::io::door::Named;
-use crate::io::{InPath, OutDirectory, is_file};
+use crate::io::{self, InPath, OutDirectory, is_file};
 use crate::pipeline::open::Input;
 use crate::pipeline::recording::{Memory, Streams, Survey};
 use crate::pipeline::{Job, Outcome};
@@ -15,7 +15,7 @@ use crate::sources::{FoundFile, SOURCE, SourceOptions};
 use rustix::fs::{Timespec, Timestamps, futimens};
 use std::fs::Metadata;
 use std::io::Write;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -50,7 +50,17 @@ fn kept(recording: &Path, left: &LeftFiles, job: &Job, warnings: &mut Warnings) 
         let Some(Ok(opened)) = Named::Habit.door(false).open(path, SOURCE) else { continue };
         let is_new = opened.about.modified().is_ok_and(|written| written >= left.since);
         if let Some(name) = path.file_name().filter(|_| is_new) {
-            keep(FoundFile { path, name: name.to_owned(), bytes: &opened.bytes, about: Some(&opened.about) }, warnings);
+            keep(
+                FoundFile {
+                    path,
+                    name: name.to_owned(),
+                    bytes: &opened.bytes,
+                    about: Some(&opened.about),
+                    mode: opened.mode,
+                    of: None,
+                },
+                warnings,
+            );
         }
     }
     let input = Input::open(&InPath::Path(recording.to_owned()))?;
@@ -68,8 +78,7 @@ fn copy(file: &FoundFile<'_>, directory: &Path) -> Result<Option<String>> {
     if crate::io::about(&target).is_some_and(|there| file.about.map(id) == Some(id(&there))) {
         return Ok(None);
     }
-    let mode = file.about.map_or(0o600, |about| about.permissions().mode() & 0o666);
-    let mut new = OutDirectory::make(directory)?.create(mode)?;
+    let mut new = OutDirectory::make(directory)?.create(io::mode_within([file.mode]))?;
     new.file_mut().write_all(file.bytes)?;
     if let Some(about) = file.about {
         let time = |seconds, nanos| Timespec { tv_sec: seconds, tv_nsec: nanos };
@@ -90,6 +99,7 @@ fn copy(file: &FoundFile<'_>, directory: &Path) -> Result<Option<String>> {
 mod tests {
     use super::*;
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_copy_keeps_its_time_and_replaces_nothing() {
@@ -99,10 +109,19 @@ mod tests {
         let long_ago = SystemTime::now() - std::time::Duration::from_secs(4711);
         fs::File::options().append(true).open(&path).unwrap().set_modified(long_ago).unwrap();
         let about = fs::metadata(&path).unwrap();
-        let file = FoundFile { path: &path, name: "perf-7.map".into(), bytes: b"10 20 f\n", about: Some(&about) };
+        let file = FoundFile {
+            path: &path,
+            name: "perf-7.map".into(),
+            bytes: b"10 20 f\n",
+            about: Some(&about),
+            mode: 0o600,
+            of: None,
+        };
         assert!(copy(&file, to.path()).unwrap().unwrap().starts_with("kept "));
         let copied = to.path().join("perf-7.map");
         assert_eq!(fs::metadata(&copied).unwrap().modified().unwrap(), about.modified().unwrap());
+        let mode = fs::metadata(&copied).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "as who can get to the file may read it, whatever its own mode");
         let again = copy(&file, to.path()).unwrap_err().to_string();
         assert!(again.contains("is another file"), "{again}");
         assert_eq!(copy(&file, from.path()).unwrap(), None, "it is there already");

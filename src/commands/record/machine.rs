@@ -2,7 +2,7 @@
 
 use super::options::RecordOptions;
 use crate::error::{Error, Result};
-use crate::io::{self, started};
+use crate::io::{self, OutPath, started};
 use std::path::Path;
 
 /// This machine, as far as a recording depends on it.
@@ -32,6 +32,8 @@ impl Machine {
         {
             return Err(Error::new(format!("{}: there is no such program", String::from_utf8_lossy(program))));
         }
+        // perf follows links.
+        OutPath::from(options.output.clone()).refuse_foreign_links()?;
         let mut notes = Vec::new();
         let is_root = rustix::process::geteuid().is_root();
         let chosen = options.typed().has(&["e", "event"]);

@@ -51,11 +51,7 @@ impl Plan {
         let Some(runtime) = named.or_else(|| executed(&options.program)) else {
             let records_others = options.typed().has(&["a", "all-cpus", "t", "tid", "u", "uid", "C", "cpu"]);
             if let Some(program) = options.program.first().filter(|_| !records_others) {
-                let program = String::from_utf8_lossy(program);
-                self.note(format!(
-                    "{program}: no runtime is known by this name. If it starts one, name it: --runtime NAME \
-                     (`jitgraft runtimes` lists them)"
-                ));
+                self.note(unknown(program));
             }
             self.command = self.command.with_stacks(Stacks::FramePointers);
             return Ok(self);
@@ -135,6 +131,21 @@ fn executed(words: &[Vec<u8>]) -> Option<&'static Runtime> {
         let path = started::program_path(words.first()?)?.canonicalize().ok()?;
         RuntimeSet::of_program(path.as_os_str().as_bytes()).first()
     })
+}
+
+/// A program that is not a runtime itself: what it starts is not guessed.
+fn unknown(program: &[u8]) -> String {
+    let program = String::from_utf8_lossy(program);
+    let launcher = program.rsplit('/').next().unwrap_or_default();
+    match crate::runtimes::named(launcher) {
+        Some(runtime) => {
+            format!("{program} starts {}: for its names, add --runtime {launcher}", runtime.name)
+        }
+        None => format!(
+            "{program}: no runtime is known by this name. If it starts one, name it: --runtime NAME (`jitgraft runtimes` \
+             lists them)"
+        ),
+    }
 }
 
 /// The version of the runtime that is executed, as its program prints it, where it matters.

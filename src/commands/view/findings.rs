@@ -7,7 +7,6 @@ use crate::model::printable::readable;
 use crate::model::stacks::TRUNCATED;
 use crate::pipeline::recording::Examined;
 use crate::render::viewer::Section;
-use crate::resolve::symbols::files::SearchOptions;
 use serde_json::{Value, json};
 
 /// What is wrong with one recording.
@@ -16,8 +15,8 @@ pub(super) struct Findings(Value);
 
 /// Examines a recording. What is told is what `jitgraft doctor --format json` tells; each finding has `show`, too: which
 /// frames of the profile it speaks of.
-pub(super) fn of(examined: &Examined<'_>, search: &SearchOptions) -> Findings {
-    let diagnosis = diagnosis::diagnose(examined, search);
+pub(super) fn of(examined: &Examined<'_>) -> Findings {
+    let diagnosis = diagnosis::diagnose(examined);
     let mut value = diagnosis::told(&diagnosis);
     for (key, findings) in [("findings", diagnosis.findings()), ("minor", diagnosis.minor())] {
         let Some(told) = value.get_mut(key).and_then(Value::as_array_mut) else { continue };

@@ -11,6 +11,7 @@ use crate::pipeline::Job;
 use crate::pipeline::any::LoadOptions;
 use crate::pipeline::recording::Examined;
 use crate::resolve::disasm::Syntax;
+use crate::resolve::symbols::SymbolOptions;
 
 /// One recording.
 #[derive(Debug)]
@@ -34,7 +35,8 @@ impl Recorded {
         job: &Job,
         warnings: &mut Warnings,
     ) -> Self {
-        let symbols = load.recording().symbols;
+        let search = examined.resolution.search().clone();
+        let symbols = SymbolOptions { search, ..load.recording().symbols };
         let names = PageNames::new(examined, load.jit_names.resolved, &symbols);
         let options = CodeOptions {
             function: None,
@@ -46,7 +48,7 @@ impl Recorded {
         };
         let code = (limit > 0).then(|| hot_code(examined, &options, &symbols, job, warnings));
         let compiled = Compiled::new(examined, &names, job);
-        let findings = findings::of(examined, &symbols.search);
+        let findings = findings::of(examined);
         Self { names, code, compiled, findings }
     }
 }

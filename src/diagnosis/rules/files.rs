@@ -31,6 +31,10 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     for (&cause, &spoilt) in &context.tally.causes {
         match cause {
             Cause::Missing(id) => groups.entry(missing(id, context)).or_default().push((id, spoilt)),
+            // Of another machine's recording it is no news that this one's files are others.
+            Cause::OtherVersion(id) if !context.origin.is_here => {
+                groups.entry(missing(id, context)).or_default().push((id, spoilt));
+            }
             Cause::OtherVersion(id) => groups.entry(FileGroup::OtherVersion).or_default().push((id, spoilt)),
             Cause::NotElf(id, what) => groups.entry(FileGroup::NotElf(what)).or_default().push((id, spoilt)),
             Cause::Stripped(id) => {
@@ -75,7 +79,7 @@ fn of_group(group: FileGroup, mut files: Vec<(DsoId, Spoilt)>, context: DoctorCo
             Problem::ImagesGone { process, path, count }
         }
         FileGroup::Gone => {
-            let same_machine = is_here(context);
+            let same_machine = context.origin.is_here && is_here(context);
             Problem::FilesGone { files, same_machine, container: container(&ids, context) }
         }
         FileGroup::OtherVersion => Problem::OtherVersion { files },

@@ -56,7 +56,15 @@ fn unnamed(pid: Pid, context: DoctorContext<'_>, neighbours: &Neighbours) -> Pro
     }
     // The one that tells of most, if there are several.
     let covers = |(number, _): &(usize, &Account)| context.tally.covered.get(*number).map_or(0, |(frames, _)| *frames);
-    let loaded = context.loaded(pid).max_by_key(covers);
+    let given = given(&process, context);
+    // An engine may begin a log that it puts nothing into, whatever it was told to write.
+    let is_asked_for = |account: &Account| {
+        given.map_or(!matches!(account.kind, Kind::Log(_)), |switch| switch.leaves_like(&account.path))
+    };
+    let is_beside_the_point = |account: &Account| {
+        is_empty(account) && !is_asked_for(account) || is_of_another_runtime(&process, account, context)
+    };
+    let loaded = context.loaded(pid).filter(|(_, account)| !is_beside_the_point(account)).max_by_key(covers);
     let unusable = offered.or(unusable);
     match (loaded, unusable) {
         (Some(loaded), None) => uncovered(process, loaded, context),
@@ -67,7 +75,6 @@ fn unnamed(pid: Pid, context: DoctorContext<'_>, neighbours: &Neighbours) -> Pro
         }
         (_, Some(unusable)) => unusable,
         (None, None) => {
-            let given = given(&process, context);
             let silent = Problem::Silent { process: process.clone(), inner, given };
             neighbours.of(process, context).unwrap_or(silent)
         }
@@ -81,13 +88,26 @@ fn offer(process: &Who, account: &Account, fits: usize) -> Option<Problem> {
     Some(Problem::OtherProcess { process, path, kind: account.kind, of, fits })
 }
 
+/// Whether a file is what another runtime of the process leaves, and not the one whose code has no names: Python's map
+/// names nothing that numba compiled.
+fn is_of_another_runtime(process: &Who, account: &Account, context: DoctorContext<'_>) -> bool {
+    let leaves = |runtime: &Runtime| runtime.switches.iter().any(|switch| switch.leaves_like(&account.path));
+    let is_its = process.runtime.is_none_or(leaves);
+    !is_its && context.runtimes_of(process.pid).any(leaves)
+}
+
+/// Whether nothing is in a file that could be read.
+fn is_empty(account: &Account) -> bool {
+    matches!(account.state, SourceState::Loaded { codes: 0, skipped: 0, .. })
+}
+
 /// Why a dump or map that was loaded does not tell of all code.
 fn uncovered(process: Who, (number, account): (usize, &Account), context: DoctorContext<'_>) -> Problem {
     let source = context.source_file((number, account));
-    let SourceState::Loaded { codes, skipped, torn, times, .. } = account.state else {
+    let SourceState::Loaded { skipped, torn, times, .. } = account.state else {
         return Problem::Incomplete { process, source };
     };
-    if codes == 0 && skipped == 0 {
+    if is_empty(account) {
         return Problem::Empty { process, source };
     }
     // Where it names some, others may be of bytecode, which lies in memory that is not run.

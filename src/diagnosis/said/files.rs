@@ -20,7 +20,10 @@ pub(super) fn gone(files: &[NamedFile], same_machine: bool, container: Option<Pi
         (.., true) => {
             "put back what ran, or give the directory that holds it at the recorded path: --symfs DIR; or record again"
         }
-        _ => "bring the recorded machine's files: --symfs DIR; or there `perf archive`, unpacked into ~/.debug",
+        _ => {
+            "pack the recording there with all that it needs, and read the archive here: jitgraft pack perf.data; or give that \
+             machine's root: --symfs DIR"
+        }
     };
     Said {
         key: "files-missing",

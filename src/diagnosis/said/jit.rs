@@ -82,7 +82,7 @@ pub(super) fn doubtful(_: &Who, source: &SourceFile, error: Option<u64>) -> Said
 pub(super) fn silent(process: &Who, inner: Option<Pid>, given: Option<&'static Switch>) -> Said {
     let what = match given {
         Some(switch) => format!("it was run with {}, and {} is not here", switch.name(), switch.leaves.join(", ")),
-        None => "there is no jitdump and no perf map of it".to_owned(),
+        None => "no jitdump, perf map or log that names it was found".to_owned(),
     };
     let remedy = match (inner, given) {
         (Some(inner), _) => format!(
@@ -190,7 +190,8 @@ pub(super) fn other_process(process: &Who, path: &Path, kind: Kind, of: Pid, fit
             file(path)
         ),
         remedy: format!(
-            "it fits where that code ran{others}: say whose it is by {} {}@{}",
+            "it fits where that code ran{others}. If it is this process's, by another number, say so by {} {}@{}; the code of \
+             one that was forked from the same parent may lie at the same places",
             kind.option(),
             file(path),
             process.pid

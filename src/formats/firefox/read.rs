@@ -9,7 +9,7 @@ use crate::analysis::category::Category;
 use crate::analysis::named_frames::{NamedFrames, Told};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::model::stacks::{FrameId, FrameKind, Profile, Row, StackId, Track, TrackId, Unit};
+use crate::model::stacks::{FrameId, FrameKind, Profile, Row, ScriptStart, StackId, Track, TrackId, Unit};
 use crate::model::{Nanos, Pid, Tid};
 use serde::Deserialize;
 
@@ -135,6 +135,7 @@ struct FrameTable {
     category: Column,
     native_symbol: Column,
     line: Column,
+    column: Column,
 }
 
 #[derive(Deserialize, Default)]
@@ -147,6 +148,7 @@ struct FuncTable {
     file_name: Column,
     source: Column,
     line_number: Column,
+    column_number: Column,
 }
 
 #[derive(Deserialize, Default)]
@@ -184,9 +186,9 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         let own;
         let stacks = match (&thread.tables.stack_table, &shared) {
             (None, Some(shared)) => shared,
-            (None, None) => shared.insert(Resolving::of(&file, thread).stacks(&mut named, &mut profile)),
+            (None, None) => shared.insert(Resolving::of(&file, thread, options).stacks(&mut named, &mut profile)),
             (Some(_), _) => {
-                own = Resolving::of(&file, thread).stacks(&mut named, &mut profile);
+                own = Resolving::of(&file, thread, options).stacks(&mut named, &mut profile);
                 &own
             }
         };
@@ -216,10 +218,12 @@ struct Resolving<'f> {
     resources: Option<&'f ResourceTable>,
     symbols: Option<&'f NativeSymbols>,
     sources: Option<&'f Sources>,
+    /// Whether columns are wanted.
+    columns: bool,
 }
 
 impl<'f> Resolving<'f> {
-    fn of(file: &'f File, thread: &'f Thread) -> Self {
+    fn of(file: &'f File, thread: &'f Thread, options: &ReadOptions) -> Self {
         let (own, shared) = (&thread.tables, &file.shared);
         Self {
             categories: &file.meta.categories,
@@ -231,6 +235,7 @@ impl<'f> Resolving<'f> {
             resources: own.resource_table.as_ref().or(shared.resource_table.as_ref()),
             symbols: own.native_symbols.as_ref().or(shared.native_symbols.as_ref()),
             sources: own.sources.as_ref().or(shared.sources.as_ref()),
+            columns: options.columns,
         }
     }
 
@@ -271,12 +276,18 @@ impl<'f> Resolving<'f> {
         let source = of(funcs.map(|funcs| &funcs.source), func);
         let file = of(self.sources.map(|table| &table.filename), source)
             .or_else(|| of(funcs.map(|funcs| &funcs.file_name), func));
-        let line = row(&table.line, at).or_else(|| of(funcs.map(|funcs| &funcs.line_number), func));
+        let start_line = of(funcs.map(|funcs| &funcs.line_number), func);
+        let line = row(&table.line, at).or(start_line);
+        let number = |number: Option<usize>| number.and_then(|number| u32::try_from(number).ok()).unwrap_or(0);
+        let of_maps = |column: Option<usize>| number(column.filter(|_| self.columns));
+        let start_column = of(funcs.map(|funcs| &funcs.column_number), func);
         Told {
             function: self.string(of(funcs.map(|funcs| &funcs.name), func)),
             module: lib.and_then(|lib| self.libs.get(lib)).map_or(&[], Lib::module),
             file: self.string(file),
-            line: line.and_then(|line| u32::try_from(line).ok()).unwrap_or(0),
+            line: number(line),
+            column: of_maps(row(&table.column, at)),
+            start: ScriptStart { line: of_maps(start_line), column: of_maps(start_column) },
             addr: table.address.get(at).copied().flatten().filter(|addr| *addr >= 0.0).map(|addr| addr as u64),
             kind: self.kind(table, at, func),
             tier: None,

@@ -114,6 +114,7 @@ fn frame(entry: &FrameEntry, named: &mut NamedFrames, profile: &mut Profile) -> 
             addr: entry.address.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()),
             kind: FrameKind::of_key(&entry.kind),
             tier: entry.tier.as_deref().and_then(Tier::named),
+            ..Told::default()
         },
     )
 }

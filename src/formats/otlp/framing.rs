@@ -51,7 +51,10 @@ fn first_key(text: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Whether these are the first bytes of a message: what is there is as the schema has it, and something is.
 pub(super) fn is_message(head: &[u8]) -> bool {
-    fits(head, PROFILES_DATA) == Some(true)
+    // Nothing else of a message's own is known: otherwise lines of text would be messages.
+    let is_known = |tag: u32| PROFILES_DATA.iter().any(|field| field.tag == tag);
+    let first = Fields::of(head).cut().map(|(tag, _)| tag).or_else(|| Some(Fields::of(head).next()?.ok()?.0));
+    first.is_some_and(is_known) && fits(head, PROFILES_DATA) == Some(true)
 }
 
 /// Whether a message, which may be cut, is as the schema has it: `None` if not, else whether it has anything that tells.
@@ -66,9 +69,10 @@ fn fits(message: &[u8], schema: Schema) -> Option<bool> {
             // The number of a field may be cut, too.
             (None, Some(Err(_)) | None) => return Some(tells),
         };
-        // What a later version adds stands behind what is known.
-        let Some(field) = schema.iter().find(|field| field.tag == tag) else { return tells.then_some(true) };
-        tells |= fits_one(field, schema, value)?;
+        // A field that a later version adds is skipped, as every reader of protocol buffers does.
+        if let Some(field) = schema.iter().find(|field| field.tag == tag) {
+            tells |= fits_one(field, schema, value)?;
+        }
         if cut.is_some() {
             return Some(tells);
         }
@@ -85,17 +89,19 @@ fn fits_one(field: &Field, schema: Schema, value: FieldValue<'_>) -> Option<bool
             Some(field.tag == 1 && bytes.is_empty())
         }
         (Kind::Message(inner), FieldValue::Bytes(bytes)) => fits(bytes, inner),
-        (Kind::Text, FieldValue::Bytes(text)) => is_text(text).then(|| field.name == "key" && !text.is_empty()),
+        // A key has no control characters; without that, endless lines of one letter would be a message.
+        (Kind::Text, FieldValue::Bytes(key)) if field.name == "key" => {
+            (is_text(key) && key.iter().all(|byte| *byte >= b' ')).then_some(!key.is_empty())
+        }
+        // Programs and services are called as they like.
+        (Kind::Text, FieldValue::Bytes(text)) => is_text(text).then_some(false),
         _ => Some(false),
     }
 }
 
 /// Text up to where it may be cut.
 fn is_text(bytes: &[u8]) -> bool {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => !text.contains('\0'),
-        Err(error) => error.error_len().is_none(),
-    }
+    std::str::from_utf8(bytes).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
 
 /// A profile begins with the types of its values: numbers of strings. Nothing else tells.
@@ -106,7 +112,7 @@ fn is_profile_head(profile: &[u8]) -> Option<bool> {
             let are_numbers = inner(of).all(|(tag, value)| tag <= 3 && matches!(value, FieldValue::Number(_)));
             (are_numbers && Fields::of(of).all(|field| field.is_ok())).then_some(!of.is_empty())
         }
-        Some(Ok((tag, _))) => (2..=14).contains(&tag).then_some(false),
+        Some(Ok((tag, _))) => (tag > 1).then_some(false),
         Some(Err(_)) => Some(false),
     }
 }
@@ -266,4 +272,23 @@ pub(super) fn behind_length(message: &[u8], out: &mut dyn Write) -> Result<()> {
     let len = len.map_err(|_| Error::new("has a sample of more than 4 GB, which no message can hold"))?;
     out.write_all(&len.to_be_bytes())?;
     Ok(out.write_all(message)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was written for a program whose name has a zero was not known again.
+    #[test]
+    fn a_zero_in_a_value_is_text_and_one_in_a_key_is_not() {
+        let message = |key: &[u8], value: &[u8]| {
+            let field = |tag: u8, bytes: &[u8]| [&[tag << 3 | 2, bytes.len() as u8], bytes].concat();
+            let attribute = [field(1, key), field(2, &field(1, value))].concat();
+            field(1, &field(1, &field(1, &attribute)))
+        };
+        assert!(is_message(&message(b"service.name", b"shop")));
+        assert!(is_message(&message(b"service.name", b"\0de")));
+        assert!(!is_message(&message(b"\0ervice.name", b"shop")));
+        assert!(!is_message(&message(b"service.name", b"\xff\xfe")));
+    }
 }

@@ -38,6 +38,8 @@ fn add(module: &mut Module, name: &[u8], mapping: &Mapping<'_>, dictionary: &Dic
     module.is_kernel = Backing::of(name).is_kernel_object();
     let build_id = || BuildId::from_digits(dictionary.text_of(mapping.attributes(), GNU_BUILD_ID)?);
     module.build_id = module.build_id.or_else(build_id);
+    let hash = || htl_hash(dictionary.text_of(mapping.attributes(), HTL_HASH)?);
+    module.htl_hash = module.htl_hash.or_else(hash);
     if let Some(len) = limit.checked_sub(start).filter(|len| *len > 0) {
         // Mappings are shared by all processes, and do not say whose they are.
         let pid = Pid(if module.is_kernel { -1 } else { 0 });

@@ -1,7 +1,7 @@
 //! Stacks and their frames in the dictionary of a message that is written.
 
 use super::messages::{FunctionMessage, LineMessage, LocationMessage, MappingMessage, StackMessage, text};
-use super::modules::GNU_BUILD_ID;
+use super::modules::{GNU_BUILD_ID, HTL_HASH};
 use super::tables::{Tables, Which};
 use crate::analysis::label;
 use crate::analysis::mapped_pieces::{MappedPieces, Piece};
@@ -145,17 +145,17 @@ fn attributes(profile: &Profile, frame: &Frame, runtimes: RuntimeSet, tables: &m
 }
 
 fn mapping(piece: &Piece<'_>, tables: &mut Tables) -> i32 {
-    let build_id = piece.module.and_then(|module| module.build_id);
+    let build_id = piece.module.and_then(|module| module.build_id).map(|id| (GNU_BUILD_ID, id.to_string()));
+    let digits = |hash: [u8; 16]| format!("{:032x}", u128::from_be_bytes(hash));
+    let htl_hash = piece.module.and_then(|module| module.htl_hash).map(|hash| (HTL_HASH, digits(hash)));
+    let ids = build_id.into_iter().chain(htl_hash);
     let range = piece.range;
     let message = MappingMessage {
         memory_start: range.map_or(0, |range| range.addr.0),
         memory_limit: range.map_or(0, |range| range.addr.0.saturating_add(range.len)),
         file_offset: range.map_or(0, |range| range.file_offset),
         filename_strindex: tables.text(piece.name),
-        attribute_indices: build_id
-            .map(|id| tables.attribute(GNU_BUILD_ID, text(id.to_string())))
-            .into_iter()
-            .collect(),
+        attribute_indices: ids.map(|(key, id)| tables.attribute(key, text(id))).collect(),
     };
     tables.message(Which::Mappings, &message)
 }

@@ -194,11 +194,27 @@ impl<'d> Reading<'_, 'd> {
                     _ => {}
                 }
             }
-            messages(scope, 2).for_each(|profile| self.profile(profile, &owner));
+            let mut profiles = messages(scope, 2).peekable();
+            while let Some(profile) = profiles.next() {
+                let counts = profiles.next_if(|next| self.are_counts(next, profile));
+                self.profile(profile, counts, &owner);
+            }
         }
     }
 
-    fn profile(&mut self, message: &'d [u8], owner: &Owner) {
+    /// Whether the values of a profile are the numbers of samples of another's, one by one, as our own writer has them.
+    fn are_counts(&self, counts: &[u8], profile: &[u8]) -> bool {
+        let [(counted, unit), (name, _)] =
+            [counts, profile].map(|of| messages(of, 1).next().map_or_else(Default::default, |of| self.words(of)));
+        if unit != "count" || counted.strip_suffix(keys::COUNTS) != Some(&name) {
+            return false;
+        }
+        let samples = |of| messages(of, 2).map(|one| Sample::read(one, &self.version).ok()).collect::<Option<Vec<_>>>();
+        let (Some(counts), Some(samples)) = (samples(counts), samples(profile)) else { return false };
+        counts.len() == samples.len() && counts.iter().zip(&samples).all(|(counts, sample)| counts.goes_with(sample))
+    }
+
+    fn profile(&mut self, message: &'d [u8], counts: Option<&'d [u8]>, owner: &Owner) {
         let version = self.version;
         let (mut types, mut locations, mut attributes) = (Vec::new(), Vec::new(), Vec::new());
         let (mut period_type, mut period) = (None, 0);
@@ -214,20 +230,27 @@ impl<'d> Reading<'_, 'd> {
         }
         let events: Vec<Event> = types.iter().map(|of| self.event(of, period_type, period)).collect();
         let mut tracks = Tracks::of(owner, self.dictionary.attributes(attributes.into_iter()));
+        let mut counts = counts.into_iter().flat_map(|counts| messages(counts, 2));
         for sample in messages(message, 2) {
+            let counts = counts.next().and_then(|counts| Sample::read(counts, &version).ok());
+            let counts = counts.map(|counts| counts.values);
             let sample = Sample::read(sample, &version);
-            let read = sample.and_then(|sample| self.sample(&sample, &events, &locations, &mut tracks));
+            let read =
+                sample.and_then(|sample| self.sample((&sample, counts.as_deref()), &events, &locations, &mut tracks));
             read.unwrap_or_else(|error| self.to.skipped.add(error));
         }
     }
 
+    /// The name and the unit of a type of values.
+    fn words(&self, message: &[u8]) -> (String, String) {
+        let text = |tag| numbers_of(message, tag).last().map_or_else(String::new, |at| self.dictionary.text(at));
+        (text(1), text(2))
+    }
+
     fn event(&mut self, of: &[u8], period_type: Option<&[u8]>, period: u64) -> Event {
-        let words = |message: &[u8]| {
-            let text = |tag| numbers_of(message, tag).last().map_or_else(String::new, |at| self.dictionary.text(at));
-            (text(1), text(2))
-        };
-        let (mut name, word) = words(of);
-        let every = period_type.map(words).filter(|_| i64::try_from(period).is_ok_and(|period| period > 0));
+        let (mut name, word) = self.words(of);
+        let every =
+            period_type.map(|of| self.words(of)).filter(|_| i64::try_from(period).is_ok_and(|period| period > 0));
         let (scale, unit) = Unit::of_word(&word);
         let sampling = every.and_then(|(of, every)| match Unit::of_word(&every) {
             _ if of == name && every == word => Some(Sampling::Period(period.saturating_mul(scale))),
@@ -246,7 +269,7 @@ impl<'d> Reading<'_, 'd> {
 
     fn sample(
         &mut self,
-        sample: &Sample<'d>,
+        (sample, counts): (&Sample<'d>, Option<&[i64]>),
         events: &[Event],
         locations: &[u64],
         tracks: &mut Tracks<'d>,
@@ -258,21 +281,22 @@ impl<'d> Reading<'_, 'd> {
         let track = tracks.of_sample(sample, &self.dictionary, &mut self.to.profile);
         let times = sample.times(&self.version);
         match events {
-            [event] => self.observations(*event, (track, stack), &sample.values, &times),
+            [event] => self.observations(*event, (track, stack), (&sample.values, counts), &times),
             _ if sample.values.len() == events.len() => {
                 let mut each = events.iter().zip(&sample.values);
-                each.try_for_each(|(event, value)| self.observations(*event, (track, stack), &[*value], &times))
+                each.try_for_each(|(event, value)| self.observations(*event, (track, stack), (&[*value], None), &times))
             }
             _ => Err(Error::new(format!("has {} values of {} types", sample.values.len(), events.len()))),
         }
     }
 
-    /// The rows of values and times: a value for each time, 1 for each of them, or the sum of all.
+    /// The rows of values and times: a value for each time, 1 for each of them, or the sum of all. `counts` are the numbers
+    /// of samples in these values, where they are known.
     fn observations(
         &mut self,
         event: Event,
         (track, stack): (TrackId, Option<StackId>),
-        values: &[i64],
+        (values, counts): (&[i64], Option<&[i64]>),
         times: &Times,
     ) -> Result<()> {
         let weight = |value: i64| -> Result<u64> {
@@ -284,7 +308,7 @@ impl<'d> Reading<'_, 'd> {
             ([], []) => return Err(Error::new("has neither values nor times")),
             ([], times) => times.iter().map(|time| (event.scale, Some(*time))).collect(),
             (values, []) => {
-                self.to.profile.series[event.series].uncounted |= !event.counts;
+                self.to.profile.series[event.series].uncounted |= !event.counts && counts.is_none();
                 values.iter().map(|value| Ok((weight(*value)?, None))).collect::<Result<_>>()?
             }
             (values, times) if values.len() == times.len() => {
@@ -299,9 +323,13 @@ impl<'d> Reading<'_, 'd> {
             }
             _ => return Err(Error::new(format!("has {} values and {} times", values.len(), times.len()))),
         };
-        for (weight, time) in rows {
+        for (at, (weight, time)) in rows.into_iter().enumerate() {
             self.to.sampled = joined(self.to.sampled, time.map(TimeExtent::at));
-            let count = if event.counts { weight } else { u64::from(weight > 0 || time.is_some()) };
+            let count = match counts.and_then(|counts| counts.get(at)) {
+                Some(count) => u64::try_from(*count).unwrap_or(0),
+                None if event.counts => weight,
+                None => u64::from(weight > 0 || time.is_some()),
+            };
             if weight > 0 || count > 0 {
                 self.to.profile.push(event.series, Row { track, stack, weight, count, time });
             }

@@ -39,6 +39,13 @@ impl<'d> Sample<'d> {
         Ok(sample)
     }
 
+    /// Whether another is of the same stack, thread and span, and has as many values and the same times.
+    pub(super) fn goes_with(&self, other: &Self) -> bool {
+        (self.stack, self.range, self.link) == (other.stack, other.range, other.link)
+            && (&self.attributes, &self.times) == (&other.attributes, &other.times)
+            && self.values.len() == other.values.len()
+    }
+
     pub(super) fn times(&self, version: &Version) -> Times {
         let fields = self.times.iter();
         match version.fixed_times {

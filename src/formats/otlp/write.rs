@@ -116,7 +116,7 @@ impl Input {
     /// How many bytes a row needs at most.
     fn cost(&self, profile: &Profile, row: &Row, runtimes: RuntimeSet) -> usize {
         /// The numbers of a frame, a mapping and their attributes.
-        const OF_FRAME: usize = 300;
+        const OF_FRAME: usize = 400;
         /// The resource, the scope, the profile and the sample.
         const OF_ROW: usize = 4000;
         if self.places.has(row.stack, runtimes) {

@@ -10,13 +10,13 @@
 
 use super::about::about;
 use super::labels::{self, Label};
-use super::tables::{Location, Tables, ValueType};
+use super::tables::{Line, Location, Tables, ValueType};
 use crate::analysis::named_frames::{NamedFrames, Told};
 use crate::bytes::protobuf::{FieldValue, Fields, inner};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::about::{TimeExtent, joined};
-use crate::model::stacks::{FrameId, FrameKind, Profile, Row, Sampling, StackId, Track, Unit};
+use crate::model::stacks::{FrameId, FrameKind, Profile, Row, Sampling, ScriptStart, StackId, Track, Unit};
 use crate::model::{Nanos, Pid, Tid};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -78,8 +78,13 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     }
     let mut profile = Profile::keeping(options.keep);
     let events = Events::of(&tables, &mut profile);
-    let mut reading =
-        Reading { frames: FrameLists::of(&tables, &mut profile), tables: &tables, events, profile, sampled: None };
+    let mut reading = Reading {
+        frames: FrameLists::of(&tables, options.columns, &mut profile),
+        tables: &tables,
+        events,
+        profile,
+        sampled: None,
+    };
     let mut left = FRAMES_PER_BYTE * bytes.len() as u64;
     let mut skipped = Skipped::new("sample");
     for sample in &tables.samples {
@@ -174,11 +179,13 @@ fn is_sampled_by(tables: &Tables<'_>, of: ValueType) -> bool {
 struct FrameLists {
     frames: Vec<FrameId>,
     of: FxHashMap<u64, Range<usize>>,
+    /// Whether columns are wanted.
+    columns: bool,
 }
 
 impl FrameLists {
-    fn of(tables: &Tables<'_>, profile: &mut Profile) -> Self {
-        let mut lists = Self { frames: Vec::new(), of: FxHashMap::default() };
+    fn of(tables: &Tables<'_>, columns: bool, profile: &mut Profile) -> Self {
+        let mut lists = Self { frames: Vec::new(), of: FxHashMap::default(), columns };
         let mut named = NamedFrames::default();
         for location in &tables.locations {
             let from = lists.frames.len();
@@ -205,13 +212,24 @@ impl FrameLists {
                 Told {
                     function: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
                     file: tables.string(function.file),
-                    line: u32::try_from(line.line).unwrap_or(0),
+                    line: number(line.line),
+                    start: if self.columns { start(line) } else { ScriptStart::default() },
                     kind: lines.peek().is_some().then_some(FrameKind::Inlined),
                     ..told
                 },
             ));
         }
     }
+}
+
+/// Profilers for node state where a function starts instead of where it ran, as V8's own profiles do. If a line's place is
+/// another one, the script says so, and it isn't used.
+fn start(line: Line) -> ScriptStart {
+    ScriptStart { line: number(line.line), column: number(line.column) }
+}
+
+fn number(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(0)
 }
 
 struct Reading<'t, 'd> {

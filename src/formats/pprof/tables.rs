@@ -63,6 +63,7 @@ pub(super) struct Location<'d> {
 pub(super) struct Line {
     pub(super) function: u64,
     pub(super) line: u64,
+    pub(super) column: u64,
 }
 
 impl<'d> Tables<'d> {
@@ -198,11 +199,21 @@ impl<'d> Location<'d> {
                 match tag {
                     1 => line.function = value.number(),
                     2 => line.line = value.number(),
+                    3 => line.column = value.number(),
                     _ => {}
                 }
             }
-            line
+            line.unpacked()
         })
+    }
+}
+
+impl Line {
+    /// Datadog's profiler for node can put the column above the 32 bits of the line.
+    fn unpacked(self) -> Self {
+        let (line, column) = (self.line & u64::from(u32::MAX), self.line >> 32);
+        let is_packed = self.column == 0 && (1..1 << 31).contains(&column);
+        if is_packed { Self { line, column, ..self } } else { self }
     }
 }
 

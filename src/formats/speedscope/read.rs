@@ -7,7 +7,7 @@
 use crate::analysis::named_frames::{NamedFrames, Told};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::model::stacks::{FrameId, Profile, Row, StackId, Track, TrackId, Unit};
+use crate::model::stacks::{FrameId, Profile, Row, ScriptStart, StackId, Track, TrackId, Unit};
 use crate::model::{Nanos, Pid, Tid};
 use serde::Deserialize;
 
@@ -40,6 +40,8 @@ struct SharedFrame {
     file: Option<String>,
     #[serde(default)]
     line: Option<f64>,
+    #[serde(default)]
+    col: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -73,8 +75,13 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         serde_json::from_slice(bytes).map_err(|error| Error::new("is no whole speedscope file").because(error))?;
     let mut profile = Profile::keeping(options.keep);
     let mut named = NamedFrames::default();
-    let frames =
-        file.shared.frames.iter().map(|frame| told(frame)).map(|told| named.frame(&mut profile, told)).collect();
+    let frames = file
+        .shared
+        .frames
+        .iter()
+        .map(|frame| told(frame, options.columns))
+        .map(|told| named.frame(&mut profile, told))
+        .collect();
     let mut reading = Reading { profile, frames, skipped: Skipped::new("sample") };
     let is_own = file.exporter.is_some_and(|exporter| exporter.starts_with("jitgraft "));
     for one in &file.profiles {
@@ -85,12 +92,15 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(reading.profile)
 }
 
-fn told(frame: &SharedFrame) -> Told<'_> {
+/// Line and column are those at which a function starts: profiles of V8 are converted so.
+fn told(frame: &SharedFrame, columns: bool) -> Told<'_> {
     let file = frame.file.as_deref().unwrap_or_default().as_bytes();
     let line = frame.line.unwrap_or(0.0) as u32;
     // Profilers of native code have a module where those of languages have a source file; only a source file has lines.
     let (module, file) = if line == 0 && is_module(file) { (file, &b""[..]) } else { (&b""[..], file) };
-    Told { function: frame.name.as_bytes(), module, file, line, ..Told::default() }
+    let column = frame.col.filter(|_| columns).unwrap_or(0.0) as u32;
+    let start = ScriptStart { line, column };
+    Told { function: frame.name.as_bytes(), module, file, line, start, ..Told::default() }
 }
 
 fn is_module(file: &[u8]) -> bool {

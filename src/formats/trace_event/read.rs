@@ -10,11 +10,51 @@ use crate::analysis::timeline::{
 use crate::contract::format::ReadOptions;
 use crate::contract::spans::{SpanBytes, SpanInput, stacks as stacks_of};
 use crate::error::{Result, Warning, Warnings};
-use crate::model::stacks::Profile;
+use crate::formats::cpuprofile::ProfileChunks;
+use crate::model::stacks::{Profile, Track};
+use crate::model::{Pid, Tid};
+use std::collections::BTreeMap;
 
-/// Sums the spans by call path. Interpreted calls (`frame`) are shown by the function.
+/// Sums the spans by call path. Interpreted calls (`frame`) are shown by the function. V8's own samples, if a trace has
+/// them, are an event of their own.
 pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    stacks_of(&timeline(input, options, warnings)?, &[FRAME], options, warnings)
+    let mut sampled: BTreeMap<(String, String), SampledThread> = BTreeMap::new();
+    let timeline = read(input, options.perfetto_compat, warnings, |event| {
+        if ProfileChunks::EVENTS.contains(&&*event.name.text()) {
+            let id = String::from_utf8_lossy(event.id).into_owned();
+            let thread = sampled.entry((owner(event.pid), id)).or_default();
+            // A profile starts on the thread that it is of, and goes on on any.
+            thread.tid.get_or_insert_with(|| owner(event.tid));
+            thread.chunks.add(event.args);
+        }
+        Ok(())
+    })?;
+    let mut profile = stacks_of(&timeline, &[FRAME], options, warnings)?;
+    for ((pid, _), SampledThread { tid, chunks }) in sampled.into_iter().filter(|_| options.only.is_empty()) {
+        let tid = tid.unwrap_or_default();
+        let track = Track {
+            comm: b"JavaScript".to_vec(),
+            pid: pid.parse().ok().map(Pid),
+            tid: tid.parse().ok().map(Tid),
+            cpu: None,
+        };
+        chunks.push_to(&mut profile, track, options, warnings);
+    }
+    Ok(profile)
+}
+
+/// V8's profile of one thread.
+#[derive(Default)]
+struct SampledThread {
+    tid: Option<String>,
+    chunks: ProfileChunks,
+}
+
+fn owner(who: OwnerText<'_>) -> String {
+    match who {
+        OwnerText::Number(number) => number.to_string(),
+        OwnerText::Named(name) => String::from_utf8_lossy(&name.text()).into_owned(),
+    }
 }
 
 /// Reads the spans.

@@ -77,12 +77,13 @@ impl Place {
     pub(super) fn of_typed(path: &Path) -> Result<Self, Stop> {
         let file = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         // Nobody asks how the user gets to what he types.
-        Self::new(file, false)
+        Self::new(file, true)
     }
 
-    pub(super) fn is_everybodys(&self) -> bool {
-        const READABLE_BY_ALL: u32 = 0o004;
-        self.is_reachable && self.about.mode() & READABLE_BY_ALL != 0
+    /// Who may read it.
+    pub(super) fn mode(&self) -> u32 {
+        const OWNER: u32 = 0o700;
+        if self.is_reachable { self.about.mode() } else { self.about.mode() & OWNER }
     }
 
     /// What is in it by the names that are wanted, if it is a directory; of links, themselves.
@@ -127,11 +128,16 @@ impl Walk {
         Self::starting_at(open_directory(start)?, false, path, links)
     }
 
-    /// Walks below a directory to which all links lead, along a path that has that directory at its start.
+    /// Walks below a directory, along a path that has it at its start. It may be the root of another machine: an absolute
+    /// link leads to a place in it, and if nothing is there, to where it leads here.
     pub(super) fn below(directory: &Path, path: &Path, links: Links) -> Result<Place, Stop> {
-        match path.strip_prefix(directory) {
-            Ok(rest) if !rest.is_absolute() => Self::starting_at(open_directory(directory)?, false, rest, links),
-            _ => Self::from(path, links),
+        let Some(rest) = path.strip_prefix(directory).ok().filter(|rest| !rest.is_absolute()) else {
+            return Self::from(path, links);
+        };
+        let walk = |is_inside| Self::starting_at(open_directory(directory)?, is_inside, rest, links);
+        match walk(true) {
+            Err(Stop::At(error)) if error.kind() == io::ErrorKind::NotFound => walk(false),
+            done => done,
         }
     }
 

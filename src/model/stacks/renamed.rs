@@ -1,6 +1,6 @@
 //! Profiles whose functions are called otherwise.
 
-use super::{Frame, FrameId, Keep, NameId, Profile, Series, StackId, Track, TrackId};
+use super::{Frame, FrameId, Keep, NameId, Profile, ScriptStart, Series, StackId, Track, TrackId};
 use crate::model::interner::Interner;
 use std::borrow::Cow;
 
@@ -48,7 +48,15 @@ impl Profile {
                     (self.name(other.name_of(frame.name)), file, frame.line)
                 }
             };
-            frames.push(self.frame(Frame { name, module, file, line, column: 0, ..*frame }));
+            frames.push(self.frame(Frame {
+                name,
+                module,
+                file,
+                line,
+                column: 0,
+                start: ScriptStart::default(),
+                ..*frame
+            }));
         }
         self.merge_with(&other, &frames);
     }

@@ -1,8 +1,8 @@
 //! What a recording says of itself: its features, its processes and what they mapped.
 
 use super::options::RecordingOptions;
+use super::resolution::Resolution;
 use super::samples::Samples;
-use super::survey::Survey;
 use crate::model::Pid;
 use crate::model::about::{About, MappedRange, Module, ProcessLife};
 use crate::model::backing;
@@ -11,9 +11,16 @@ use crate::model::process::{CpuMode, Mapping, Process};
 use crate::records::perf_data::{Feature, FeatureSection, Recording};
 use crate::resolve::dso::{Dso, DsoKind};
 use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
 
 /// Collects it; what was mapped only if addresses or lines are asked for, since nobody else can tell of it.
-pub(super) fn about(survey: &Survey<'_>, samples: &Samples, counts: FrameCounts, options: &RecordingOptions) -> About {
+pub(super) fn about(
+    resolution: &Resolution<'_>,
+    samples: &Samples,
+    counts: FrameCounts,
+    options: &RecordingOptions,
+) -> About {
+    let survey = resolution.survey;
     let recording = survey.recording;
     let text = |feature| feature_of(recording, feature).and_then(|of| of.string(recording.header.endian).ok());
     let with_modules = options.keep_modules || options.keep_addr || options.symbols.lines;
@@ -28,7 +35,7 @@ pub(super) fn about(survey: &Survey<'_>, samples: &Samples, counts: FrameCounts,
         sampled: samples.sampled,
         lost: survey.processes.lost,
         frames: counts,
-        modules: if with_modules { modules(survey) } else { BTreeMap::new() },
+        modules: if with_modules { modules(resolution) } else { BTreeMap::new() },
         processes: survey.processes.by_pid.iter().map(|(pid, process)| (*pid, life(process))).collect(),
         moments: survey.processes.moments.clone(),
     }
@@ -49,9 +56,9 @@ fn life(process: &Process) -> ProcessLife {
 }
 
 /// Code of files, of the vdso and of the kernel, under the names that frames have as their modules.
-fn modules(survey: &Survey<'_>) -> BTreeMap<Vec<u8>, Module> {
+fn modules(resolution: &Resolution<'_>) -> BTreeMap<Vec<u8>, Module> {
     let mut modules: BTreeMap<Vec<u8>, Module> = BTreeMap::new();
-    for (&pid, process) in &survey.processes.by_pid {
+    for (&pid, process) in &resolution.survey.processes.by_pid {
         for mapping in process.mappings.iter().filter(|mapping| mapping.executable) {
             let is_kernel = mapping.cpumode == CpuMode::Kernel;
             if !is_kernel && Dso::kind_of_user_path(&mapping.path) == DsoKind::Anonymous {
@@ -62,6 +69,14 @@ fn modules(survey: &Survey<'_>) -> BTreeMap<Vec<u8>, Module> {
             module.build_id = module.build_id.or(mapping.build_id);
             module.is_kernel |= is_kernel;
             module.mapped.push(range(pid, mapping));
+        }
+    }
+    for (id, image) in resolution.images.opened() {
+        let dso = resolution.spaces.dsos().get(id);
+        // A copy of the same build elsewhere may be stripped, and has another hash then.
+        let is_its_file = dso.build_id.is_some() && image.path().as_os_str().as_bytes().ends_with(&dso.path);
+        if let Some(module) = modules.get_mut(&dso.path).filter(|of| is_its_file && of.build_id == dso.build_id) {
+            module.htl_hash = Some(image.htl_hash());
         }
     }
     modules

@@ -29,5 +29,5 @@ impl Memory {
 
 /// The directory that a recording stands in, where dumps and maps may stand, too.
 fn beside(path: &Path) -> Option<&Path> {
-    path.parent().filter(|_| io::is_there(path))
+    io::beside(path).filter(|_| io::is_there(path))
 }

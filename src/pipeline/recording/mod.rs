@@ -26,7 +26,7 @@ mod named;
 mod options;
 mod profile;
 mod reading;
-mod replaced;
+pub(crate) mod replaced;
 mod resolution;
 mod samples;
 pub(crate) mod streams;
@@ -77,7 +77,7 @@ pub(crate) fn load(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Loaded> {
-    let warnings = &mut outcome.warnings;
+    let (options, warnings) = (&*options.for_input(input), &mut outcome.warnings);
     let streams = Streams::open(input, path, &job.pool, warnings)?;
     check_events(
         &streams.recording.events.iter().map(|event| event.name.as_str()).collect::<Vec<_>>(),
@@ -108,7 +108,7 @@ pub(super) fn push(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<()> {
-    let warnings = &mut outcome.warnings;
+    let (options, warnings) = (&*options.for_input(input), &mut outcome.warnings);
     let streams = Streams::open(input, path, &job.pool, warnings)?;
     let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
     let memory = Memory::find(&survey, &options.sources, warnings);
@@ -131,7 +131,7 @@ pub(super) fn push(
         .install(|| join(|| frame_counts::count(&samples, &named), || Tables::new(recording, &samples, &named, keep)));
     let shares = frame_counts::code_shares(&samples, &named, &recording.events);
     tables.profile.check()?;
-    tables.profile.about = about::about(&survey, &samples, counts, options);
+    tables.profile.about = about::about(&resolution, &samples, counts, options);
     if sink.in_batches() {
         let tables = resolution.each_chunk(samples, tables, job, |rows| sink.take(rows))?;
         sink.end(&tables.profile)?;

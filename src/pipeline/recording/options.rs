@@ -1,9 +1,11 @@
 //! What to read of a recording, and how.
 
 use crate::analysis::filter::Filter;
+use crate::pipeline::open::Input;
 use crate::resolve::kernel::KernelOptions;
 use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;
+use std::borrow::Cow;
 
 /// What to read of a recording, and how.
 #[derive(Debug, Clone)]
@@ -33,4 +35,15 @@ pub struct RecordingOptions {
     pub keep_beside: bool,
     /// Where the names of JIT code come from.
     pub sources: SourceOptions,
+}
+
+impl RecordingOptions {
+    /// The same for this input: an archive has files of its own.
+    pub(crate) fn for_input(&self, input: &Input) -> Cow<'_, Self> {
+        let Some(packed) = &input.packed else { return Cow::Borrowed(self) };
+        let mut own = self.clone();
+        packed.add_to_sources(&mut own.sources);
+        packed.add_to_search(&mut own.symbols.search);
+        Cow::Owned(own)
+    }
 }

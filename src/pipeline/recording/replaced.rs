@@ -48,7 +48,7 @@ fn recorded_files<'p>(
 }
 
 /// Whether a file is none of those. Some file systems tell the kernel another device than `stat`: then nothing is said.
-fn is_another(here: FileId, recorded: &BTreeSet<FileId>) -> bool {
+pub(crate) fn is_another(here: FileId, recorded: &BTreeSet<FileId>) -> bool {
     let same_device = |file: &FileId| (file.major, file.minor) == (here.major, here.minor);
     !recorded.contains(&here) && recorded.iter().any(same_device)
 }

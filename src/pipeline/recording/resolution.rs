@@ -12,6 +12,7 @@ use super::replaced::say_which_are_replaced;
 use super::samples::Samples;
 use super::survey::Survey;
 use crate::error::{Error, Result, Warnings};
+use crate::io::{self, Bytes};
 use crate::model::abi::EM_X86_64;
 use crate::model::chains::{Chains, PlaceId};
 use crate::model::process::{CpuMode, Processes};
@@ -22,7 +23,7 @@ use crate::pipeline::progress::Progress;
 use crate::records::perf_data::{RawRecord, Recording, Records};
 use crate::resolve::Resolver;
 use crate::resolve::address_space::AddressSpaces;
-use crate::resolve::kernel::KernelOptions;
+use crate::resolve::kernel::{KernelOptions, KernelSymbols};
 use crate::resolve::symbols::files::SearchOptions;
 use crate::resolve::symbols::images::Images;
 use crate::resolve::unwind::registers::Machine;
@@ -67,6 +68,11 @@ impl<'a> Resolution<'a> {
         let search =
             SearchOptions { machine: *machine, os_release: os_release.clone(), ..options.symbols.search.clone() };
         Self { survey, spaces, sources, images: Images::new(spaces.dsos().iter(), search), found, options }
+    }
+
+    /// Where files are looked for.
+    pub(crate) fn search(&self) -> &SearchOptions {
+        &self.options.symbols.search
     }
 
     /// The processor, as ELF's `e_machine`.
@@ -167,12 +173,23 @@ impl<'a> Resolution<'a> {
         read(context, &mut list, &progress)
     }
 
-    /// Names the places of these chains, each once.
-    pub(crate) fn name(&self, chains: &Chains<FrameLocation>, job: &Job, warnings: &mut Warnings) -> Named {
-        // A directory of a recording may hold the kernel's symbols.
+    /// Where the symbols of the recorded kernel come from.
+    fn kernel(&self) -> KernelOptions {
+        // A directory of a recording may hold them.
         let recorded = Some(self.survey.path.join("kcore_dir/kallsyms"));
         let os_release = self.survey.processes.os_release.clone();
-        let kernel = KernelOptions { os_release, recorded, ..self.options.kernel.clone() };
+        KernelOptions { os_release, recorded, ..self.options.kernel.clone() }
+    }
+
+    /// The list of the recorded kernel's symbols, if it is here.
+    pub(crate) fn kernel_list(&self, warnings: &mut Warnings) -> Option<Bytes> {
+        let (dsos, reference) = (self.spaces.dsos(), self.spaces.kernel_reference());
+        KernelSymbols::find(&[], dsos, reference, &self.kernel(), self.search(), warnings).into_list()
+    }
+
+    /// Names the places of these chains, each once.
+    pub(crate) fn name(&self, chains: &Chains<FrameLocation>, job: &Job, warnings: &mut Warnings) -> Named {
+        let kernel = self.kernel();
         let resolver = Resolver {
             spaces: self.spaces,
             codes: &self.sources.map,
@@ -181,7 +198,8 @@ impl<'a> Resolution<'a> {
             options: &self.options.symbols,
             kernel: &kernel,
         };
-        let origins: Vec<Origin> = self.sources.accounts.iter().map(origin).collect();
+        let origins: Vec<Origin> =
+            self.sources.accounts.iter().map(|account| origin(account, &self.survey.processes)).collect();
         let runtimes = ProcessRuntimes::new(&self.survey.processes);
         Named::new(chains, &self.spots(), &origins, runtimes, &resolver, &job.pool, warnings)
     }
@@ -222,12 +240,15 @@ fn told<'data>(records: Records<'data>, progress: &Progress) -> impl Iterator<It
 
 /// The file that JIT code is said to be in: the image that `inject` makes of a dump, or the perf map; by both, inferno
 /// knows JIT code.
-fn origin(account: &Account) -> Origin {
+fn origin(account: &Account, processes: &Processes) -> Origin {
     let file = match account.kind {
         Kind::JitDump => {
-            // What a process that still runs has below its root is called as it calls it itself.
+            // What a process that still runs has below its root is called as it calls it itself, and so is what was packed.
             let below = account.path.strip_prefix(format!("/proc/{}/root", account.pid)).ok();
-            let path = below.map_or_else(|| account.path.clone(), |below| Path::new("/").join(below));
+            let is_packed = account.path.parent().is_some_and(io::is_archive);
+            let mut mapped = processes.markers.iter().filter(|marker| is_packed && marker.pid == account.pid);
+            let own = || mapped.next().map_or_else(|| account.path.clone(), |marker| marker.path.clone());
+            let path = below.map_or_else(own, |below| Path::new("/").join(below));
             let image = path.with_file_name(format!("jitted-{}.so", account.pid));
             image.into_os_string().into_vec()
         }

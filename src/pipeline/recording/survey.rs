@@ -8,7 +8,7 @@ use crate::model::process::{CpuMode, Processes};
 use crate::model::threads::Threads;
 use crate::records::perf_data;
 use crate::records::perf_data::{Feature, Recording, kind};
-use crate::sources::{Sampled, Site};
+use crate::sources::{Sampled, Site, is_this_machine};
 use std::path::Path;
 
 /// What the records beside the samples tell.
@@ -64,10 +64,20 @@ pub(crate) fn site<'s>(
     beside: Option<&'s Path>,
     samples: &'s dyn Fn() -> Sampled,
 ) -> Site<'s> {
-    let host = recording.features.get(&Feature::HOSTNAME);
-    let host = host.and_then(|host| host.string(recording.header.endian).ok());
     let written = io::about(path).and_then(|data| data.modified().ok());
-    Site { beside, written, host, proc: Some(Path::new("/proc")), samples: Some(samples) }
+    Site { beside, written, host: host(recording), proc: Some(Path::new("/proc")), samples: Some(samples) }
+}
+
+/// Whether the recorded kernel can be the one that runs here: then its build ID and its vdso's can be asked for.
+pub(crate) fn kernel_runs_here(recording: &Recording, processes: &Processes) -> bool {
+    let running = io::of_system(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
+    let is_release = |release: &Vec<u8>| release == running.trim_ascii();
+    is_this_machine(host(recording)) && processes.os_release.as_ref().is_none_or(is_release)
+}
+
+/// The name of the recorded machine.
+pub(crate) fn host(recording: &Recording) -> Option<&[u8]> {
+    recording.features.get(&Feature::HOSTNAME)?.string(recording.header.endian).ok()
 }
 
 /// Where and when samples were taken.

@@ -67,8 +67,10 @@ pub fn run(input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> Resu
         images: images_directory(&options.output),
         job,
     };
-    let Filtered { counts, nameless } = write_text(&mut out, |out| filter.write(input, out, &mut outcome.warnings))?;
+    let filtered = write_text(&mut out, |out| filter.write(input, out, &mut outcome.warnings))?;
+    let Filtered { counts, nameless, maps } = filtered;
     out.commit()?;
+    outcome.summary.extend(maps);
     summarise(&counts, &mut outcome);
     outcome.summary.extend(untold(&counts, &nameless));
     outcome.summary.extend(frameless(&counts));
@@ -80,6 +82,8 @@ struct Filtered {
     counts: Counts,
     /// Processes with JIT code of which no dump or map was found, if the text tells nothing of processes.
     nameless: Vec<Pid>,
+    /// What source maps did.
+    maps: Vec<String>,
 }
 
 struct TextFilter<'a> {
@@ -148,6 +152,7 @@ impl TextFilter<'_> {
         processes.clock.clockid = Some(1);
         processes.told = Told::Begun(None);
         let (mut counts, mut pending) = (Counts::default(), Vec::new());
+        let mut maps: Vec<String>;
         let (mut natives, mut natives_said) = (Natives::new(self.symbols), Warnings::new());
         // Each look at the sources is at all of them: what it has to say is said by the last one.
         let mut said;
@@ -156,6 +161,7 @@ impl TextFilter<'_> {
             let pool = &self.job.pool;
             let found = sources::find(&processes, self.sources, self.beside.as_deref(), &mut said);
             let loaded = found.load(&processes, pool, &mut said);
+            maps = loaded.maps.remarks().collect();
             let namer = Namer::new(&loaded.map, &processes, &self.images, style.srcline, self.symbols);
             let memos = Spare::default();
             let asked = loop {
@@ -182,7 +188,7 @@ impl TextFilter<'_> {
         };
         warnings.append(said);
         warnings.append(natives_said);
-        feeder.failed.map_or(Ok(Filtered { counts, nameless }), Err)
+        feeder.failed.map_or(Ok(Filtered { counts, nameless, maps }), Err)
     }
 
     /// Rewrites blocks until one needs names, or to the end.

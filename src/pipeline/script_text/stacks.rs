@@ -58,8 +58,9 @@ pub(super) fn each_block<T: Send>(
         Ok(())
     };
     let cutting = Cutting { block: BLOCK, cut, at_pauses: false };
-    let Filtered { counts, nameless } =
+    let Filtered { counts, nameless, maps } =
         filter.run(input, Made { cutting, buffers, make, take }, &mut outcome.warnings)?;
+    outcome.summary.extend(maps);
     if counts.named > 0 {
         summarise(&counts, outcome);
         outcome.summary.extend(untold(&counts, &nameless));

@@ -41,5 +41,4 @@ pub use image::{Addressing, Image};
 pub use set::{AuxMapping, ImageSet};
 pub use slot::{Place, SlotId};
 pub use target::Target;
-pub(crate) use target::host_machine;
 pub use written::{Counts, Written};

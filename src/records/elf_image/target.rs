@@ -36,18 +36,3 @@ impl Target {
         }
     }
 }
-
-/// A perf map does not say for which machine it is: most likely for one like this.
-pub(crate) fn host_machine() -> u16 {
-    let machine = match std::env::consts::ARCH {
-        "aarch64" => object::elf::EM_AARCH64,
-        "x86" => object::elf::EM_386,
-        "arm" => object::elf::EM_ARM,
-        "riscv64" | "riscv32" => object::elf::EM_RISCV,
-        "powerpc64" => object::elf::EM_PPC64,
-        "s390x" => object::elf::EM_S390,
-        "loongarch64" => object::elf::EM_LOONGARCH,
-        _ => object::elf::EM_X86_64,
-    };
-    machine.0
-}

@@ -80,6 +80,11 @@ impl<'t> Declared<'t> {
         whole.next().map(|(place, word)| Self { word, after: &text[place + word.len()..] })
     }
 
+    /// Whether it is one of several words in parentheses.
+    pub(super) fn is_argument(&self) -> bool {
+        self.after.trim_start().starts_with([',', ')'])
+    }
+
     /// The name that the function has for itself which is bound to this word: `item` of `word = function item() {}`.
     pub(super) fn function(&self) -> Option<&'t str> {
         let value = self.after.trim_start().strip_prefix(['=', ':'])?;

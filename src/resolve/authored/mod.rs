@@ -42,8 +42,8 @@ impl Authored {
     }
 
     /// The script of that path or URL.
-    pub fn script(&self, path: &[u8]) -> Option<&AuthoredScript> {
-        self.scripts.get(std::str::from_utf8(path).ok()?)
+    pub fn script(&self, path: &str) -> Option<&AuthoredScript> {
+        self.scripts.get(path)
     }
 
     /// Whether no script has a map.
@@ -62,7 +62,7 @@ impl Authored {
         }
         let parts = ScriptName::parse(name)?;
         let script = self.scripts.get(parts.script)?;
-        let (AuthoredPlace { file, line, column }, function) =
+        let (AuthoredPlace { file, line, column, .. }, function) =
             script.function(parts.function, parts.line, parts.column).ok()??;
         Some(parts.spell(function.as_deref().unwrap_or(parts.function), file, line, column))
     }

@@ -16,6 +16,7 @@ use super::function::{FunctionText, begins_word};
 use super::text::Text;
 use super::words::{around, first_word, is_identifier};
 use crate::model::script_map::{NONE, Place, ScriptMap, Segment};
+use crate::model::script_scopes::ScriptScopes;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
@@ -52,6 +53,8 @@ pub struct AuthoredPlace<'a> {
     pub line: u32,
     /// The column, in UTF-16 units.
     pub column: u32,
+    /// Whether the map lists the file as third-party code.
+    pub is_third_party: bool,
 }
 
 /// Where a function was written, and its name if that is not the script's; `None` if the map says nothing of it.
@@ -66,10 +69,44 @@ impl AuthoredScript {
     pub fn new(text: &[u8], mut map: ScriptMap, files: Vec<String>) -> Self {
         let text = Text::new(text);
         let texts = map.sources.iter_mut().map(|source| source.content.take());
-        let contents = texts.map(|text| text.map(|text| Text::new(text.as_bytes()))).collect();
+        let contents = texts.map(|text| text.map(Text::of)).collect();
         let mut script = Self { text, map, files, contents, fit: Fit::default(), effort: AtomicUsize::new(EFFORT) };
         script.fit = Fit::of(&script.map, |segment| script.check(segment));
         script
+    }
+
+    /// The same, if some of its files are scripts with maps themselves: what these were made from instead.
+    pub fn through(mut self, scripts: Vec<(u32, Self)>) -> Self {
+        let mut segments = self.map.segments().to_vec();
+        for (source, script) in scripts {
+            let first = (self.files.len() as u32, self.map.names.len() as u32);
+            for segment in segments.iter_mut().filter(|segment| segment.source == source) {
+                *segment = script.before(segment, first);
+            }
+            self.files.extend(script.files);
+            self.contents.extend(script.contents);
+            self.map.names.extend(script.map.names);
+            self.map.sources.extend(script.map.sources);
+            self.map.scopes = ScriptScopes::default();
+        }
+        self.map.set_segments(segments);
+        self.fit = Fit::of(&self.map, |segment| self.check(segment));
+        self
+    }
+
+    /// What a segment that leads to this script becomes, if this one's files and names count from `first`.
+    fn before(&self, segment: &Segment, (first_source, first_name): (u32, u32)) -> Segment {
+        let Some(own) = self.map.at(segment.authored).filter(|own| own.source != NONE && self.fits_at(own)) else {
+            return Segment { source: NONE, name: NONE, ..*segment };
+        };
+        // A name that the later tool replaced is the author's if this script has it from there, too: the authored text says.
+        let is_token = own.generated == segment.authored;
+        let name = match own.name {
+            NONE if is_token || self.content(own.source).is_some() => segment.name,
+            name if name != NONE && is_token => first_name.saturating_add(name),
+            _ => NONE,
+        };
+        Segment { authored: own.authored, source: first_source.saturating_add(own.source), name, ..*segment }
     }
 
     /// Whether the map belongs to the script at all.
@@ -112,8 +149,11 @@ impl AuthoredScript {
         if !self.fits_at(segment) {
             return Err(Contradiction);
         }
-        let name = self.name(&found, segment)?;
-        Ok(Some((authored, name)))
+        let own = match self.scoped_name(&found, place, segment) {
+            None => self.name(&found, segment)?,
+            scoped => scoped,
+        };
+        Ok(Some((authored, own.filter(|own| own != name))))
     }
 
     /// The text of an authored file, where the map contains it; `None` if the map names no such file.
@@ -135,10 +175,23 @@ impl AuthoredScript {
     fn authored(&self, segment: &Segment) -> Option<AuthoredPlace<'_>> {
         let file = self.files.get(segment.source as usize).filter(|file| !file.is_empty())?;
         let Place { line, column } = segment.authored;
-        Some(AuthoredPlace { file, line: line.checked_add(1)?, column: column.checked_add(1)? })
+        let is_third_party = self.map.sources.get(segment.source as usize).is_some_and(|source| source.is_third_party);
+        Some(AuthoredPlace { file, line: line.checked_add(1)?, column: column.checked_add(1)?, is_third_party })
     }
 
-    /// The authored name of a function whose place is in `segment`; `None` if it is that of the script.
+    /// The name that the map's scopes have for a function which starts at `place`.
+    fn scoped_name(&self, found: &FunctionText, place: Place, segment: &Segment) -> Option<String> {
+        let scope = self.map.scopes.function(self.text.place(found.begin), place)?;
+        let is_there = scope.source == segment.source
+            && scope.start.line <= segment.authored.line
+            && segment.authored <= scope.end;
+        // V8 calls a constructor by its class.
+        let name =
+            self.map.names.get(scope.name as usize).filter(|name| is_identifier(name) && *name != "constructor")?;
+        is_there.then(|| format!("{}{name}", found.prefix))
+    }
+
+    /// The authored name of a function whose place is in `segment`; `None` if its words don't say.
     fn name(&self, found: &FunctionText, segment: &Segment) -> Result<Option<String>, Contradiction> {
         // What was bound to a name may have had one of its own, which tools leave out.
         if found.is_bound
@@ -150,14 +203,15 @@ impl AuthoredScript {
         for (at, word) in found.name.iter().enumerate() {
             let role = if at + 1 < found.name.len() { Role::Object } else { Role::Whole };
             let Some(word) = self.word(word, role)? else { return Ok(None) };
+            if found.is_bound && at + 1 == found.name.len() && !word.binds(found, segment) {
+                return Ok(None);
+            }
             if let Some(function) = word.function.filter(|_| found.is_bound) {
                 return Ok(Some(function));
             }
             words.push(word.said);
         }
-        let own = found.name.iter().map(|word| &self.text.as_str()[word.clone()]);
-        let is_renamed = words.iter().zip(own).any(|(said, own)| said != own);
-        Ok(is_renamed.then(|| format!("{}{}", found.prefix, words.join("."))))
+        Ok((!words.is_empty()).then(|| format!("{}{}", found.prefix, words.join("."))))
     }
 
     /// What the authored file has instead of a word; `None` if nothing says so.
@@ -177,14 +231,15 @@ impl AuthoredScript {
         let Some((text, at)) = self.authored_text(segment) else {
             // Tools name properties by the objects that they are of.
             let is_known = role != Role::Property || called.as_deref().is_none_or(|called| called == own);
-            return Ok(is_known.then(|| AuthoredWord { said: called.unwrap_or(Cow::Borrowed(own)), function: None }));
+            let said = called.unwrap_or(Cow::Borrowed(own));
+            return Ok(is_known.then_some(AuthoredWord { said, segment, function: None, is_argument: false }));
         };
         let declared = Declared::find(text, at, called.as_deref().unwrap_or(own), role);
         let declared = declared.or_else(|| Declared::find(text, at, own, role).filter(|_| role == Role::Property));
         match declared {
             Some(declared) => {
-                let function = declared.function().map(str::to_owned);
-                Ok(Some(AuthoredWord { said: Cow::Borrowed(declared.word), function }))
+                let (said, function) = (Cow::Borrowed(declared.word), declared.function().map(str::to_owned));
+                Ok(Some(AuthoredWord { said, segment, function, is_argument: declared.is_argument() }))
             }
             None if role == Role::Property => Ok(None),
             None => Err(Contradiction),
@@ -237,8 +292,24 @@ impl AuthoredScript {
 /// A word of an authored name.
 struct AuthoredWord<'a> {
     said: Cow<'a, str>,
+    /// Where it stands.
+    segment: &'a Segment,
     /// The function that is bound to it there, if it has a name of its own.
     function: Option<String>,
+    /// Whether it is one of several words in parentheses.
+    is_argument: bool,
+}
+
+impl AuthoredWord<'_> {
+    /// Whether a function that was written at `function` was bound to this word by its author. Tools that put a function's
+    /// body in the place of a call bind its parameters to the arguments: these were written elsewhere.
+    fn binds(&self, found: &FunctionText, function: &Segment) -> bool {
+        let (word, function_line) = (self.segment, function.authored.line);
+        // The name of a class may stand far before its constructor.
+        let is_class = found.name.last().is_some_and(|name| name.end < found.begin);
+        let lines = function_line.checked_sub(word.authored.line);
+        word.source == function.source && !self.is_argument && lines.is_some_and(|lines| is_class || lines < 2)
+    }
 }
 
 /// Whether it is the code outside of all functions, or the function that an engine wraps around it.

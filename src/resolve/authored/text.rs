@@ -3,7 +3,6 @@
 //! Engines and source maps count columns in UTF-16 units. Lines end where they do in JavaScript.
 
 use crate::model::script_map::Place;
-use std::borrow::Cow;
 
 /// A text whose places can be found fast: minified scripts are one line of megabytes.
 #[derive(Debug)]
@@ -20,10 +19,13 @@ const STEP: usize = 1 << 10;
 impl Text {
     /// Of the bytes of a file. What is not UTF-8 is replaced, as engines do it.
     pub(super) fn new(bytes: &[u8]) -> Self {
-        let text = match String::from_utf8_lossy(bytes) {
-            Cow::Borrowed(text) => text.strip_prefix('\u{feff}').unwrap_or(text).to_owned(),
-            Cow::Owned(text) => text,
-        };
+        Self::of(String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    pub(super) fn of(mut text: String) -> Self {
+        if text.starts_with('\u{feff}') {
+            text.remove(0);
+        }
         let (lines, mut units) = (line_starts(&text), Vec::new());
         if !text.is_ascii() {
             let mut count = 0;

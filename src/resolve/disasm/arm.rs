@@ -267,12 +267,50 @@ fn arm_text(text: &str, word: u32) -> String {
         ("ldr" | "str", [to, second, rest]) if condition.starts_with('d') && !second.starts_with('[') => {
             (mnemonic.to_owned(), format!("{to}, {rest}"))
         }
-        ("ldm" | "stm", _) if bits(word, 23, 2) == 1 && operands.contains('!') => {
-            (format!("{stem}ia{condition}"), operands.to_owned())
-        }
-        _ => (mnemonic.to_owned(), operands.to_owned()),
+        ("ldm" | "stm", _) => (format!("{stem}{}", order(word, operands, condition)), operands.to_owned()),
+        ("mov", _) if word == MOV_R0_R0 => return "nop".to_owned(),
+        _ => return with_number(mnemonic, operands, word),
     };
     if operands.is_empty() { name } else { format!("{name:<6} {operands}") }
+}
+
+/// `mov r0, r0`, which does nothing.
+const MOV_R0_R0: u32 = 0xe1a0_0000;
+
+/// The suffix of a load or store of several registers: up or down, before or after. objdump omits `ia` if the base stays.
+/// The library writes `ia` for `ib`.
+fn order(word: u32, operands: &str, condition: &str) -> String {
+    let condition = ["da", "ia", "db"].iter().find_map(|order| condition.strip_prefix(order)).unwrap_or(condition);
+    match bits(word, 23, 2) {
+        0 => format!("da{condition}"),
+        1 if operands.contains('!') => format!("ia{condition}"),
+        1 => condition.to_owned(),
+        2 => format!("db{condition}"),
+        _ => format!("ib{condition}"),
+    }
+}
+
+/// Replaces the number of an instruction that computes with 8 bits rotated to the right by objdump's: signed, or number and
+/// rotation where a smaller rotation gives the same value. objdump writes `add` or `sub` for `adr`, which the library prints
+/// without the rotation.
+fn with_number(mnemonic: &str, operands: &str, word: u32) -> String {
+    let is_computed = bits(word, 25, 3) == 1 && !matches!(bits(word, 20, 5), 0b1_0000 | 0b1_0010 | 0b1_0100 | 0b1_0110);
+    let Some((before, _)) = operands.rsplit_once(", ").filter(|_| is_computed && word >> 28 != 15) else {
+        return if operands.is_empty() { mnemonic.to_owned() } else { format!("{mnemonic:<6} {operands}") };
+    };
+    let (number, turns) = (bits(word, 0, 8), bits(word, 8, 4) * 2);
+    let value = number.rotate_right(turns);
+    let fewest = (0..32).step_by(2).find(|&turns| value.rotate_left(turns) <= 0xff);
+    let number =
+        if fewest == Some(turns) { format!("#{}", value.cast_signed()) } else { format!("#{number}, {turns}") };
+    match mnemonic.strip_prefix("adr") {
+        Some(condition) => {
+            let name = if bits(word, 21, 4) == 2 { "sub" } else { "add" };
+            let to = REGISTERS[bits(word, 12, 4) as usize];
+            format!("{:<6} {to}, pc, {number}", format!("{name}{condition}"))
+        }
+        None => format!("{mnemonic:<6} {before}, {number}"),
+    }
 }
 
 /// Instructions of 32 bits that have a shorter form in Thumb: only theirs are marked.
@@ -331,8 +369,8 @@ fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> St
         ("add" | "sub", true) if plain_number => (stem, width) = (format!("{stem}w"), String::new()),
         // mov of 16 bits of a number
         ("mov", true) if first & 0xfbf0 == 0xf240 => (stem, width) = ("movw".to_owned(), String::new()),
-        ("rsb", true) => width.clear(),
-        ("uxth" | "uxtb" | "sxth" | "sxtb", true) => width = ".w".to_owned(),
+        ("rsb" | "rsbs", true) => width.clear(),
+        ("uxth" | "uxtb" | "sxth" | "sxtb" | "rev" | "rev16" | "revsh", true) => width = ".w".to_owned(),
         ("svc", _) => operands = operands.trim_start_matches('#').to_owned(),
         ("rsbs", false) => {
             stem = "negs".to_owned();
@@ -418,6 +456,8 @@ mod tests {
         (&[0x4f, 0xea, 0x64, 0x04], "mov.w r4, r4, asr #1"),
         (&[0x61, 0xf3, 0x45, 0x19], "bfi r9, r1, #5, #1"),
         (&[0xbf, 0xf3, 0x5b, 0x8f], "dmb ish"),
+        (&[0xd8, 0xf1, 0x00, 0x07], "rsbs r7, r8, #0"),
+        (&[0x99, 0xfa, 0x89, 0xf9], "rev.w r9, r9"),
         (&[0x5d, 0xf8, 0x04, 0x4b], "ldr.w r4, [sp], #4"),
     ];
     const ARM: &[(u32, &str)] = &[
@@ -431,6 +471,17 @@ mod tests {
         (0x1aff_fffe, "bne 10000"),
         (0xe59f_5198, "ldr r5, [pc, #408]"),
         (0xe12f_ff1e, "bx lr"),
+        (0xe28f_c600, "add ip, pc, #0, 12"),
+        (0xe24f_0001, "sub r0, pc, #1"),
+        (0xe28f_0010, "add r0, pc, #16"),
+        (0xe370_021f, "cmn r0, #-268435455"),
+        (0xe3a0_0c01, "mov r0, #256"),
+        (0xe98d_4080, "stmib sp, {r7, lr}"),
+        (0xe810_0006, "ldmda r0, {r1, r2}"),
+        (0xe910_0006, "ldmdb r0, {r1, r2}"),
+        (0xe890_0006, "ldm r0, {r1, r2}"),
+        (0xe8bd_8010, "pop {r4, pc}"),
+        (0xe1a0_0000, "nop"),
         (0xed9f_8b2b, ".inst 0xed9f8b2b"),
     ];
 

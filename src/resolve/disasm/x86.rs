@@ -7,8 +7,16 @@ use iced_x86::{
 };
 
 /// The size of what is pushed, popped and jumped to goes without saying to objdump.
-const IMPLIED_SIZES: [(&str, &str); 4] =
-    [("jmpq ", "jmp  "), ("callq ", "call  "), ("pushq ", "push  "), ("popq ", "pop  ")];
+const IMPLIED_SIZES: [(&str, &str); 8] = [
+    ("jmpq ", "jmp  "),
+    ("callq ", "call  "),
+    ("pushq ", "push  "),
+    ("popq ", "pop  "),
+    ("jmpl ", "jmp  "),
+    ("calll ", "call  "),
+    ("pushl ", "push  "),
+    ("popl ", "pop  "),
+];
 
 /// Decodes and spells.
 pub struct X86 {
@@ -231,6 +239,15 @@ mod tests {
         );
         let intel = texts(Syntax::Intel, &code, 0x1000);
         assert_eq!((&intel[1][..], &intel[7][..]), ("mov    rbp,rsp", "imul   rax,rax,0x1f"));
+    }
+
+    #[test]
+    fn sizes_of_32_bits_go_without_saying_too() {
+        // pushl -0x44(%ebp); call *0x8(%edx); jmp *(%eax); pop (%ecx)
+        let code = [0xff, 0x75, 0xbc, 0xff, 0x52, 0x08, 0xff, 0x20, 0x8f, 0x01];
+        let lines = Disassembler::new(crate::model::abi::EM_386, Syntax::Att).decode(&code, 0);
+        let texts: Vec<_> = lines.iter().map(|line| &line.text[..]).collect();
+        assert_eq!(texts, ["push   -0x44(%ebp)", "call   *0x8(%edx)", "jmp    *(%eax)", "pop    (%ecx)"]);
     }
 
     #[test]

@@ -2,14 +2,18 @@
 //!
 //! | wanted | looked for, in this order |
 //! |---|---|
-//! | the file that ran | its path (below `--symfs`) · `~/.debug/.build-id/…/elf` (perf's cache) · `DIR/.build-id/…` · `~/.cache/debuginfod_client/…/executable` |
-//! | the kernel | `--vmlinux FILE` · `DIR/.build-id/….debug` · `~/.debug/.build-id/…/vmlinux` · `DIR/boot/vmlinux-RELEASE` · `DIR/lib/modules/RELEASE/vmlinux` · `/boot/vmlinux-RELEASE` · `/lib/modules/RELEASE/build/vmlinux` |
-//! | its debugging information | itself · `DIR/.build-id/….debug` · `~/.debug/.build-id/…/debug` · `~/.cache/debuginfod_client/…/debuginfo` · `.gnu_debuglink` beside it, in `.debug/` beside it, and below `DIR` |
-//! | shared parts of that (dwz) | `.gnu_debugaltlink`: its path, relative to the file · `DIR/.build-id/….debug` |
+//! | the file that ran | its path (below `--symfs`) · `DIR/.build-id/…/elf` · `DIR/.build-id/…` · `~/.cache/debuginfod_client/…/executable` |
+//! | the kernel | `--vmlinux FILE` · `DIR/.build-id/…/vmlinux` · `DIR/.build-id/….debug` · `DIR/boot/vmlinux-RELEASE` · `DIR/lib/modules/RELEASE/vmlinux` · `/boot/vmlinux-RELEASE` · `/lib/modules/RELEASE/build/vmlinux` |
+//! | its debugging information | itself · `DIR/.build-id/…/debug` · `DIR/.build-id/….debug` · `~/.cache/debuginfod_client/…/debuginfo` · `.gnu_debuglink` beside it, in `.debug/` beside it, and below `DIR` |
+//! | shared parts of that (dwz) | `.gnu_debugaltlink`: its path, relative to the file · `DIR/.build-id/…/debug` · `DIR/.build-id/….debug` |
 //! | split parts of that | `FILE.dwp` beside the file or its debugging information |
 //!
-//! DIR is each `--debug-dir`, then `/usr/lib/debug`. Every file is checked by build ID; a debug link of a file without
-//! one by its checksum. What does not match is reported once and not used.
+//! DIR is each `--debug-dir`, then `~/.debug` (perf's cache), then `/usr/lib/debug`. perf's cache, and what `perf archive` packs of
+//! it, has a directory for each build ID; packages have a file. Every file is checked by build ID; a debug link of a file
+//! without one by its checksum. Files of another version or machine are not used; they are reported if no other is found.
+//!
+//! A directory that is the root of another machine (`--symfs`) may have its libraries in `/lib` where the recording says
+//! `/usr/lib`, or the reverse: one was a link to the other there. Absolute links lead to places in this root.
 
 use super::image::Image;
 use super::no_elf::{self, NoElf};
@@ -28,8 +32,8 @@ use std::path::{Path, PathBuf};
 /// Where files of other versions and debugging information are looked for.
 #[derive(Debug, Clone)]
 pub struct SearchOptions {
-    /// `--symfs DIR`: recorded paths are below it; the root of the recorded machine.
-    pub symfs: Option<PathBuf>,
+    /// Roots of the recorded machine, which recorded paths are below: `--symfs DIR`, and what is packed with a recording.
+    pub symfs: Vec<PathBuf>,
     /// `--debug-dir DIR`: like `/usr/lib/debug`, which is looked at last.
     pub debug_dirs: Vec<PathBuf>,
     /// perf's cache of recorded files: `~/.debug`.
@@ -66,7 +70,7 @@ impl Default for SearchOptions {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let caches = || variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
         let debuginfod = variable("DEBUGINFOD_CACHE_PATH").or_else(|| Some(caches()?.join("debuginfod_client")));
-        let (symfs, vmlinux, os_release, machine) = (None, None, None, None);
+        let (symfs, vmlinux, os_release, machine) = (Vec::new(), None, None, None);
         Self { symfs, debug_dirs: Vec::new(), cache, debuginfod, vmlinux, os_release, machine, force: false }
     }
 }
@@ -77,31 +81,43 @@ impl SearchOptions {
         if dso.kind == DsoKind::Kernel {
             return self.vmlinux(dso, warnings);
         }
-        let own = (dso.kind == DsoKind::File).then(|| self.recorded_path(&dso.path));
-        let deleted = dso.path.strip_suffix(b" (deleted)").map(|path| self.recorded_path(path));
         // A deleted file's path may by now be another file's: only a build ID can tell.
-        let deleted = deleted.filter(|_| dso.build_id.is_some());
+        let deleted = dso.path.strip_suffix(b" (deleted)").filter(|_| dso.build_id.is_some());
+        let own = match dso.kind {
+            DsoKind::File => self.recorded_paths(&dso.path),
+            // The kernel's own page is in no directory but one that somebody filled for this recording.
+            _ if !self.symfs.is_empty() => self.recorded_paths(&dso.path),
+            _ => Vec::new(),
+        };
         let name = if dso.kind == DsoKind::Vdso { "vdso" } else { "elf" };
         let by_id = dso.build_id.into_iter().flat_map(|id| {
-            let cached = self.cache.iter().map(move |cache| id_path(cache, id).join(name));
-            cached.chain(self.debug_dirs().map(move |dir| id_path(dir, id))).chain(self.fetched(id, "executable"))
+            let kept = self.id_dirs().flat_map(move |dir| [id_path(dir, id).join(name), id_path(dir, id)]);
+            kept.filter(move |path| !self.is_directory(path)).chain(self.fetched(id, "executable"))
         });
-        let found = own.into_iter().chain(deleted).chain(by_id).find_map(|path| {
-            let image = self.open(&path, ELF, warnings)?;
-            self.matching(image, dso, warnings)
+        let mut paths =
+            own.into_iter().chain(deleted.into_iter().flat_map(|path| self.recorded_paths(path))).chain(by_id);
+        let mut others = Warnings::new();
+        let found = paths.find_map(|path| {
+            let image = self.open(&path, ELF, &mut others)?;
+            self.matching(image, dso, &mut others)
         });
+        let found = found.or_else(|| own_vdso(dso));
+        if found.is_none() {
+            warnings.append(others);
+        }
         if found.is_none() && dso.kind == DsoKind::File {
             self.say_no_elf(dso, warnings);
         }
-        found.or_else(|| own_vdso(dso))
+        found
     }
 
     /// What is here and no ELF file may hold the code that ran all the same.
     fn say_no_elf(&self, dso: &Dso, warnings: &mut Warnings) {
-        let path = self.recorded_path(&dso.path);
-        if let Some(what) = self.no_elf(&path) {
-            let message = format!("is no ELF file ({}): no symbols can be read from it", what.name());
-            warnings.push(Warning::new(message).in_file(&path, None));
+        for path in self.recorded_paths(&dso.path) {
+            if let Some(what) = self.no_elf(&path) {
+                let message = format!("is no ELF file ({}): no symbols can be read from it", what.name());
+                warnings.push(Warning::new(message).in_file(&path, None));
+            }
         }
     }
 
@@ -116,28 +132,24 @@ impl SearchOptions {
             return self.matching(image, dso, warnings);
         }
         let id = dso.build_id?;
-        let by_id = self.debug_dirs().map(|dir| suffixed(id_path(dir, id), ".debug"));
-        let cached = self.cache.iter().map(|cache| id_path(cache, id).join("vmlinux"));
+        let by_id = self.kept(id, "vmlinux");
         let by_release = self.os_release.iter().flat_map(|release| {
             let release = Path::new(OsStr::from_bytes(release));
             let named = suffixed("vmlinux-".into(), release);
             let modules = Path::new("lib/modules").join(release);
             let installed = [Path::new("/boot").join(&named), Path::new("/").join(&modules).join("build/vmlinux")];
-            let debug = self
-                .debug_dirs()
-                .flat_map(move |dir| [dir.join("boot").join(&named), dir.join(&modules).join("vmlinux")]);
+            let debug =
+                self.id_dirs().flat_map(move |dir| [dir.join("boot").join(&named), dir.join(&modules).join("vmlinux")]);
             debug.chain(installed).collect::<Vec<_>>()
         });
-        let mut found = by_id.chain(cached).chain(by_release).filter_map(|path| self.open(&path, ELF, warnings));
+        let mut found = by_id.chain(by_release).filter_map(|path| self.open(&path, ELF, warnings));
         found.find(|image| image.build_id().is_some() && image.is(Some(id)))
     }
 
     /// The file that holds the debugging information of `image`, if it does not itself.
     pub fn debugging(&self, image: &Image, warnings: &mut Warnings) -> Option<Image> {
         if let Some(id) = image.build_id() {
-            let packaged = self.debug_dirs().map(|dir| suffixed(id_path(dir, id), ".debug"));
-            let cached = self.cache.iter().map(|cache| id_path(cache, id).join("debug"));
-            let paths = packaged.chain(cached).chain(self.fetched(id, "debuginfo"));
+            let paths = self.kept(id, "debug").chain(self.fetched(id, "debuginfo"));
             let mut found = paths.filter_map(|path| self.open(&path, DEBUGGING, warnings));
             let found = found.find(|found| found.is(Some(id)));
             if found.is_some() {
@@ -145,6 +157,11 @@ impl SearchOptions {
             }
         }
         self.by_link(image, warnings)
+    }
+
+    /// Where directories keep a file without the code of the one that has this build ID.
+    fn kept<'a>(&'a self, id: BuildId, what: &'a str) -> impl Iterator<Item = PathBuf> + use<'a> {
+        self.id_dirs().flat_map(move |dir| [id_path(dir, id).join(what), suffixed(id_path(dir, id), ".debug")])
     }
 
     /// What debuginfod's client keeps of a file, unless that is only that there is none.
@@ -161,7 +178,7 @@ impl SearchOptions {
         let dir = image.path().parent()?;
         let below = dir.strip_prefix("/").unwrap_or(dir);
         let near = [dir.join(name), dir.join(".debug").join(name)];
-        let far = self.debug_dirs().map(|debug| debug.join(below).join(name));
+        let far = self.id_dirs().map(|debug| debug.join(below).join(name));
         for path in near.into_iter().chain(far) {
             let Some(found) = self.open(&path, DEBUGGING, warnings) else { continue };
             let same = match image.build_id() {
@@ -184,8 +201,7 @@ impl SearchOptions {
         let (name, id) = object.gnu_debugaltlink().ok().flatten()?;
         let id = BuildId::new(id);
         let beside = debugging.path().parent()?.join(OsStr::from_bytes(name));
-        let by_id =
-            id.into_iter().flat_map(|id| self.debug_dirs().map(move |dir| suffixed(id_path(dir, id), ".debug")));
+        let by_id = id.into_iter().flat_map(|id| self.kept(id, "debug"));
         let mut found = std::iter::once(beside).chain(by_id).filter_map(|path| self.open(&path, DEBUGGING, warnings));
         found.find(|found| found.is(id))
     }
@@ -218,17 +234,24 @@ impl SearchOptions {
         Door { named: Named::Recording, start, force: self.force }
     }
 
-    /// A recorded path on this machine.
-    pub fn recorded_path(&self, path: &[u8]) -> PathBuf {
+    /// Where a recorded path may be on this machine.
+    pub fn recorded_paths(&self, path: &[u8]) -> Vec<PathBuf> {
         let path = Path::new(OsStr::from_bytes(path));
-        match &self.symfs {
-            Some(root) => root.join(path.strip_prefix("/").unwrap_or(path)),
-            None => path.to_owned(),
+        if self.symfs.is_empty() {
+            return vec![path.to_owned()];
         }
+        let below = path.strip_prefix("/").unwrap_or(path);
+        let paths = || [Some(below.to_owned()), merged(below)].into_iter().flatten();
+        self.symfs.iter().flat_map(|root| paths().map(move |path| root.join(path))).collect()
     }
 
-    fn debug_dirs(&self) -> impl Iterator<Item = &Path> {
-        self.debug_dirs.iter().map(PathBuf::as_path).chain([Path::new("/usr/lib/debug")])
+    /// Directories that have files by their build IDs.
+    pub(crate) fn id_dirs(&self) -> impl Iterator<Item = &Path> {
+        self.debug_dirs.iter().chain(&self.cache).map(PathBuf::as_path).chain([Path::new("/usr/lib/debug")])
+    }
+
+    fn is_directory(&self, path: &Path) -> bool {
+        self.door(path).look(path).is_some_and(|about| about.is_dir())
     }
 
     fn matching(&self, image: Image, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
@@ -236,7 +259,7 @@ impl SearchOptions {
             let ids = (dso.build_id.map(hex), image.build_id().map(hex));
             let (Some(wanted), Some(found)) = ids else { return None };
             format!("is another version than the recorded one: build ID {found}, recorded {wanted}; not used")
-        } else if !self.of_recorded_machine(&image) {
+        } else if !self.is_of_machine(&image) {
             let recorded = self.machine.map_or_else(|| "another".to_owned(), machine_name);
             format!("is for {}, the recording is of {recorded}; not used", machine_name(image.machine()))
         } else {
@@ -246,8 +269,8 @@ impl SearchOptions {
         None
     }
 
-    /// 64-bit machines run programs of their 32-bit forerunners, too.
-    fn of_recorded_machine(&self, image: &Image) -> bool {
+    /// Whether the recorded machine can have run it: 64-bit machines run programs of their 32-bit forerunners, too.
+    pub fn is_of_machine(&self, image: &Image) -> bool {
         match self.machine.map(elf::Machine) {
             None => true,
             Some(elf::EM_X86_64) => [elf::EM_X86_64.0, elf::EM_386.0].contains(&image.machine()),
@@ -288,6 +311,18 @@ fn suffixed(path: PathBuf, more: impl AsRef<OsStr>) -> PathBuf {
     let mut path = path.into_os_string();
     path.push(more);
     path.into()
+}
+
+/// The path below a root that is the same where `/lib` and the like are links to `/usr/lib` and the like.
+fn merged(path: &Path) -> Option<PathBuf> {
+    let is_merged = |path: &Path| {
+        let first = path.iter().next().and_then(OsStr::to_str).unwrap_or_default();
+        first == "bin" || first == "sbin" || first.starts_with("lib")
+    };
+    match path.strip_prefix("usr") {
+        Ok(rest) => is_merged(rest).then(|| rest.to_owned()),
+        Err(_) => is_merged(path).then(|| Path::new("usr").join(path)),
+    }
 }
 
 /// `DIR/.build-id/ab/cdef…`
@@ -367,7 +402,7 @@ mod tests {
         assert!(options.running(&gone, &mut Warnings::new()).is_some());
         options.cache = None;
         assert!(options.running(&gone, &mut Warnings::new()).is_none());
-        options.symfs = Some(dir.path().into());
+        options.symfs = vec![dir.path().into()];
         let below = Dso { path: b"/prog".into(), ..gone };
         assert!(options.running(&below, &mut Warnings::new()).is_some());
     }

@@ -27,6 +27,9 @@ pub struct Image {
     build_id: Option<BuildId>,
     machine: u16,
     methods: Vec<Method>,
+    /// Link-time addresses whose bytes the file does not have, though a segment says so: of debugging files, and of those that
+    /// were packed without their code.
+    blank: Vec<Range<u64>>,
     /// What the file was when it was opened.
     about: Option<Metadata>,
 }
@@ -59,13 +62,13 @@ impl Image {
             return Self::of_dot_net(path, bytes);
         }
         let parsed = parse(&bytes).map_err(|error| error.in_file(path))?;
-        let (machine, segments, build_id) = match &parsed {
+        let Headers { machine, segments, build_id, blank } = match &parsed {
             object::File::Elf32(file) => headers(file.elf_header(), file.endian(), &bytes),
             object::File::Elf64(file) => headers(file.elf_header(), file.endian(), &bytes),
             _ => return Err(Error::new("not an ELF file").in_file(path)),
         };
         let (path, methods) = (path.to_owned(), Vec::new());
-        Ok(Self { path, bytes, segments, build_id, machine, methods, about: None })
+        Ok(Self { path, bytes, segments, build_id, machine, methods, blank, about: None })
     }
 
     /// Takes a PE file.
@@ -79,7 +82,8 @@ impl Image {
             size: section.size.into(),
         });
         let (segments, machine, methods) = (segments.collect(), image.machine, image.methods);
-        Ok(Self { path: path.to_owned(), bytes, segments, build_id: None, machine, methods, about: None })
+        let (path, blank) = (path.to_owned(), Vec::new());
+        Ok(Self { path, bytes, segments, build_id: None, machine, methods, blank, about: None })
     }
 
     /// What it says of functions where it has no symbols.
@@ -141,6 +145,9 @@ impl Image {
     /// The bytes that are loaded to these link-time addresses, as far as the file has them.
     pub fn loaded(&self, addresses: Range<u64>) -> Option<&[u8]> {
         let Range { start, end } = addresses;
+        if self.blank.iter().any(|blank| blank.contains(&start)) {
+            return None;
+        }
         let (segment, from) = self.segments.iter().find_map(|segment| segment.holds(start, segment.vaddr))?;
         let len = end.checked_sub(start)?.min(segment.size - from);
         let at = usize::try_from(segment.offset.checked_add(from)?).ok()?;
@@ -252,11 +259,15 @@ fn parse(bytes: &[u8]) -> Result<object::File<'_>> {
     object::File::parse(bytes).map_err(|error| Error::new("damaged ELF file").because(error))
 }
 
-fn headers<Elf: FileHeader<Endian = Endianness>>(
-    header: &Elf,
-    endian: Endianness,
-    bytes: &[u8],
-) -> (u16, Vec<LoadSegment>, Option<BuildId>) {
+/// What the headers of a file tell.
+struct Headers {
+    machine: u16,
+    segments: Vec<LoadSegment>,
+    build_id: Option<BuildId>,
+    blank: Vec<Range<u64>>,
+}
+
+fn headers<Elf: FileHeader<Endian = Endianness>>(header: &Elf, endian: Endianness, bytes: &[u8]) -> Headers {
     let all = header.program_headers(endian, bytes).unwrap_or_default();
     let loaded = all.iter().filter(|segment| segment.p_type(endian) == elf::PT_LOAD);
     let segments = loaded.map(|segment| LoadSegment {
@@ -264,7 +275,17 @@ fn headers<Elf: FileHeader<Endian = Endianness>>(
         vaddr: segment.p_vaddr(endian).into(),
         size: segment.p_filesz(endian).into(),
     });
-    (header.e_machine(endian).0, segments.collect(), build_id(header, endian, bytes))
+    let sections = header.sections(endian, bytes).ok();
+    let blank = sections.iter().flat_map(|sections| sections.iter()).filter(|section| {
+        let is_code = section.sh_flags(endian).0 & elf::SHF_EXECINSTR.0 != 0;
+        is_code && section.sh_type(endian) == elf::SHT_NOBITS
+    });
+    let blank = blank.map(|section| {
+        let start: u64 = section.sh_addr(endian).into();
+        start..start.saturating_add(section.sh_size(endian).into())
+    });
+    let (machine, build_id) = (header.e_machine(endian).0, build_id(header, endian, bytes));
+    Headers { machine, segments: segments.collect(), build_id, blank: blank.collect() }
 }
 
 /// A build ID stands at the start of its section, in a note of 36 bytes or fewer; a kernel has a few hundred bytes of

@@ -5,6 +5,7 @@
 //! x86      ebp → saved ebp, return address     after `push ebp; mov ebp, esp`
 //! AArch64  x29 → saved x29, saved x30          after `stp x29, x30, [sp, #-N]!; mov x29, sp`
 //! RISC-V   below s0: saved ra, saved s0        after `sd ra, N-8(sp); sd s0, N-16(sp); addi s0, sp, N`
+//!          below s0: saved s0                  in functions that call nothing, after `sd s0, N-8(sp); addi s0, sp, N`
 //! ```
 //!
 //! The function that was running may not have got that far, or may be leaving: then its frame pointer is still, or
@@ -76,7 +77,10 @@ pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option
         }
         (Machine::Riscv64, _) => {
             let fp = registers.fp().filter(|&fp| fp > sp && fp.is_multiple_of(word))?;
-            (read(fp.checked_sub(2 * word)?), read(fp.checked_sub(word)?)?, fp)
+            let (saved, returns) = (read(fp.checked_sub(2 * word)?), read(fp.checked_sub(word)?)?);
+            // What points into the stack is the caller's frame pointer, where nothing but that was saved.
+            let is_frame = returns > fp && returns.is_multiple_of(word) && read(returns - word).is_some();
+            if is_frame { (Some(returns), registers.link()?, fp) } else { (saved, returns, fp) }
         }
         // Functions of Arm and s390x keep no frame pointer, or one that says nothing of where the caller is.
         (Machine::Arm | Machine::S390x, _) => return None,
@@ -95,6 +99,7 @@ pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resolve::unwind::registers::riscv64;
     use crate::resolve::unwind::registers::x86_64::{RBP, RIP, RSP};
 
     #[test]
@@ -120,5 +125,25 @@ mod tests {
         assert_eq!((bare.pc(), bare.sp(), bare.fp()), (Some(0x101), Some(0x108), Some(0x120)));
         registers.set(RBP, 0x80);
         assert_eq!(caller(&registers, Stage::Framed, &read), None);
+    }
+
+    #[test]
+    fn a_function_of_riscv_that_calls_nothing_saves_the_frame_pointer_alone() {
+        let mut registers = Registers::new(Machine::Riscv64);
+        for (register, value) in [(riscv64::PC, 1), (riscv64::SP, 0x100), (riscv64::FP, 0x110), (riscv64::RA, 0x5555)] {
+            registers.set(register, value);
+        }
+        // At 0x108 the caller's frame pointer; that function has saved both.
+        let stack = |addr: u64| match addr {
+            0x108 => Some(0x140),
+            0x130 => Some(0x180),
+            0x138 => Some(0x7777),
+            0x100..0x200 => Some(0),
+            _ => None,
+        };
+        let leaf = caller(&registers, Stage::Framed, &stack).unwrap();
+        assert_eq!((leaf.pc(), leaf.sp(), leaf.fp()), (Some(0x5555), Some(0x110), Some(0x140)));
+        let next = caller(&leaf, Stage::Framed, &stack).unwrap();
+        assert_eq!((next.pc(), next.sp(), next.fp()), (Some(0x7777), Some(0x140), Some(0x180)));
     }
 }

@@ -45,7 +45,6 @@ pub use markers::inner_pid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -78,6 +77,10 @@ pub struct FoundFile<'a> {
     pub bytes: &'a [u8],
     /// What it was when it was opened; `None` if it was no file.
     pub about: Option<&'a Metadata>,
+    /// What it is, and of which process by the recording's number; `None` if it was found otherwise.
+    pub of: Option<(Kind, Pid)>,
+    /// Who may read it.
+    pub mode: u32,
 }
 
 /// One opened source.
@@ -92,6 +95,8 @@ pub(super) struct Source {
     pub(super) bytes: Arc<Bytes>,
     /// What the file was when it was opened; `None` for what was copied out of a process.
     pub(super) about: Option<Metadata>,
+    /// Who may read it.
+    mode: u32,
     /// When its marker was mapped, if that was seen.
     pub(super) marker: Option<Nanos>,
     /// Where the object was placed.
@@ -110,17 +115,12 @@ impl Source {
     /// A file that tells of code of this process, by the recording's number.
     pub(super) fn new(path: PathBuf, kind: Kind, pid: Pid, contents: impl Into<Contents>) -> Self {
         let (inner, marker, remark, seen) = (None, None, None, FirstSeen::new());
-        let (log, guest, Contents { bytes, about }) = (OnceLock::new(), OnceLock::new(), contents.into());
-        Self { path, kind, pid, inner, bytes, about, marker, addr: Addr(0), remark, log, seen, guest }
+        let (log, guest, Contents { bytes, about, mode }) = (OnceLock::new(), OnceLock::new(), contents.into());
+        Self { path, kind, pid, inner, bytes, about, mode, marker, addr: Addr(0), remark, log, seen, guest }
     }
 
     fn contents(&self) -> Contents {
-        Contents { bytes: Arc::clone(&self.bytes), about: self.about.clone() }
-    }
-
-    /// Who may read the file.
-    fn mode(&self) -> u32 {
-        self.about.as_ref().map_or(0, Metadata::mode)
+        Contents { bytes: Arc::clone(&self.bytes), about: self.about.clone(), mode: self.mode }
     }
 }
 
@@ -129,17 +129,18 @@ impl Source {
 pub(super) struct Contents {
     bytes: Arc<Bytes>,
     about: Option<Metadata>,
+    mode: u32,
 }
 
 impl From<Opened> for Contents {
     fn from(opened: Opened) -> Self {
-        Self { bytes: Arc::new(opened.bytes), about: Some(opened.about) }
+        Self { bytes: Arc::new(opened.bytes), about: Some(opened.about), mode: opened.mode }
     }
 }
 
 impl From<Vec<u8>> for Contents {
     fn from(copied: Vec<u8>) -> Self {
-        Self { bytes: Arc::new(Bytes::Owned(copied)), about: None }
+        Self { bytes: Arc::new(Bytes::Owned(copied)), about: None, mode: 0 }
     }
 }
 
@@ -161,7 +162,7 @@ impl Found {
                 // As gcore would call it.
                 None => format!("core.{}", source.pid).into(),
             };
-            Some(FoundFile { path, name, bytes, about })
+            Some(FoundFile { path, name, bytes, about, mode: source.mode, of: Some((source.kind, source.pid)) })
         })
     }
 
@@ -175,7 +176,7 @@ impl Found {
 
     /// The mode of a file that repeats what any of them holds: nobody may read it who may not read them all.
     pub fn mode(&self) -> u32 {
-        io::mode_within(self.files.iter().map(Source::mode))
+        io::mode_within(self.files.iter().map(|source| source.mode))
     }
 
     /// Whether a process still runs and has other files than we: it does not see this one. perf looks for a process's
@@ -303,7 +304,7 @@ impl Finder<'_> {
 
     fn open(&self, path: &Path, named: Named) -> Option<Result<Opened>> {
         match named {
-            Named::Inside(pid) => self.found.live.get(&pid)?.open(path, self.options.force),
+            Named::Inside(pid) => self.found.live.get(&pid)?.open(path, SOURCE, self.options.force),
             _ => self.door(path, named).open(path, SOURCE),
         }
     }

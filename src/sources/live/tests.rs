@@ -209,6 +209,16 @@ fn another_process_of_that_number_is_not_asked_and_that_is_said() {
 }
 
 #[test]
+fn a_process_that_has_ended_and_that_nobody_has_waited_for_is_not_asked() {
+    let fake = fake().with_map();
+    let own = fake.dir.path().join(PID.to_string());
+    fs::write(own.join("maps"), "").unwrap();
+    fs::remove_file(own.join("ns/mnt")).unwrap();
+    fs::write(own.join("status"), "Name:\ta\nState:\tZ (zombie)\nUid:\t0\t0\t0\t0\n").unwrap();
+    assert_eq!(fake.named(), (None, Vec::new()));
+}
+
+#[test]
 fn recordings_of_other_machines_have_nothing_running_here() {
     let fake = fake().with_map();
     fs::write(fake.dir.path().join("sys/kernel/hostname"), "elsewhere\n").unwrap();

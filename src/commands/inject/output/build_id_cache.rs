@@ -27,7 +27,7 @@ pub(super) fn add(image: &ImageFile, warnings: &mut Warnings) -> bool {
 
 fn copy(image: &ImageFile, cache: &Path) -> Result<()> {
     let id = hex(image.build_id);
-    let relative = image.path.strip_prefix("/").unwrap_or(&image.path);
+    let relative = image.recorded.strip_prefix("/").unwrap_or(&image.recorded);
     let fail = |what: &str, error| Error::new(format!("cannot {what} the build-ID cache")).because(error);
     let made = |directory: PathBuf| OutDirectory::make(&directory).map_err(|error| fail("make a directory in", error));
     let directory = made(cache.join(relative).join(&id))?;

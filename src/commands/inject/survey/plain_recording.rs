@@ -8,6 +8,7 @@ use crate::contract::format::{Format, Read};
 use crate::error::{Error, Result, Warnings};
 use crate::io::{self, Bytes};
 use crate::parallel::Pool;
+use crate::pipeline::archive::Packed;
 use crate::pipeline::open;
 use crate::pipeline::recording::streams::{MovedRecord, PlainRecords, RecordBytes, own_records};
 use crate::pipeline::recording::walk::Walk;
@@ -31,6 +32,8 @@ pub(in crate::commands::inject) struct PlainRecording {
     pub(in crate::commands::inject) shown: PathBuf,
     /// How the records were kept, if that was not plainly.
     pub(in crate::commands::inject) was: Option<String>,
+    /// Keeps the archive open that it is from.
+    _packed: Option<Packed>,
 }
 
 /// What is said of an input whose addresses nobody has to look up.
@@ -55,7 +58,7 @@ impl PlainRecording {
     }
 
     fn read_shown(input: open::Input, shown: PathBuf, pool: &Pool, warnings: &mut Warnings) -> Result<Self> {
-        let open::Input { bytes, streams, format, .. } = input;
+        let open::Input { bytes, streams, format, packed, .. } = input;
         if !matches!(format.read, Read::Addresses) {
             return Err(refused(format));
         }
@@ -65,7 +68,8 @@ impl PlainRecording {
         let is_plain = streams.is_none() && !recording.says_compressed();
         let walk = if is_plain { plain(own_records(&recording, &bytes), recording.data.start) } else { Walk::none() };
         let is_plain = is_plain && !walk.has_compressed;
-        let mut input = Self { recording, bytes, plain: None, auxtrace: Vec::new(), walk, shown, was: None };
+        let mut input =
+            Self { recording, bytes, plain: None, auxtrace: Vec::new(), walk, shown, was: None, _packed: packed };
         if !is_plain {
             input.write_plain(streams.as_deref(), warnings)?;
             input.walk = plain(input.records(), input.base());

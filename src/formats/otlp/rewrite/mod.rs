@@ -23,8 +23,9 @@ mod json;
 mod plan;
 mod uses;
 
+use crate::analysis::quantity::counted;
 use crate::contract::unsymbolized::{Ask, BareAddress, CodeFile, Unsymbolized};
-use crate::error::{Result, Skipped, Warnings};
+use crate::error::{Result, Skipped, Warning, Warnings};
 use framed::{Framed, Opened, frames};
 use plan::Asked;
 use std::io::Write;
@@ -37,11 +38,13 @@ struct UnsymbolizedOtlp<'d> {
     files: Vec<CodeFile>,
     /// In ascending order.
     addresses: Vec<BareAddress>,
+    /// The locations in files whose version is not known, in all messages.
+    unversioned: u64,
 }
 
 /// Reads messages. Those that are damaged are passed on as they are.
 pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsymbolized + 'd>> {
-    let mut profile = UnsymbolizedOtlp { bytes, files: Vec::new(), addresses: Vec::new() };
+    let mut profile = UnsymbolizedOtlp { bytes, files: Vec::new(), addresses: Vec::new(), unversioned: 0 };
     let (mut read, mut first, mut skipped) = (0, None, Skipped::new("message"));
     for framed in frames(bytes) {
         match profile.ask_for(&framed) {
@@ -54,6 +57,11 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
         return Err(error);
     }
     warnings.extend(skipped.into_warning());
+    if profile.unversioned > 0 {
+        let locations = counted(profile.unversioned, "location");
+        let why = "their mappings have neither a build ID nor an htlhash, so the version of the file is not known";
+        warnings.push(Warning::new(format!("{locations} in files left without a name: {why}")));
+    }
     profile.addresses.sort_unstable();
     profile.addresses.dedup();
     Ok(Box::new(profile))
@@ -65,6 +73,7 @@ impl UnsymbolizedOtlp<'_> {
         let opened = framed.open()?;
         let message = Message::read(&opened.message, opened.version())?;
         let uses = Uses::find(&message, &mut self.files);
+        self.unversioned += uses.unversioned;
         self.addresses.extend(uses.addresses());
         self.addresses.sort_unstable();
         self.addresses.dedup();

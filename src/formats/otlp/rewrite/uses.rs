@@ -120,6 +120,10 @@ enum Bare {
 pub(super) struct Uses {
     /// Of each location.
     bare: Vec<Option<Bare>>,
+    /// Of each location whether it is in the kernel.
+    in_kernel: Vec<bool>,
+    /// The locations without a function in files whose version the message does not contain.
+    pub(super) unversioned: u64,
     /// In ascending order.
     pub(super) list: Vec<Use>,
     /// The processes of each stack, in ascending order.
@@ -130,7 +134,9 @@ impl Uses {
     pub(super) fn find(message: &Message<'_>, files: &mut Vec<CodeFile>) -> Self {
         let locations = &message.dictionary.locations;
         let bare = locations.iter().map(|location| bare(location, message, files)).collect();
-        let mut uses = Self { bare, list: Vec::new(), stacks: Vec::new() };
+        let in_kernel = locations.iter().map(|location| is_in_kernel(location, message)).collect();
+        let unversioned = locations.iter().filter(|location| is_unversioned(location, message)).count() as u64;
+        let mut uses = Self { bare, in_kernel, unversioned, list: Vec::new(), stacks: Vec::new() };
         let (mut list, mut stacks) = (FxHashSet::default(), FxHashSet::default());
         for resource in &message.resources {
             message.samples_of(resource, &mut |sample| {
@@ -162,7 +168,13 @@ impl Uses {
             Bare::Memory(_) => pid,
             Bare::File(..) => None,
         };
-        Some(Use { location, pid, is_caller: depth > 0 })
+        Some(Use { location, pid, is_caller: self.is_caller(locations, depth) })
+    }
+
+    /// Whether the code at that depth of a stack called the code below it. The kernel was entered at any instruction.
+    fn is_caller(&self, locations: &[u64], depth: usize) -> bool {
+        let inner = depth.checked_sub(1).and_then(|inner| usize::try_from(*locations.get(inner)?).ok());
+        inner.is_some_and(|inner| !self.in_kernel.get(inner).is_some_and(|in_kernel| *in_kernel))
     }
 
     fn bare_at(&self, location: u64) -> Option<Bare> {
@@ -189,16 +201,11 @@ impl Uses {
 /// nothing tells the version.
 fn bare(location: &Location<'_>, message: &Message<'_>, files: &mut Vec<CodeFile>) -> Option<Bare> {
     let Message { dictionary, version, .. } = message;
-    let is_whole = Fields::of(location.message).all(|field| field.is_ok());
-    if !is_whole || location.address == 0 || location.lines().next().is_some() {
+    if !is_asked(location, message) {
         return None;
     }
-    let mapping = at_place(&dictionary.mappings, location.mapping);
-    let name = mapping.map_or(&b""[..], |mapping| dictionary.string(mapping.file));
+    let (mapping, name) = mapped(location, message);
     let kind = dictionary.text_of(location.attributes(version), "profile.frame.type").unwrap_or_default();
-    if kind == b"kernel" || Backing::of(name).is_kernel_object() {
-        return None;
-    }
     if let Some(file) = mapping.and_then(|mapping| code_file(mapping, name, location.address, dictionary)) {
         let addr = match file.base {
             FileBase::Start => mapping?.in_file(location.address),
@@ -209,6 +216,35 @@ fn bare(location: &Location<'_>, message: &Message<'_>, files: &mut Vec<CodeFile
     // What a runtime runs and no file backs may have anything for an address.
     let is_address = mapping.is_some() || matches!(kind, b"" | b"native" | b"unknown");
     (is_address && may_hold_jit_code(name)).then_some(Bare::Memory(location.address))
+}
+
+/// The mapping of a location, and its file.
+fn mapped<'m, 'd>(location: &Location<'_>, message: &'m Message<'d>) -> (Option<&'m Mapping<'d>>, &'d [u8]) {
+    let mapping = at_place(&message.dictionary.mappings, location.mapping);
+    (mapping, mapping.map_or(&b""[..], |mapping| message.dictionary.string(mapping.file)))
+}
+
+fn is_in_kernel(location: &Location<'_>, Message { dictionary, version, .. }: &Message<'_>) -> bool {
+    let mapping = at_place(&dictionary.mappings, location.mapping);
+    dictionary.text_of(location.attributes(version), "profile.frame.type") == Some(b"kernel")
+        || mapping.is_some_and(|mapping| Backing::of(dictionary.string(mapping.file)).is_kernel_object())
+}
+
+/// Whether a location has an address of a process, and no function.
+fn is_asked(location: &Location<'_>, message: &Message<'_>) -> bool {
+    let is_whole = Fields::of(location.message).all(|field| field.is_ok());
+    is_whole && location.address != 0 && location.lines().next().is_none() && !is_in_kernel(location, message)
+}
+
+/// Whether a location without a function is in a file whose version the message does not contain.
+fn is_unversioned(location: &Location<'_>, message: &Message<'_>) -> bool {
+    let (mapping, name) = mapped(location, message);
+    let text = |mapping: &Mapping<'_>, key| message.dictionary.text_of(mapping.attributes(), key).is_some();
+    let has_version = mapping.is_some_and(|of| text(of, GNU_BUILD_ID) || text(of, HTL_HASH));
+    is_asked(location, message)
+        && !has_version
+        && matches!(Backing::of(name), Backing::File(_))
+        && !may_hold_jit_code(name)
 }
 
 /// The file that an address is in, if its version is known.

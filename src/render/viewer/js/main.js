@@ -166,8 +166,8 @@ function mountHeader(root, page) {
     facts,
     element("div", { id: "controls" },
       events.length > 1 ? choice("event", "Event", events, "event", Number) : null,
-      choice("weight", "Amounts", [["period", "weight"], ["samples", `${profile.counted}s`]], "weight"),
-      choice("theme", "Theme", [["auto", "as the system"], ["light", "light"], ["dark", "dark"]], "theme"),
+      choice("weight", "Weigh by", [["period", "weight"], ["samples", `${profile.counted}s`]], "weight"),
+      choice("theme", "Theme", [["auto", "system"], ["light", "light"], ["dark", "dark"]], "theme"),
       search));
 }
 

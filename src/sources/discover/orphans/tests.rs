@@ -165,6 +165,42 @@ proptest! {
     }
 }
 
+/// A server's worker, where its parent has its memory (drawn anew for each run, or always the same without address
+/// randomisation), and how many functions it and its sibling have compiled there.
+fn workers() -> impl Strategy<Value = (u64, u64, u64)> {
+    let base = prop_oneof![Just(0x7fff_f7c0_0000u64), (0..1u64 << 28).prop_map(|page| 0x7000_0000_0000 + page * 4096)];
+    (base, 1..200u64, 0..200u64)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// What lies beside a recording without its times is the same, whether the process wrote it or its sibling did: a
+    /// rule that uses the one uses the other, whose names are wrong. So it is offered, however well it fits.
+    #[test]
+    fn a_siblings_map_is_not_told_from_a_processs_own((base, functions, more) in workers()) {
+        let worker = MadeProcess { base, functions, life: (110, 190), has_own: false };
+        let own = MadeFile { base, functions, is_dump: false, has_times: false, ..one().1 };
+        let sibling = MadeFile { functions: functions + more, ..own.clone() };
+        let fit = |file: &MadeFile| fits(&[orphan(1, file)], &[process(0, &worker)], &when());
+        let (of_own, of_sibling) = (fit(&own), fit(&sibling));
+        prop_assert_eq!(&of_own, &of_sibling);
+        prop_assert!(of_own[0].covered == of_own[0].samples && of_own[0].is_mapped && of_own[0].against.is_none());
+        prop_assert!(matches!(judge(0, &of_sibling), Verdict::Offered(_)));
+    }
+
+    /// Of another run of the program, at addresses of its own, nothing fits.
+    #[test]
+    fn another_runs_map_fits_nowhere((base, functions, _) in workers(), shift in 1..1u64 << 28) {
+        let worker = MadeProcess { base, functions, life: (110, 190), has_own: false };
+        let elsewhere = 0x7000_0000_0000 + ((base >> 12) + shift) % (1 << 28) * 4096;
+        prop_assume!(elsewhere.abs_diff(base) > functions * 0x100);
+        let file = MadeFile { base: elsewhere, functions, is_dump: false, ..one().1 };
+        let fits = fits(&[orphan(1, &file)], &[process(0, &worker)], &when());
+        prop_assert!(matches!(judge(0, &fits), Verdict::Unmatched));
+    }
+}
+
 /// One process, one file of its own.
 fn one() -> (MadeProcess, MadeFile) {
     let process = MadeProcess { base: 0x1000_0000, functions: 5, life: (110, 190), has_own: false };

@@ -1,19 +1,28 @@
 //! Finds the build IDs of files: told by the user, by the recording, or by the files themselves.
+//!
+//! A file that has the recorded path may be another one: of another machine, or of another build. It is asked if the user
+//! named the root that it is below (`--symfs`), if it has the recorded inode, or if the recording is of this host and does not
+//! contradict.
 
 use super::listed_file::{ListedFile, listed};
-use crate::commands::inject::options::KnownBuildIds;
+use crate::analysis::quantity::counted;
+use crate::commands::inject::options::{InjectContext, KnownBuildIds};
 use crate::commands::inject::survey::SurveyedRecording;
 use crate::error::{Result, Warning, Warnings};
 use crate::io;
-use crate::model::process::{BuildId, CpuMode};
-use crate::records::perf_data::{Feature, Recording};
+use crate::model::printable::readable;
+use crate::model::process::{BuildId, CpuMode, FileId, Processes};
+use crate::pipeline::recording::replaced::is_another;
+use crate::pipeline::recording::survey::{host, kernel_runs_here};
 use crate::resolve::address_space::AddressSpaces;
 use crate::resolve::dso::{Dso, DsoKind};
 use crate::resolve::kernel;
-use crate::resolve::symbols::files::{self, ELF, SearchOptions};
+use crate::resolve::symbols::files::{self, SearchOptions};
+use crate::resolve::symbols::image::Image;
+use crate::sources::{file_id, is_this_machine};
 use rustc_hash::FxHashMap;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Finds build IDs, each once.
@@ -22,9 +31,15 @@ pub(super) struct BuildIdFinder {
     /// Asked before all else, if the user gave a list.
     known: Option<FxHashMap<Vec<u8>, BuildId>>,
     found: FxHashMap<Vec<u8>, Option<BuildId>>,
+    /// Whether the recording can be of this machine.
+    is_here: bool,
     /// Whether the recorded kernel can be the one that runs here.
     kernel_runs: bool,
+    /// Which files were mapped by each path, as far as the recording tells.
+    mapped: FxHashMap<Vec<u8>, BTreeSet<FileId>>,
     search: SearchOptions,
+    /// Files that are not here as they ran.
+    pub(super) missing: BTreeSet<ListedFile>,
     /// Why files are not looked at that are there.
     pub(super) warnings: Warnings,
 }
@@ -34,12 +49,14 @@ impl BuildIdFinder {
     pub(super) fn new(
         survey: &SurveyedRecording<'_>,
         known: Option<&KnownBuildIds>,
-        search: &SearchOptions,
+        context: &InjectContext<'_>,
     ) -> Result<Self> {
-        let (search, mut warnings) = (search.clone(), Warnings::new());
+        let (search, mut warnings) = (context.search(&survey.processes), Warnings::new());
         let known = known.map(|known| read_known(known, &mut warnings)).transpose()?;
-        let kernel_runs = kernel_runs(&survey.input.recording);
-        Ok(Self { known, found: recorded(&survey.spaces), kernel_runs, search, warnings })
+        let is_here = is_this_machine(host(&survey.input.recording));
+        let kernel_runs = kernel_runs_here(&survey.input.recording, &survey.processes);
+        let (found, mapped, missing) = (recorded(&survey.spaces), mapped(&survey.processes), BTreeSet::new());
+        Ok(Self { known, found, is_here, kernel_runs, mapped, search, missing, warnings })
     }
 
     /// The build ID of a file, if it has one.
@@ -50,13 +67,76 @@ impl BuildIdFinder {
         {
             return Some(*id);
         }
-        let look = || match cpumode {
-            CpuMode::Kernel if path.starts_with(b"[") => kernel::running_build_id().filter(|_| self.kernel_runs),
-            _ if path == b"[vdso]" => files::running_vdso().filter(|_| self.kernel_runs)?.build_id(),
-            _ => self.search.open(Path::new(OsStr::from_bytes(path)), ELF, &mut self.warnings)?.build_id(),
-        };
-        *self.found.entry(path.clone()).or_insert_with(look)
+        if let Some(found) = self.found.get(path) {
+            return *found;
+        }
+        let is_kernel = *cpumode == CpuMode::Kernel && path.starts_with(b"[");
+        let found = if is_kernel { self.kernel(path) } else { self.image(path).map(|image| image.build_id()) };
+        if found.is_none() {
+            self.missing.insert(file.clone());
+        }
+        self.found.insert(path.clone(), found.flatten());
+        found.flatten()
     }
+
+    /// The build ID of the recorded kernel; `None` if nothing here has it.
+    fn kernel(&mut self, path: &[u8]) -> Option<Option<BuildId>> {
+        let kernel = Dso { path: path.to_vec(), build_id: None, kind: DsoKind::Kernel };
+        let given = self.search.running(&kernel, &mut self.warnings).map(|image| image.build_id());
+        given.or_else(|| self.kernel_runs.then(kernel::running_build_id))
+    }
+
+    /// The file that ran, if it is here.
+    fn image(&mut self, path: &[u8]) -> Option<Image> {
+        let dso = Dso { path: path.to_vec(), build_id: None, kind: Dso::kind_of_user_path(path) };
+        let own_vdso = || files::running_vdso().filter(|image| self.kernel_runs && self.search.is_of_machine(image));
+        let found = self.search.running(&dso, &mut self.warnings).filter(|image| self.is_it(path, image));
+        found.or_else(|| if dso.kind == DsoKind::Vdso { own_vdso() } else { None })
+    }
+
+    /// Whether a file that was found by its path is the one that ran.
+    fn is_it(&self, path: &[u8], image: &Image) -> bool {
+        let recorded = self.mapped.get(path);
+        let (here, is_below_root) = (image.about().map(file_id), !self.search.symfs.is_empty());
+        let is_other = || here.zip(recorded).is_some_and(|(here, recorded)| is_another(here, recorded));
+        let is_same = || here.zip(recorded).is_some_and(|(here, recorded)| recorded.contains(&here));
+        is_below_root || is_same() || self.is_here && !is_other()
+    }
+
+    /// Says which files are not here, and how many frames of samples are in each.
+    pub(super) fn say_what_is_missing(&mut self, frames: &FxHashMap<ListedFile, u64>) {
+        if self.missing.is_empty() {
+            return;
+        }
+        let frames = |file: &ListedFile| frames.get(file).copied().unwrap_or_default();
+        let listed = self.missing.iter().map(|file| (&file.path[..], frames(file))).collect();
+        let message = format!(
+            "no build ID for {}: not here as they ran; run this on the recorded machine, give its root with --symfs DIR, or the IDs \
+             with --known-build-ids",
+            counted_files(listed, "frame")
+        );
+        self.warnings.push(Warning::new(message));
+    }
+}
+
+/// Files by path, those with most frames or stacks first: `2 files (/usr/bin/node: 31 frames, /lib/libc.so.6: 2 frames)`.
+pub(in crate::commands::inject) fn counted_files(mut files: Vec<(&[u8], u64)>, what: &str) -> String {
+    files.sort_by_key(|(path, count)| (Reverse(*count), *path));
+    let one = |(path, count): &(&[u8], u64)| match count {
+        0 => readable(path).into_owned(),
+        _ => format!("{}: {}", readable(path), counted(*count, what)),
+    };
+    format!("{} ({})", counted(files.len() as u64, "file"), files.iter().map(one).collect::<Vec<_>>().join(", "))
+}
+
+fn mapped(processes: &Processes) -> FxHashMap<Vec<u8>, BTreeSet<FileId>> {
+    let mut mapped = FxHashMap::<Vec<u8>, BTreeSet<FileId>>::default();
+    for mapping in processes.by_pid.values().flat_map(|process| &process.mappings) {
+        if let Some(file) = mapping.file {
+            mapped.entry(mapping.path.clone()).or_default().insert(file);
+        }
+    }
+    mapped
 }
 
 /// The build IDs that the recording itself has: files may have changed since.
@@ -64,14 +144,6 @@ fn recorded(spaces: &AddressSpaces) -> FxHashMap<Vec<u8>, Option<BuildId>> {
     let with_id = spaces.dsos().iter().filter(|(_, dso)| dso.build_id.is_some());
     let cpumode = |dso: &Dso| if dso.kind == DsoKind::Kernel { CpuMode::Kernel } else { CpuMode::User };
     with_id.map(|(_, dso)| (listed(&dso.path, cpumode(dso)).to_vec(), dso.build_id)).collect()
-}
-
-/// Whether the recorded kernel can be the one that runs here: then its build ID and its vdso's can be asked for.
-fn kernel_runs(recording: &Recording) -> bool {
-    let recorded = recording.features.get(&Feature::OSRELEASE);
-    let recorded = recorded.and_then(|feature| feature.string(recording.header.endian).ok());
-    let running = io::of_system(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
-    recorded.is_none_or(|release| release == running.trim_ascii())
 }
 
 /// Reads the list: a build ID in hexadecimal digits, a space, a path.

@@ -1,7 +1,7 @@
 //! Build IDs of files that are no JIT code, as `perf inject -b` and its kin add them: so that another machine finds
 //! the right files.
 
-mod finder;
+pub(in crate::commands::inject) mod finder;
 mod listed_file;
 
 use crate::bytes::cursor::Endian;
@@ -12,7 +12,7 @@ use crate::model::Nanos;
 use crate::model::abi::{MAP_PRIVATE, PROT_READ_EXEC};
 use crate::model::process::{BuildId, CpuMode};
 use crate::records::perf_data::{Edit, Mmap, RawRecord, Record, Records, kind, record};
-use crate::resolve::dso::{Dso, DsoKind};
+use crate::resolve::dso::{Dso, DsoId, DsoKind};
 use finder::BuildIdFinder;
 use listed_file::ListedFile;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -33,7 +33,7 @@ impl BuildIdEdits {
         if options.build_ids == BuildIdMode::None {
             return Ok(found);
         }
-        let finder = &mut BuildIdFinder::new(survey, options.known_build_ids.as_ref(), &options.sources.search)?;
+        let finder = &mut BuildIdFinder::new(survey, options.known_build_ids.as_ref(), context)?;
         match options.build_ids {
             BuildIdMode::None => {}
             BuildIdMode::Hit => found.before_first_samples(survey, finder),
@@ -44,15 +44,19 @@ impl BuildIdEdits {
             }
             BuildIdMode::AllMappings => found.in_mappings(input, finder, |_| true),
         }
+        if !finder.missing.is_empty() {
+            finder.say_what_is_missing(&hits(survey).into_iter().map(|(file, hits)| (file, hits.frames)).collect());
+        }
         context.outcome.warnings.append(std::mem::take(&mut finder.warnings));
         Ok(found)
     }
 
     /// Files with samples: a record before the first sample of each.
     fn before_first_samples(&mut self, survey: &SurveyedRecording<'_>, finder: &mut BuildIdFinder) {
-        let mut hits: Vec<(ListedFile, u64)> = hits(survey).into_iter().collect();
-        hits.sort_unstable_by(|(a, at_a), (b, at_b)| (at_a, a).cmp(&(at_b, b)));
-        for (file, at) in hits {
+        let mut hits: Vec<(u64, ListedFile)> =
+            hits(survey).into_iter().map(|(file, hits)| (hits.first, file)).collect();
+        hits.sort_unstable();
+        for (at, file) in hits {
             if let Some(id) = finder.find(&file) {
                 self.insert(at, &file, &id, survey.input.recording.header.endian);
             }
@@ -125,11 +129,18 @@ fn with_build_id(input: &PlainRecording, raw: &RawRecord<'_>, mmap: Mmap<'_>, id
     Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert })
 }
 
-/// The files that samples and their call chains are in, and the first sample of each.
-fn hits(survey: &SurveyedRecording<'_>) -> FxHashMap<ListedFile, u64> {
+/// How samples are in a file.
+struct Hits {
+    /// The offset of the first sample.
+    first: u64,
+    /// How many frames, innermost and of call chains.
+    frames: u64,
+}
+
+/// The files that samples and their call chains are in.
+fn hits(survey: &SurveyedRecording<'_>) -> FxHashMap<ListedFile, Hits> {
     let SurveyedRecording { input, spaces, .. } = survey;
-    let mut first: FxHashMap<ListedFile, u64> = FxHashMap::default();
-    let mut seen = FxHashSet::default();
+    let mut hits: FxHashMap<DsoId, Hits> = FxHashMap::default();
     let records = Records::new(input.records(), input.base(), input.recording.header.endian);
     for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
         let Ok(sample) = input.recording.sample(&raw) else { continue };
@@ -137,14 +148,16 @@ fn hits(survey: &SurveyedRecording<'_>) -> FxHashMap<ListedFile, u64> {
         let time = sample.time.unwrap_or(Nanos(u64::MAX));
         for (mode, frame) in sample.frames() {
             let Some(place) = spaces.lookup(pid, frame.for_lookup(), time, mode) else { continue };
-            if seen.insert(place.dso)
-                && let Some(file) = ListedFile::of_dso(spaces.dsos().get(place.dso))
-            {
-                first.entry(file).or_insert(raw.offset);
-            }
+            hits.entry(place.dso).or_insert(Hits { first: raw.offset, frames: 0 }).frames += 1;
         }
     }
-    first
+    let mut by_file: FxHashMap<ListedFile, Hits> = FxHashMap::default();
+    for (dso, Hits { first, frames }) in hits {
+        let Some(file) = ListedFile::of_dso(spaces.dsos().get(dso)) else { continue };
+        let of_file = by_file.entry(file).or_insert(Hits { first, frames: 0 });
+        (of_file.first, of_file.frames) = (of_file.first.min(first), of_file.frames + frames);
+    }
+    by_file
 }
 
 /// A HEADER_BUILD_ID record (`struct perf_record_header_build_id`), which is also an entry of the BUILD_ID feature.

@@ -3,18 +3,23 @@
 //! Addresses are written as they stand on the stack: return addresses behind their calls, as in chains that the
 //! kernel found by frame pointers.
 
+use crate::commands::inject::edits::build_ids::finder::counted_files;
 use crate::commands::inject::options::InjectContext;
 use crate::commands::inject::survey::{JitCode, SurveyedRecording};
-use crate::error::{Error, Result, Skipped};
+use crate::error::{Error, Result, Skipped, Warning, Warnings};
 use crate::model::abi::machine_name;
+use crate::model::process::CpuMode;
 use crate::model::{Nanos, Pid};
 use crate::records::perf_data::{
     Edit, RawRecord, Recording, Records, Sample, attr_record, copies_stacks, kind, with_chain,
 };
+use crate::resolve::address_space::AddressSpaces;
+use crate::resolve::dso::{DsoId, DsoKind};
 use crate::resolve::symbols::{files::SearchOptions, images::Images};
 use crate::resolve::unwind::registers::{Machine, Registers};
 use crate::resolve::unwind::{Cache, MAX_DEPTH, Unwinder, UnwoundChain, UserStack};
 use linux_perf_event_reader::constants as abi;
+use rustc_hash::FxHashMap;
 
 /// A recording whose user stacks became call chains.
 #[derive(Debug)]
@@ -36,10 +41,12 @@ impl PlainChains {
         if !Machine::is_any_known(*machine) {
             return Err(Error::new(format!("stacks of {} cannot be unwound", machine_name(*machine))));
         }
-        let search = SearchOptions { machine: Some(*machine), ..SearchOptions::default() };
+        let search = SearchOptions { machine: Some(*machine), ..context.search(&survey.processes) };
         let files = Images::new(survey.spaces.dsos().iter(), search);
         let unwinder = Unwinder::new(&survey.spaces, map, &files, MAX_DEPTH);
-        let mut edits = samples(survey, &unwinder, *machine, context);
+        let (mut edits, ended) = samples(survey, &unwinder, *machine, context);
+        say_what_is_missing(survey, &ended, &files, &mut context.outcome.warnings);
+        context.outcome.warnings.append(files.into_warnings());
         let mut recording = survey.input.recording.clone();
         recording.plain_chains();
         if survey.input.is_pipe() && context.options.to_pipe() {
@@ -49,26 +56,48 @@ impl PlainChains {
     }
 }
 
-/// The edits that convert every sample that has a copy of its stack.
+/// Says which files stacks end in because they are not here: how to go on stands in them.
+fn say_what_is_missing(
+    survey: &SurveyedRecording<'_>,
+    ended: &FxHashMap<DsoId, u64>,
+    files: &Images<'_>,
+    warnings: &mut Warnings,
+) {
+    let dsos = survey.spaces.dsos();
+    let is_file = |dso: &DsoId| matches!(dsos.get(*dso).kind, DsoKind::File | DsoKind::Vdso);
+    let missing = ended.iter().filter(|(dso, _)| is_file(dso) && files.get(**dso).is_none());
+    let missing: Vec<_> = missing.map(|(dso, stacks)| (dsos.get(*dso).label(), *stacks)).collect();
+    if !missing.is_empty() {
+        let message = format!(
+            "stacks end in {}: not here as they ran; give the root of the recorded machine with --symfs DIR, or files by their \
+             build IDs with --debug-dir DIR",
+            counted_files(missing, "stack")
+        );
+        warnings.push(Warning::new(message));
+    }
+}
+
+/// The edits that convert every sample that has a copy of its stack, and in which files stacks ended too soon.
 fn samples<'a>(
     survey: &SurveyedRecording<'_>,
     unwinder: &'a Unwinder<'a>,
     machine: u16,
     context: &mut InjectContext<'_>,
-) -> Vec<Edit> {
+) -> (Vec<Edit>, FxHashMap<DsoId, u64>) {
     let recording = &survey.input.recording;
     let parts = context.job.pool.map(survey.chunks.stretches(), |records| {
-        ChainConverter { recording, unwinder, machine, cache: Cache::default(), chain: UnwoundChain::default() }
-            .read(records)
+        let (cache, chain, ended) = (Cache::default(), UnwoundChain::default(), FxHashMap::default());
+        ChainConverter { recording, spaces: &survey.spaces, unwinder, machine, cache, chain, ended }.read(records)
     });
-    let mut all = Vec::new();
+    let (mut all, mut all_ended) = (Vec::new(), FxHashMap::default());
     let mut skipped = Skipped::new("sample");
-    for (edits, damaged) in parts {
+    for (edits, damaged, ended) in parts {
         all.extend(edits);
         skipped.append(damaged);
+        ended.into_iter().for_each(|(dso, stacks)| *all_ended.entry(dso).or_default() += stacks);
     }
     skipped.report(&survey.input.shown, &mut context.outcome.warnings);
-    all
+    (all, all_ended)
 }
 
 /// In a pipe, the edits that make attrs say so. The recording's events are already converted.
@@ -83,15 +112,18 @@ fn attrs(recording: &Recording, survey: &SurveyedRecording<'_>) -> Vec<Edit> {
 
 struct ChainConverter<'r, 'a> {
     recording: &'r Recording,
+    spaces: &'r AddressSpaces,
     unwinder: &'a Unwinder<'a>,
     machine: u16,
     cache: Cache,
     chain: UnwoundChain,
+    /// How many stacks ended before their threads' first functions, by the file of their last frame.
+    ended: FxHashMap<DsoId, u64>,
 }
 
 impl ChainConverter<'_, '_> {
     /// The edits of all samples among some records, and the samples that are damaged.
-    fn read(mut self, records: Records<'_>) -> (Vec<Edit>, Skipped) {
+    fn read(mut self, records: Records<'_>) -> (Vec<Edit>, Skipped, FxHashMap<DsoId, u64>) {
         let mut skipped = Skipped::new("sample");
         let mut edits = Vec::new();
         for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
@@ -100,7 +132,7 @@ impl ChainConverter<'_, '_> {
                 Err(error) => skipped.add(error),
             }
         }
-        (edits, skipped)
+        (edits, skipped, self.ended)
     }
 
     fn sample(&mut self, raw: &RawRecord<'_>) -> Result<Option<Edit>> {
@@ -129,6 +161,11 @@ impl ChainConverter<'_, '_> {
         let time = sample.time.unwrap_or(Nanos(u64::MAX - 1));
         let stack = UserStack { pid, time, registers, bytes: stack.bytes };
         self.unwinder.unwind(&stack, &mut self.cache, &mut self.chain);
+        let last = self.chain.frames.last().filter(|_| self.chain.truncated);
+        let place = last.and_then(|last| self.spaces.lookup(pid, last.for_lookup(), time, CpuMode::User));
+        if let Some(place) = place {
+            *self.ended.entry(place.dso).or_default() += 1;
+        }
         !self.chain.frames.is_empty()
     }
 }

@@ -1,0 +1,97 @@
+//! `jitgraft pack`
+
+use super::common::{FileArgs, SourceArgs};
+use crate::commands::pack::{self, AskedFor, PackOptions};
+use crate::contract::format::Detail;
+use crate::error::Result;
+use crate::io::InPath;
+use crate::pipeline::any::LoadOptions;
+use crate::pipeline::open::default_input;
+use crate::pipeline::{Job, Outcome};
+use crate::resolve::symbols::SymbolOptions;
+use crate::sources::SourceOptions;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Flags of `pack`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  jitgraft pack perf.data                      # on the recorded machine: perf.data.tar.zst\n  \
+    jitgraft pack --list perf.data               # what would go in\n  \
+    jitgraft view perf.data.tar.zst              # anywhere\n\n\
+The archive contains the recording, dumps, maps and logs, and every file that has samples, with its debugging information. \
+It is like perf archive's with what that leaves out, and only its owner may read it."
+)]
+pub(super) struct PackArgs {
+    /// The recording [default: stdin if piped, or perf.data]
+    ///
+    /// `-` is standard input.
+    #[arg(value_name = "INPUT", conflicts_with = "input")]
+    recording: Option<PathBuf>,
+    /// The recording, as a flag
+    #[arg(short, long, value_name = "FILE")]
+    #[arg(hide_short_help = true)]
+    input: Option<PathBuf>,
+    /// Output file; `-` is standard output [default: INPUT.tar.zst]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Pack only symbols and unwind tables of files, not their code
+    #[arg(long)]
+    symbols_only: bool,
+    /// What else to pack
+    ///
+    /// These may give away more than names.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…")]
+    with: Vec<WithName>,
+    /// List what would be packed, and write nothing
+    #[arg(long)]
+    list: bool,
+    #[command(flatten)]
+    sources: SourceArgs,
+    #[command(flatten)]
+    files: FileArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum WithName {
+    /// The kernel's symbols, with their addresses
+    Kallsyms,
+    /// Scripts that have source maps, and the maps
+    Scripts,
+    /// Source files that samples have lines in
+    Sources,
+    /// Core dumps that name code: all memory of a process
+    Cores,
+}
+
+impl From<WithName> for AskedFor {
+    fn from(name: WithName) -> Self {
+        match name {
+            WithName::Kallsyms => Self::Kallsyms,
+            WithName::Scripts => Self::Scripts,
+            WithName::Sources => Self::Sources,
+            WithName::Cores => Self::Cores,
+        }
+    }
+}
+
+impl PackArgs {
+    pub(super) fn run(self, job: &Job) -> Result<Outcome> {
+        let sources = SourceOptions::from(self.sources);
+        let (search, kernel) = self.files.checked(sources.force);
+        let symbols = SymbolOptions { search: search.clone(), ..SymbolOptions::default() };
+        let sources = SourceOptions { search, ..sources };
+        let load = LoadOptions { detail: Detail::Names, symbols, kernel, sources, ..LoadOptions::default() };
+        let mut asked_for: Vec<AskedFor> = self.with.into_iter().map(AskedFor::from).collect();
+        asked_for.dedup();
+        let options = PackOptions {
+            input: self.input.or(self.recording).map_or_else(default_input, InPath::from),
+            output: self.output.map(Into::into),
+            recording: load.recording(),
+            symbols_only: self.symbols_only,
+            asked_for,
+            list: self.list,
+        };
+        pack::run(&options, job)
+    }
+}

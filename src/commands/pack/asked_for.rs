@@ -1,0 +1,91 @@
+//! What goes into an archive only if it is asked for: it gives away more than what ran.
+
+use super::options::{AskedFor, PackOptions};
+use crate::error::{Warning, Warnings};
+use crate::io::Bytes;
+use crate::io::door::{Holes, Kind, Named};
+use crate::model::chains::PlaceId;
+use crate::pipeline::archive::Role;
+use crate::pipeline::recording::{Examined, RecordingOptions};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// A file that was asked for.
+#[derive(Debug)]
+pub(super) struct Other {
+    pub(super) role: Role,
+    /// The path by which it is looked for.
+    pub(super) path: Vec<u8>,
+    pub(super) from: PathBuf,
+    pub(super) bytes: Bytes,
+}
+
+/// How to read, so that it is known what was asked for.
+pub(super) fn options(options: &PackOptions) -> RecordingOptions {
+    let mut recording = options.recording.clone();
+    recording.symbols.lines = options.asked_for.contains(&AskedFor::Sources);
+    recording.sources.source_maps.asked = Some(options.asked_for.contains(&AskedFor::Scripts));
+    recording
+}
+
+/// Finds it.
+pub(super) fn find(examined: &Examined<'_>, asked_for: &[AskedFor], warnings: &mut Warnings) -> Vec<Other> {
+    let mut found = Vec::new();
+    for asked in asked_for {
+        match asked {
+            AskedFor::Kallsyms => found.extend(kallsyms(examined, warnings)),
+            AskedFor::Scripts => scripts(examined, &mut found, warnings),
+            AskedFor::Sources => sources(examined, &mut found, warnings),
+            // They are among the dumps and maps.
+            AskedFor::Cores => {}
+        }
+    }
+    found
+}
+
+fn kallsyms(examined: &Examined<'_>, warnings: &mut Warnings) -> Option<Other> {
+    let bytes = examined.resolution.kernel_list(warnings)?;
+    let from = PathBuf::from("the kernel's symbols");
+    Some(Other { role: Role::Kallsyms, path: Vec::new(), from, bytes })
+}
+
+fn scripts(examined: &Examined<'_>, found: &mut Vec<Other>, warnings: &mut Warnings) {
+    let files = examined.resolution.sources.maps.accounts.iter().flat_map(|account| &account.files);
+    for (recorded, here) in files {
+        found.extend(text(Role::Script, recorded.as_os_str().as_bytes(), here, examined, warnings));
+    }
+}
+
+fn sources(examined: &Examined<'_>, found: &mut Vec<Other>, warnings: &mut Warnings) {
+    let mut names = BTreeSet::new();
+    for at in 0..examined.samples.chains.places().len() {
+        examined.named.each(PlaceId(at as u32), |frame| names.extend(frame.file.map(<[u8]>::to_vec)));
+    }
+    let names = names.iter().map(|name| name.strip_prefix(b"file://").unwrap_or(name));
+    for name in names.filter(|name| name.starts_with(b"/")) {
+        let own = PathBuf::from(OsStr::from_bytes(name));
+        let below = examined.resolution.search().recorded_paths(name).into_iter();
+        found.extend(below.chain([own]).find_map(|here| text(Role::Source, name, &here, examined, warnings)));
+    }
+}
+
+/// A text, if it is here and may be read.
+fn text(role: Role, path: &[u8], here: &Path, examined: &Examined<'_>, warnings: &mut Warnings) -> Option<Other> {
+    match Named::Recording.door(examined.resolution.search().force).open(here, TEXT)? {
+        // A recording of a stranger may name any file.
+        Ok(opened) if rustix::process::geteuid().is_root() && !opened.is_everybodys => {
+            let why = "is not packed: not everybody may read it, and this is run by root";
+            warnings.push(Warning::new(why).in_file(here, None));
+            None
+        }
+        Ok(opened) => Some(Other { role, path: path.to_vec(), from: here.to_owned(), bytes: opened.bytes }),
+        Err(error) => {
+            warnings.push(error.into_warning());
+            None
+        }
+    }
+}
+
+const TEXT: Kind = Kind { holes: |head| (!head.contains(&0)).then_some(Holes::Small), otherwise: "is not a text" };

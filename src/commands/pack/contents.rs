@@ -1,0 +1,180 @@
+//! What goes into an archive.
+
+use super::asked_for::Other;
+use super::options::{AskedFor, PackOptions};
+use super::programs::Program;
+use super::symbols_only::pieces;
+use crate::analysis::quantity::grouped;
+use crate::error::{Result, Warning, Warnings};
+use crate::io;
+use crate::io::door::Named;
+use crate::model::Pid;
+use crate::model::printable::readable;
+use crate::parallel::Pool;
+use crate::pipeline::archive::{PackedFile, Piece, ROOT, Role};
+use crate::pipeline::open::Input;
+use crate::resolve::symbols::files::hex;
+use crate::sources::{Found, FoundFile, Kind};
+use rustc_hash::FxHashMap;
+use sha2::{Digest, Sha256};
+use std::fs::Metadata;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+/// The files of an archive, each path once.
+#[derive(Debug, Default)]
+pub(super) struct Contents<'a> {
+    list: Vec<Content<'a>>,
+    by_path: FxHashMap<String, usize>,
+}
+
+/// A file, and where it is from.
+#[derive(Debug)]
+struct Content<'a> {
+    path: String,
+    role: Role,
+    pid: Option<Pid>,
+    build_id: Option<String>,
+    modified: (i64, i64),
+    from: PathBuf,
+    pieces: Vec<Piece<'a>>,
+}
+
+impl<'a> Content<'a> {
+    fn new(path: String, role: Role, from: &Path, bytes: &'a [u8], about: Option<&Metadata>) -> Self {
+        let modified = about.map_or((0, 0), |about| (about.mtime(), about.mtime_nsec()));
+        let (from, pieces) = (from.to_owned(), vec![Piece::Bytes(bytes)]);
+        Self { path, role, pid: None, build_id: None, modified, from, pieces }
+    }
+
+    fn len(&self) -> u64 {
+        self.pieces.iter().map(Piece::len).sum()
+    }
+}
+
+impl<'a> Contents<'a> {
+    /// The recording, plain: as the files of a directory of perf record's are called.
+    pub(super) fn add_recording(&mut self, input: &'a Input, path: &Path) {
+        // In a directory, and in an archive, the main file is called so.
+        let main = Named::Part.door(true).look(&path.join("data"));
+        let about = main.or_else(|| io::about(path));
+        let recording = |name: String, role, bytes| Content::new(name, role, path, bytes, about.as_ref());
+        self.add(recording("data".to_owned(), Role::Recording, &input.bytes));
+        for (number, stream) in input.streams.iter().flatten().enumerate() {
+            self.add(recording(format!("data.{number}"), Role::Stream, &stream.bytes));
+        }
+    }
+
+    /// Dumps, maps and logs. Core dumps contain all that a process had in memory.
+    pub(super) fn add_sources(&mut self, found: &'a Found, options: &PackOptions, warnings: &mut Warnings) {
+        for FoundFile { path, name, bytes, about, of, .. } in found.each_file() {
+            let Some((kind, pid)) = of else { continue };
+            let role = match kind {
+                Kind::JitDump => Role::Jitdump,
+                Kind::PerfMap => Role::PerfMap,
+                Kind::Log(id) if id.log().process.is_some() && !options.asked_for.contains(&AskedFor::Cores) => {
+                    let message =
+                        "is a core dump, which contains all memory of its process: not packed without --with cores";
+                    warnings.push(Warning::new(message).in_file(path, None));
+                    continue;
+                }
+                Kind::Log(_) => Role::Log,
+                Kind::PlacedElf => continue,
+            };
+            let Some(name) = name.to_str() else {
+                warnings.push(unspeakable(path.as_os_str().as_bytes()));
+                continue;
+            };
+            // Processes in containers of their own may have files of one name.
+            let name = if self.by_path.contains_key(name) { format!("{pid}.{name}") } else { name.to_owned() };
+            self.add(Content { pid: Some(pid), ..Content::new(name, role, path, bytes, about) });
+        }
+    }
+
+    /// Files that ran and what belongs to them: by path, or by build ID where another file has that path.
+    pub(super) fn add_programs(&mut self, programs: &'a [Program<'a>], symbols_only: bool) {
+        for Program { role, name, path, image, .. } in programs {
+            let by_path = path.as_deref().and_then(below_root).filter(|path| !self.by_path.contains_key(path));
+            let by_id = || {
+                let id = hex(image.build_id()?);
+                let (first, rest) = id.split_at_checked(2)?;
+                Some(format!(".build-id/{first}/{rest}/{name}"))
+            };
+            let Some(packed) = by_path.or_else(by_id) else { continue };
+            let content = Content::new(packed, *role, image.path(), image.bytes(), image.about());
+            let pieces = if symbols_only { pieces(image.bytes()) } else { content.pieces };
+            self.add(Content { build_id: image.build_id().map(hex), pieces, ..content });
+        }
+    }
+
+    /// What was asked for.
+    pub(super) fn add_others(&mut self, others: &'a [Other], warnings: &mut Warnings) {
+        for Other { role, path, from, bytes } in others {
+            match role {
+                Role::Kallsyms => self.add(Content::new("kcore_dir/kallsyms".to_owned(), *role, from, bytes, None)),
+                _ => match below_root(path) {
+                    Some(packed) => self.add(Content::new(packed, *role, from, bytes, None)),
+                    None => warnings.push(unspeakable(path)),
+                },
+            }
+        }
+    }
+
+    fn add(&mut self, content: Content<'a>) {
+        if !self.by_path.contains_key(&content.path) {
+            self.by_path.insert(content.path.clone(), self.list.len());
+            self.list.push(content);
+        }
+    }
+
+    /// The same for the manifest, with hashes.
+    pub(super) fn files(&self, pool: &Pool) -> Vec<PackedFile> {
+        pool.map(self.list.iter().collect(), |content: &Content<'_>| PackedFile {
+            path: content.path.clone(),
+            role: content.role,
+            pid: content.pid.map(|pid| pid.0),
+            build_id: content.build_id.clone(),
+            modified: content.modified,
+            size: content.len(),
+            sha256: hash(&content.pieces),
+        })
+    }
+
+    /// What the files contain, in the same order.
+    pub(super) fn pieces(&self) -> Vec<&[Piece<'a>]> {
+        self.list.iter().map(|content| &content.pieces[..]).collect()
+    }
+
+    /// A line for each file: its size, its path in the archive, and where it is from.
+    pub(super) fn list(&self, out: &mut dyn Write) -> Result<()> {
+        for content in &self.list {
+            let from = readable(content.from.as_os_str().as_bytes());
+            writeln!(out, "{:>15}  {}  ({from})", grouped(content.len()), readable(content.path.as_bytes()))?;
+        }
+        let whole = self.list.iter().map(Content::len).sum();
+        Ok(writeln!(out, "{:>15}  in {} files", grouped(whole), self.list.len())?)
+    }
+}
+
+/// SHA-256 in hexadecimal digits.
+fn hash(pieces: &[Piece<'_>]) -> String {
+    let mut hash = Sha256::new();
+    pieces.iter().for_each(|piece| piece.each(|bytes| hash.update(bytes)));
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Where a recorded path is in the archive; `None` if it is none that can be written there.
+fn below_root(path: &[u8]) -> Option<String> {
+    let path = std::str::from_utf8(path).ok()?;
+    let below = path.strip_prefix('/').unwrap_or(path);
+    let parts: Vec<&str> = below.split('/').collect();
+    let is_plain = Path::new(below).components().all(|part| matches!(part, Component::Normal(_)));
+    let is_spelled = !path.contains('\0') && parts.iter().all(|part| !["", ".", ".."].contains(part));
+    (is_plain && is_spelled).then(|| format!("{ROOT}/{below}"))
+}
+
+fn unspeakable(path: &[u8]) -> Warning {
+    Warning::new(format!("{}: not packed: its name is not UTF-8, or not a plain path", readable(path)))
+}

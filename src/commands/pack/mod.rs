@@ -1,0 +1,90 @@
+//! `pack`: a recording and all that names its code → one archive, which every command reads on any machine.
+//!
+//! | file | what it is for |
+//! |---|---|
+//! | `contents` | what goes into the archive, each path once |
+//! | `programs` | files that ran, and their debugging information |
+//! | `asked_for` | what goes in only if it is asked for, because it gives away more than names |
+//! | `symbols_only` | an ELF file without its code and data |
+
+mod asked_for;
+mod contents;
+mod options;
+mod programs;
+mod symbols_only;
+
+use crate::analysis::quantity::counted;
+use crate::contract::format::{Format, Read};
+use crate::error::{Error, Result};
+use crate::io::{self, Output, Run};
+use crate::model::abi::machine_name;
+use crate::model::stacks::Keep;
+use crate::pipeline::archive::{self, Manifest};
+use crate::pipeline::open::{Input, shown};
+use crate::pipeline::recording::survey::host;
+use crate::pipeline::recording::{Examined, Memory, Resolution, Streams, Survey};
+use crate::pipeline::terminal::refuse_terminal;
+use crate::pipeline::{Job, Outcome};
+use contents::Contents;
+pub use options::{AskedFor, PackOptions};
+
+/// Packs.
+pub fn run(options: &PackOptions, job: &Job) -> Result<Outcome> {
+    let (run, mut outcome) = (Run::begin(), Outcome::default());
+    let path = &shown(&options.input);
+    pack(options, &run, job, &mut outcome).map_err(|error| error.in_file(path))?;
+    Ok(outcome)
+}
+
+fn pack(options: &PackOptions, run: &Run, job: &Job, outcome: &mut Outcome) -> Result<()> {
+    let (path, warnings) = (&shown(&options.input), &mut outcome.warnings);
+    let input = Input::open(&options.input)?;
+    if !matches!(input.format.read, Read::Addresses) {
+        return Err(refused(input.format));
+    }
+    let recording = &asked_for::options(options).for_input(&input).into_owned();
+    let streams = Streams::open(&input, path, &job.pool, warnings)?;
+    let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
+    let memory = Memory::find(&survey, &recording.sources, warnings);
+    let resolution = Resolution::new(&survey, &memory, recording, job, warnings);
+    let samples = &resolution.samples(Keep::Sums, job, warnings)?;
+    let named = &resolution.name(&samples.chains, job, warnings);
+    let examined = &Examined { resolution: &resolution, samples, named, input_len: input.bytes.len() as u64 };
+
+    let written = {
+        let programs = programs::find(examined, options.symbols_only, warnings);
+        let others = asked_for::find(examined, &options.asked_for, warnings);
+        let mut contents = Contents::default();
+        contents.add_recording(&input, path);
+        contents.add_sources(&memory.found, options, warnings);
+        contents.add_programs(&programs, options.symbols_only);
+        contents.add_others(&others, warnings);
+        match options.list {
+            true => io::print(|out| contents.list(out)),
+            false => write(&contents, &survey, options, run, job).map(|line| outcome.summary.push(line)),
+        }
+    };
+    resolution.finish(warnings);
+    written
+}
+
+/// Writes the archive; what is said of it.
+fn write(contents: &Contents<'_>, survey: &Survey<'_>, options: &PackOptions, run: &Run, job: &Job) -> Result<String> {
+    let output = options.output()?;
+    if output.is_terminal() {
+        return Err(refuse_terminal("an archive is no text to look at"));
+    }
+    let mut out = Output::create_within(&output, OWNER, run)?;
+    let host = host(survey.recording).map(|host| String::from_utf8_lossy(host).into_owned());
+    let manifest = Manifest::new(survey.processes.machine.map(machine_name), host, contents.files(&job.pool));
+    archive::write(&mut out, &manifest, &contents.pieces())?;
+    out.commit()?;
+    Ok(format!("{}: {}", output.shown().display(), counted(manifest.files.len() as u64, "file")))
+}
+
+/// An archive gives away what ran: nobody else may read it.
+const OWNER: u32 = 0o600;
+
+fn refused(format: &Format) -> Error {
+    Error::new(format!("is {}, which names its own functions: pack takes recordings (perf.data)", format.name))
+}

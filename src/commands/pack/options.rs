@@ -1,0 +1,50 @@
+//! What to pack, and where to.
+
+use crate::error::{Error, Result};
+use crate::io::{InPath, OutPath};
+use crate::pipeline::recording::RecordingOptions;
+
+/// What to pack, and where to.
+#[derive(Debug)]
+pub struct PackOptions {
+    /// The recording.
+    pub input: InPath,
+    /// The archive; `None` means the recording's name with `.tar.zst` behind it.
+    pub output: Option<OutPath>,
+    /// How to read.
+    pub recording: RecordingOptions,
+    /// Whether files that ran are packed without their code and data.
+    pub symbols_only: bool,
+    /// What else goes in.
+    pub asked_for: Vec<AskedFor>,
+    /// Whether the archive is not written, and its contents are listed.
+    pub list: bool,
+}
+
+/// What can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskedFor {
+    /// The list of the kernel's symbols, with their addresses.
+    Kallsyms,
+    /// Scripts that have source maps, and these.
+    Scripts,
+    /// Source files that samples have lines in.
+    Sources,
+    /// Core dumps that name code.
+    Cores,
+}
+
+impl PackOptions {
+    /// Where the archive goes.
+    pub(super) fn output(&self) -> Result<OutPath> {
+        match (&self.output, &self.input) {
+            (Some(output), _) => Ok(output.clone()),
+            (None, InPath::Path(path)) => {
+                let mut name = path.as_os_str().to_owned();
+                name.push(".tar.zst");
+                Ok(OutPath::Path(name.into()))
+            }
+            (None, InPath::Stdin) => Err(Error::usage("pass -o FILE.tar.zst: standard input has no name")),
+        }
+    }
+}

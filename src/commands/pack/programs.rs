@@ -1,0 +1,166 @@
+//! Files with samples: as they ran, with the debugging information that belongs to them.
+
+use crate::analysis::quantity::counted;
+use crate::error::{Warning, Warnings};
+use crate::model::printable::readable;
+use crate::model::process::Process;
+use crate::pipeline::archive::Role;
+use crate::pipeline::recording::Examined;
+use crate::pipeline::recording::survey::kernel_runs_here;
+use crate::resolve::Location;
+use crate::resolve::dso::{Dso, DsoId, DsoKind};
+use crate::resolve::symbols::files::{ELF, SearchOptions, running_vdso};
+use crate::resolve::symbols::image::Image;
+use crate::sources::open_inside;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// A file to pack.
+#[derive(Debug)]
+pub(super) struct Program<'a> {
+    pub(super) role: Role,
+    /// What perf's cache calls such a file.
+    pub(super) name: &'static str,
+    /// The path by which it is looked for; `None` if it is found by its build ID alone.
+    pub(super) path: Option<Vec<u8>>,
+    pub(super) image: Opened<'a>,
+}
+
+/// An opened file.
+#[derive(Debug)]
+pub(super) enum Opened<'a> {
+    Shared(&'a Image),
+    Own(Box<Image>),
+}
+
+impl Opened<'_> {
+    fn own(image: Image) -> Self {
+        Self::Own(Box::new(image))
+    }
+}
+
+impl std::ops::Deref for Opened<'_> {
+    type Target = Image;
+
+    fn deref(&self) -> &Image {
+        match self {
+            Self::Shared(image) => image,
+            Self::Own(image) => image,
+        }
+    }
+}
+
+/// Finds the files that samples and their callers are in. Those that are not here are reported with the number of frames.
+pub(super) fn find<'a>(examined: &Examined<'a>, symbols_only: bool, warnings: &mut Warnings) -> Vec<Program<'a>> {
+    let (dsos, search) = (examined.resolution.spaces.dsos(), examined.resolution.search());
+    let (mut programs, mut missing) = (Vec::new(), Vec::new());
+    for (id, frames) in frames(examined) {
+        let dso = dsos.get(id);
+        match dso.kind {
+            DsoKind::File | DsoKind::Vdso => {}
+            DsoKind::Anonymous | DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol(_) | DsoKind::Guest => {
+                continue;
+            }
+        }
+        let inside = inside(dso, examined, warnings).map(Opened::own);
+        let found = inside.or_else(|| examined.resolution.images.get(id).map(Opened::Shared));
+        let Some(image) = found.or_else(|| vdso(dso, examined).map(Opened::own)) else {
+            missing.push((&dso.path[..], frames));
+            continue;
+        };
+        add_debugging(dso, &image, search, symbols_only, (&mut programs, &mut *warnings));
+        let name = if dso.kind == DsoKind::Vdso { "vdso" } else { "elf" };
+        programs.push(Program { role: Role::Program, name, path: Some(dso.path.clone()), image });
+    }
+    say_what_is_missing(missing, warnings);
+    programs
+}
+
+/// The files that frames are in, those with most frames first, and how many.
+fn frames(examined: &Examined<'_>) -> Vec<(DsoId, u64)> {
+    let (chains, mut frames) = (&examined.samples.chains, BTreeMap::<DsoId, u64>::new());
+    for row in &examined.samples.rows {
+        for place in chains.up(row.chain) {
+            if let Location::File(dso, _) = chains.places()[place.0 as usize].location {
+                *frames.entry(dso).or_default() += row.count;
+            }
+        }
+    }
+    let mut frames: Vec<_> = frames.into_iter().collect();
+    frames.sort_by_key(|(dso, count)| (Reverse(*count), *dso));
+    frames
+}
+
+/// The kernel's page for programs, which this kernel has, too, if it is the recorded one.
+fn vdso(dso: &Dso, examined: &Examined<'_>) -> Option<Image> {
+    let survey = examined.resolution.survey;
+    let is_here = dso.kind == DsoKind::Vdso && kernel_runs_here(survey.recording, &survey.processes);
+    let image = is_here.then(running_vdso)?;
+    image.filter(|image| image.is(dso.build_id))
+}
+
+/// The file as a process sees it that runs in a container.
+fn inside(dso: &Dso, examined: &Examined<'_>, warnings: &mut Warnings) -> Option<Image> {
+    if dso.kind != DsoKind::File {
+        return None;
+    }
+    let (survey, force) = (examined.resolution.survey, examined.resolution.search().force);
+    let (path, processes, samples) = (Path::new(OsStr::from_bytes(&dso.path)), &survey.processes, || survey.sampled());
+    let site = survey.site(None, &samples);
+    let has_it = |process: &Process| process.mappings.iter().any(|map| map.path == dso.path);
+    let mut mapped = processes.by_pid.iter().filter(|(_, process)| has_it(process));
+    mapped.find_map(|(pid, _)| match open_inside((*pid, path), ELF, (processes, &site), force)? {
+        Ok(opened) => Image::of_file(path, opened).ok().filter(|image| image.is(dso.build_id)),
+        Err(error) => {
+            warnings.push(error.into_warning());
+            None
+        }
+    })
+}
+
+/// Debugging information and what that refers to, where the file has not all of it itself.
+fn add_debugging<'a>(
+    dso: &Dso,
+    image: &Image,
+    search: &SearchOptions,
+    symbols_only: bool,
+    (found, warnings): (&mut Vec<Program<'a>>, &mut Warnings),
+) {
+    let is_complete = image.has_symtab() && (symbols_only || image.has_dwarf());
+    let debugging = if is_complete { None } else { search.debugging(image, warnings) };
+    let main = debugging.as_ref().unwrap_or(image);
+    let (shared, package) = match symbols_only {
+        true => (None, None),
+        false => (search.shared(main, warnings), search.package(&[image, main], warnings)),
+    };
+    let debug = |image: Image, path| Program { role: Role::Debug, name: "debug", path, image: Opened::own(image) };
+    found.extend(package.map(|package| debug(package, Some([&dso.path[..], b".dwp"].concat()))));
+    found.extend(shared.map(|shared| debug(shared, None)));
+    // A debug link of a file without a build ID is looked for beside it.
+    let linked = |debugging: &Image| {
+        let (directory, name) = (parent(&dso.path), debugging.path().file_name()?);
+        debugging.build_id().is_none().then(|| [directory, b"/.debug/", name.as_bytes()].concat())
+    };
+    found.extend(debugging.map(|debugging| {
+        let path = linked(&debugging);
+        debug(debugging, path)
+    }));
+}
+
+fn parent(path: &[u8]) -> &[u8] {
+    memchr::memrchr(b'/', path).map_or(&b""[..], |slash| &path[..slash])
+}
+
+fn say_what_is_missing(missing: Vec<(&[u8], u64)>, warnings: &mut Warnings) {
+    for (path, frames) in missing {
+        let message = format!(
+            "{}: is not here as it ran, so it is not packed: {} in it",
+            readable(path),
+            counted(frames, "frame")
+        );
+        warnings.push(Warning::new(message));
+    }
+}

@@ -1,0 +1,153 @@
+//! What an archive contains: a file of JSON that stands before the others.
+
+use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::path::{Component, Path};
+
+/// The first file of an archive.
+pub(super) const MARK: &str = "jitgraft-pack";
+
+/// The second.
+pub(super) const MANIFEST: &str = "manifest.json";
+
+/// Archives of other versions are refused.
+const VERSION: u32 = 1;
+
+/// The list of what is in an archive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    version: u32,
+    /// The recorded machine, for people.
+    pub(crate) machine: Option<String>,
+    /// Its name.
+    pub(crate) host: Option<String>,
+    /// The files, in the order in which they stand.
+    pub(crate) files: Vec<PackedFile>,
+}
+
+/// A file in an archive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PackedFile {
+    /// Its path there.
+    pub(crate) path: String,
+    /// What it is for.
+    pub(crate) role: Role,
+    /// The process that it is of, by the recording's number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pid: Option<i32>,
+    /// Its build ID in hexadecimal digits, of an ELF file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) build_id: Option<String>,
+    /// Its last change: seconds since 1970, and nanoseconds.
+    pub(crate) modified: (i64, i64),
+    /// How many bytes it has.
+    pub(crate) size: u64,
+    /// SHA-256 of them in hexadecimal digits.
+    pub(crate) sha256: String,
+}
+
+/// What a file in an archive is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Role {
+    /// The recording, or the main file of its directory.
+    Recording,
+    /// A further stream of records (`perf record --threads`).
+    Stream,
+    Jitdump,
+    PerfMap,
+    /// Of an engine, or a core dump.
+    Log,
+    /// It ran.
+    Program,
+    /// Debugging information.
+    Debug,
+    /// The list of the kernel's symbols.
+    Kallsyms,
+    /// A script, or its source map.
+    Script,
+    /// Source text.
+    Source,
+}
+
+impl Manifest {
+    /// A list of these files.
+    pub(crate) fn new(machine: Option<String>, host: Option<String>, files: Vec<PackedFile>) -> Self {
+        Self { version: VERSION, machine, host, files }
+    }
+
+    /// Reads one, and refuses what must not be unpacked.
+    pub(super) fn parse(text: &[u8]) -> Result<Self> {
+        /// Only of the version is known that it is there.
+        #[derive(Deserialize)]
+        struct Versioned {
+            version: u32,
+        }
+        let damaged = |error| Error::new(format!("{MANIFEST} is damaged")).because(error);
+        let Versioned { version } = serde_json::from_slice(text).map_err(damaged)?;
+        if version != VERSION {
+            let message = format!("was packed by another version of jitgraft (its format is {version}, not {VERSION})");
+            return Err(Error::new(message));
+        }
+        let manifest: Self = serde_json::from_slice(text).map_err(damaged)?;
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    fn check(&self) -> Result<()> {
+        /// As many files as few systems have, and more than any recording needs.
+        const MOST_FILES: usize = 100_000;
+        /// What an archive may unpack to.
+        const MOST_BYTES: u64 = 64 << 30;
+        let whole = self.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.size));
+        if self.files.len() > MOST_FILES || whole > MOST_BYTES {
+            let (files, gib) = (self.files.len(), whole >> 30);
+            let most = MOST_BYTES >> 30;
+            let message =
+                format!("unpacks to {files} files of {gib} GiB: at most {MOST_FILES} of {most} GiB are unpacked");
+            return Err(Error::new(message));
+        }
+        self.files.iter().try_for_each(|file| check_path(&file.path))
+    }
+}
+
+/// Refuses a path that leads anywhere but below the archive.
+fn check_path(path: &str) -> Result<()> {
+    let is_plain = |part| matches!(part, Component::Normal(_));
+    let mut parts = Path::new(path).components();
+    let spelled: Vec<&str> = path.split('/').collect();
+    if path.contains('\0') || spelled.iter().any(|part| ["", ".", ".."].contains(part)) || !parts.all(is_plain) {
+        return Err(Error::new(format!("contains a file that is called {path:?}, which is not a path below it")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(path: &str, size: u64) -> Vec<u8> {
+        let (sha256, path) = (String::new(), path.to_owned());
+        let file = PackedFile { path, role: Role::Log, pid: None, build_id: None, modified: (0, 0), size, sha256 };
+        serde_json::to_vec(&Manifest::new(None, None, vec![file.clone(), file])).unwrap()
+    }
+
+    #[test]
+    fn paths_that_lead_elsewhere_and_sizes_beyond_measure_are_refused() {
+        assert_eq!(Manifest::parse(&with("root/usr/bin/node", 1 << 30)).unwrap().files.len(), 2);
+        for path in ["/etc/passwd", "../x", "root/../../x", "root//x", "./x", "root/", "", "a\0b"] {
+            let said = Manifest::parse(&with(path, 1)).unwrap_err().to_string();
+            assert!(said.contains("is not a path below it"), "{path:?}: {said}");
+        }
+        let said = Manifest::parse(&with("x", 33 << 30)).unwrap_err().to_string();
+        assert!(said.contains("unpacks to 2 files of 66 GiB"), "{said}");
+        assert!(Manifest::parse(&with("x", u64::MAX)).is_err());
+    }
+
+    #[test]
+    fn other_versions_are_refused_by_name() {
+        let said = Manifest::parse(b"{\"version\": 7, \"more\": []}").unwrap_err().to_string();
+        assert!(said.contains("its format is 7, not 1"), "{said}");
+        assert!(Manifest::parse(b"{}").unwrap_err().to_string().contains("manifest.json is damaged"));
+    }
+}

@@ -1,0 +1,126 @@
+//! Opens an archive. Its manifest says what is in it: a file that is not listed, or is not as it is listed, is an error, and so
+//! is anything that is no plain file. tar's own extensions are not followed, but for long names.
+
+use super::manifest::{MANIFEST, MARK, Manifest, PackedFile};
+use super::packed::Packed;
+use crate::error::{Error, Result};
+use crate::io::Archive;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::Path;
+use tar::{Entries, Entry, EntryType};
+
+/// What is longer is no manifest, no mark and no name.
+const LONGEST_TEXT: u64 = 64 << 20;
+const LONGEST_NAME: u64 = 1 << 13;
+
+/// Whether something that was unpacked begins as an archive does.
+pub(crate) fn is_archive(start: &[u8]) -> bool {
+    let is_tar = start.get(257..262) == Some(b"ustar");
+    is_tar && start.strip_prefix(MARK.as_bytes()).is_some_and(|rest| rest.starts_with(&[0]))
+}
+
+/// Reads an archive that has this path and belongs to this user.
+pub(crate) fn read(reader: impl Read, path: &Path, owner: u32) -> Result<Packed> {
+    let mut tar = tar::Archive::new(reader);
+    let mut entries = PlainFiles(tar.entries().map_err(damaged)?.raw(true));
+    text_of(&mut entries, MARK)?;
+    let manifest = Manifest::parse(&text_of(&mut entries, MANIFEST)?)?;
+    let mut listed: BTreeMap<&str, &PackedFile> = manifest.files.iter().map(|file| (&file.path[..], file)).collect();
+    let mut archive = Archive::new(path, owner);
+    while let Some((name, entry)) = entries.next()? {
+        let unlisted = || Error::new(format!("contains {name:?}, which its manifest does not list"));
+        let file = listed.remove(&name[..]).ok_or_else(unlisted)?;
+        add(&mut archive, file, entry)?;
+    }
+    if let Some(missing) = listed.keys().next() {
+        return Err(Error::new(format!("ends before {missing}: it was cut off")));
+    }
+    Ok(Packed::new(archive.open(), manifest))
+}
+
+/// Takes a file out, and compares it with the manifest.
+fn add(archive: &mut Archive, file: &PackedFile, entry: impl Read) -> Result<()> {
+    let mut hashed = Hashed { reader: entry.take(file.size.saturating_add(1)), hash: Sha256::new(), size: 0 };
+    archive.add(Path::new(&file.path), file.modified, &mut hashed)?;
+    let hash: String = hashed.hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    if (hashed.size, &hash) != (file.size, &file.sha256) {
+        return Err(Error::new(format!("{} is not as the manifest lists it: the archive is damaged", file.path)));
+    }
+    Ok(())
+}
+
+fn text_of(entries: &mut PlainFiles<'_, impl Read>, name: &str) -> Result<Vec<u8>> {
+    match entries.next()? {
+        Some((found, entry)) if found == name => bounded(entry, LONGEST_TEXT),
+        _ => Err(Error::new(format!("has no {name} where it should be"))),
+    }
+}
+
+fn bounded(mut entry: impl Read, most: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    (&mut entry).take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most { Err(Error::new("contains a name or manifest that is too long")) } else { Ok(bytes) }
+}
+
+fn damaged(error: io::Error) -> Error {
+    Error::new("is a damaged archive (tar)").because(error)
+}
+
+/// The files of a tar file, by their names.
+struct PlainFiles<'a, R: Read>(Entries<'a, R>);
+
+impl<'a, R: Read> PlainFiles<'a, R> {
+    fn next(&mut self) -> Result<Option<(String, Entry<'a, R>)>> {
+        let mut long_name = None;
+        for entry in &mut self.0 {
+            let entry = entry.map_err(damaged)?;
+            let name = || long_name.clone().unwrap_or_else(|| entry.path_bytes().into_owned());
+            match entry.header().entry_type() {
+                EntryType::GNULongName => {
+                    let mut name = bounded(entry, LONGEST_NAME)?;
+                    name.truncate(name.iter().position(|&byte| byte == 0).unwrap_or(name.len()));
+                    long_name = Some(name);
+                }
+                EntryType::Regular => {
+                    let name =
+                        String::from_utf8(name()).map_err(|_| Error::new("contains a name that is not UTF-8"))?;
+                    return Ok(Some((name, entry)));
+                }
+                // Those who pack it again may have them.
+                EntryType::Directory if entry.size() == 0 => long_name = None,
+                other => {
+                    let (name, what) = (String::from_utf8_lossy(&name()).into_owned(), kind_of(other));
+                    return Err(Error::new(format!("contains {name:?}, which is {what} and no plain file")));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn kind_of(entry: EntryType) -> &'static str {
+    match entry {
+        EntryType::Symlink | EntryType::Link => "a link",
+        EntryType::Char | EntryType::Block => "a device",
+        EntryType::Fifo => "a pipe",
+        _ => "an extension of tar",
+    }
+}
+
+/// Counts and hashes what goes by.
+struct Hashed<R> {
+    reader: R,
+    hash: Sha256,
+    size: u64,
+}
+
+impl<R: Read> Read for Hashed<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let len = self.reader.read(into)?;
+        self.hash.update(&into[..len]);
+        self.size += len as u64;
+        Ok(len)
+    }
+}

@@ -1,0 +1,82 @@
+//! Writes an archive: the same files make the same bytes.
+
+use super::manifest::{MANIFEST, MARK, Manifest, PackedFile};
+use crate::error::Result;
+use std::io::{self, Read, Write};
+use tar::{Builder, EntryType, Header};
+
+/// What the mark contains, for people who unpack it.
+const ABOUT: &[u8] = b"A recording of perf with all that names its code: jitgraft reads the archive as it is.\n";
+
+/// A part of a file.
+#[derive(Debug, Clone)]
+pub(crate) enum Piece<'a> {
+    /// As it is.
+    Bytes(&'a [u8]),
+    /// Made.
+    Owned(Vec<u8>),
+    /// So many zeros.
+    Zeros(u64),
+}
+
+impl Piece<'_> {
+    /// How many bytes it has.
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Owned(bytes) => bytes.len() as u64,
+            Self::Zeros(len) => *len,
+        }
+    }
+
+    /// Shows all of them, some at a time.
+    pub(crate) fn each(&self, mut show: impl FnMut(&[u8])) {
+        const ZEROS: [u8; 1 << 12] = [0; 1 << 12];
+        match self {
+            Self::Bytes(bytes) => show(bytes),
+            Self::Owned(bytes) => show(bytes),
+            Self::Zeros(len) => {
+                let (whole, rest) = (len / ZEROS.len() as u64, len % ZEROS.len() as u64);
+                (0..whole).for_each(|_| show(&ZEROS));
+                show(&ZEROS[..rest as usize]);
+            }
+        }
+    }
+
+    fn reader(&self) -> Box<dyn Read + '_> {
+        match self {
+            Self::Bytes(bytes) => Box::new(*bytes),
+            Self::Owned(bytes) => Box::new(&bytes[..]),
+            Self::Zeros(len) => Box::new(io::repeat(0).take(*len)),
+        }
+    }
+}
+
+/// Writes the files of a manifest, whose contents are given in its order.
+pub(crate) fn write(out: &mut dyn Write, manifest: &Manifest, contents: &[&[Piece<'_>]]) -> Result<()> {
+    let mut zstd = zstd::stream::write::Encoder::new(out, zstd::DEFAULT_COMPRESSION_LEVEL)?;
+    let mut tar = Builder::new(&mut zstd);
+    append(&mut tar, MARK, (0, ABOUT.len() as u64), ABOUT)?;
+    // By its first bytes it is known what it is: they are packed by themselves.
+    tar.get_mut().flush()?;
+    let listed = serde_json::to_vec_pretty(manifest).map_err(io::Error::from)?;
+    append(&mut tar, MANIFEST, (0, listed.len() as u64), &listed[..])?;
+    for (PackedFile { path, modified, size, .. }, pieces) in manifest.files.iter().zip(contents) {
+        let all = pieces
+            .iter()
+            .fold(Box::new(io::empty()) as Box<dyn Read>, |all, piece| Box::new(all.chain(piece.reader())));
+        append(&mut tar, path, (modified.0, *size), all)?;
+    }
+    tar.into_inner()?;
+    zstd.finish()?;
+    Ok(())
+}
+
+fn append(tar: &mut Builder<impl Write>, path: &str, (seconds, size): (i64, u64), from: impl Read) -> io::Result<()> {
+    let mut header = Header::new_gnu();
+    header.set_entry_type(EntryType::Regular);
+    header.set_mode(0o600);
+    header.set_mtime(seconds.try_into().unwrap_or_default());
+    header.set_size(size);
+    tar.append_data(&mut header, path, from)
+}

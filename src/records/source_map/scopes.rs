@@ -1,0 +1,188 @@
+//! The `scopes` of a source map: a list of items, each a tag and numbers (VLQ), most of them relative to those before.
+//!
+//! ```text
+//! BHAAA   scope of an authored file starts: flags, lines, columns, [name], [kind]
+//! CCB     it ends: lines, columns
+//! FGAAA   range of the script starts: flags, [lines], columns, [number of its scope]
+//! GBB     it ends: [lines], columns
+//! ```
+//!
+//! Trees of scopes come first, one for each authored file; an empty item stands for a file without one. Variables, bindings,
+//! calls and items of later versions are skipped.
+//!
+//! <https://github.com/tc39/ecma426/blob/main/proposals/scopes.md>
+
+use crate::error::{Error, Result};
+use crate::model::script_map::{NONE, Place};
+use crate::model::script_scopes::{AuthoredScope, FunctionRange, ScriptScopes};
+
+/// Flags of a scope.
+const HAS_NAME: u64 = 1;
+const HAS_KIND: u64 = 2;
+/// Flags of a range.
+const HAS_LINE: u64 = 1;
+const HAS_DEFINITION: u64 = 2;
+const IS_HIDDEN: u64 = 8;
+/// A flag of both: it is a function.
+const IS_FUNCTION: u64 = 4;
+
+/// Reads the scopes of a map with so many names. The script begins at `begin`.
+pub(super) fn read(text: &str, names: usize, begin: Place) -> Result<ScriptScopes> {
+    let mut reader = ScopesReader { names, generated: begin, ..ScopesReader::default() };
+    for (at, item) in text.split(',').enumerate() {
+        reader.item(item.as_bytes()).ok_or_else(|| Error::new(format!("its scopes are broken at item {at}")))?;
+    }
+    Ok(reader.scopes)
+}
+
+#[derive(Default)]
+struct ScopesReader {
+    scopes: ScriptScopes,
+    names: usize,
+    /// The authored file whose scopes follow.
+    source: u32,
+    /// The scopes that have not ended.
+    open: Vec<usize>,
+    /// The place of the last scope's start or end, and of the last range's.
+    authored: Place,
+    generated: Place,
+    name: i64,
+    definition: i64,
+}
+
+impl ScopesReader {
+    fn item(&mut self, bytes: &[u8]) -> Option<()> {
+        let mut item = Item(bytes);
+        match item.tag()? {
+            0 => self.source = self.source.checked_add(1)?,
+            1 => self.scope_start(&mut item)?,
+            2 => self.scope_end(&mut item)?,
+            5 => self.range_start(&mut item)?,
+            6 => {
+                let first = item.unsigned()?;
+                let (lines, columns) = item.unsigned().map_or((0, first), |columns| (first, columns));
+                self.generated = moved(self.generated, lines, columns)?;
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn scope_start(&mut self, item: &mut Item<'_>) -> Option<()> {
+        let flags = item.unsigned()?;
+        self.authored = moved(self.authored, item.unsigned()?, item.unsigned()?)?;
+        let name = if flags & HAS_NAME == 0 { NONE } else { self.name(item.signed()?)? };
+        if flags & HAS_KIND != 0 {
+            item.signed()?;
+        }
+        let (source, start, is_function) = (self.source, self.authored, flags & IS_FUNCTION != 0);
+        self.open.push(self.scopes.authored.len());
+        self.scopes.authored.push(AuthoredScope { source, start, end: start, name, is_function });
+        Some(())
+    }
+
+    fn name(&mut self, difference: i64) -> Option<u32> {
+        self.name = self.name.checked_add(difference)?;
+        u32::try_from(self.name).ok().filter(|name| (*name as usize) < self.names)
+    }
+
+    fn scope_end(&mut self, item: &mut Item<'_>) -> Option<()> {
+        self.authored = moved(self.authored, item.unsigned()?, item.unsigned()?)?;
+        self.scopes.authored[self.open.pop()?].end = self.authored;
+        if self.open.is_empty() {
+            (self.authored, self.source) = (Place::default(), self.source.checked_add(1)?);
+        }
+        Some(())
+    }
+
+    fn range_start(&mut self, item: &mut Item<'_>) -> Option<()> {
+        let flags = item.unsigned()?;
+        let lines = if flags & HAS_LINE == 0 { 0 } else { item.unsigned()? };
+        self.generated = moved(self.generated, lines, item.unsigned()?)?;
+        let mut definition = NONE;
+        if flags & HAS_DEFINITION != 0 {
+            self.definition = self.definition.checked_add(item.signed()?)?;
+            definition = u32::try_from(self.definition).ok()?;
+        }
+        if flags & IS_FUNCTION != 0 {
+            let definition = if flags & IS_HIDDEN == 0 { definition } else { NONE };
+            self.scopes.push_range(FunctionRange { start: self.generated, definition });
+        }
+        Some(())
+    }
+}
+
+/// A place so many lines further; columns count from the last place only on the same line.
+fn moved(place: Place, lines: u64, columns: u64) -> Option<Place> {
+    let (lines, columns) = (u32::try_from(lines).ok()?, u32::try_from(columns).ok()?);
+    let column = if lines == 0 { place.column.checked_add(columns)? } else { columns };
+    Some(Place { line: place.line.checked_add(lines)?, column })
+}
+
+/// The numbers of an item.
+struct Item<'a>(&'a [u8]);
+
+impl Item<'_> {
+    /// The tag; an empty item is that of a file without scopes.
+    fn tag(&mut self) -> Option<u64> {
+        if self.0.is_empty() { Some(0) } else { self.unsigned() }
+    }
+
+    fn unsigned(&mut self) -> Option<u64> {
+        const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let (mut number, mut shift) = (0u64, 0u32);
+        loop {
+            let (byte, rest) = self.0.split_first()?;
+            let digit = memchr::memchr(*byte, DIGITS)? as u64;
+            self.0 = rest;
+            number |= (digit & 31).checked_shl(shift).filter(|_| shift < 50)?;
+            shift += 5;
+            if digit & 32 == 0 {
+                return Some(number);
+            }
+        }
+    }
+
+    fn signed(&mut self) -> Option<i64> {
+        let number = self.unsigned()?;
+        let size = (number >> 1) as i64;
+        Some(if number & 1 == 0 { size } else { -size })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(line: u32, column: u32) -> Place {
+        Place { line, column }
+    }
+
+    /// Two files, the second without scopes, the third with a function `g` in a function `f`; in the script, `f` starts at
+    /// 0:4, `g` at 1:2, and a helper of the bundler at 1:9.
+    const SCOPES: &str = "BAAA,CCA,,BAAA,BFBJA,DAC,BFBEC,CBB,CBB,CCA,FAAA,FGEE,GC,FHBCC,GD,FEE,JAAA,GB,GBA";
+
+    #[test]
+    fn functions_are_found_by_where_they_start() {
+        let scopes = read(SCOPES, 2, Place::default()).unwrap();
+        let names: Vec<(u32, u32, bool)> =
+            scopes.authored.iter().map(|scope| (scope.source, scope.name, scope.is_function)).collect();
+        assert_eq!(names, [(0, NONE, false), (2, NONE, false), (2, 0, true), (2, 1, true)]);
+        assert_eq!((scopes.authored[2].start, scopes.authored[2].end), (place(1, 9), place(4, 1)));
+        let function = |from, to| scopes.function(from, to).map(|scope| scope.name);
+        assert_eq!(function(place(0, 0), place(0, 4)), Some(0));
+        assert_eq!(function(place(0, 5), place(1, 1)), None, "none starts here");
+        assert_eq!(function(place(1, 0), place(1, 2)), Some(1));
+        assert_eq!(function(place(1, 3), place(1, 20)), None, "nobody wrote it");
+    }
+
+    #[test]
+    fn broken_scopes_are_an_error() {
+        for broken in
+            ["B", "BAA", "C", "CAA", "BFAAG", "BFAAD", "F", "FBA", "FCAD", "B!AA", "Bggggggggggggg", "BAAA,CA"]
+        {
+            assert!(read(broken, 2, Place::default()).is_err(), "{broken}");
+        }
+        assert!(read("", 0, Place::default()).is_ok() && read("ZZZ,HA", 0, Place::default()).is_ok());
+    }
+}
