@@ -18,7 +18,7 @@
 //!
 //! A link is trusted if root or we made it and nobody else can put another one in its place (`Walk::follow`). What is
 //! ours is mapped. What belongs to somebody else, who may shorten it at any time, is copied, once its first bytes are
-//! those of what is looked for. A path into an archive that is open leads to what is packed there ([`super::archive`]).
+//! those of what is looked for. A path into an archive that is open leads to what is packed there (`io::archive`).
 #![expect(clippy::disallowed_methods, reason = "this is the door")]
 
 mod walk;
