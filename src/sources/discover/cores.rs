@@ -1,5 +1,5 @@
-//! Core dumps of processes that have neither dump nor map nor log, and the memory of those that still run: what a
-//! process has registered with GDB's JIT interface.
+//! Core dumps of processes that have neither dump nor log, and the memory of those that still run and have no map either:
+//! what a process has registered with GDB's JIT interface.
 //!
 //! A core tells itself whose it is, and what was mapped: its name need not (`core`), and what the recording has in
 //! other places it is not of.
@@ -36,8 +36,7 @@ struct CoreFile {
 impl Finder<'_> {
     /// Cores of processes that have nothing better.
     pub(super) fn cores(&mut self) {
-        let without = self.without_sources();
-        if without.is_empty() {
+        if self.without_better().next().is_none() {
             return;
         }
         for CoreFile { path, named, kind, of } in self.core_files() {
@@ -52,7 +51,7 @@ impl Finder<'_> {
             let Some(LogProcess { pid: Some(own), .. }) = logs::process(kind, &bytes) else { continue };
             let own = Pid(own);
             let is_it = |pid: &Pid| self.inner_pids(*pid).contains(&own) && !self.shared.contains(&own);
-            let Some(pid) = self.without_sources().into_iter().find(is_it) else { continue };
+            let Some(pid) = self.without_better().find(is_it) else { continue };
             // Most cores have nothing that anybody registered.
             if logs::ranges(kind, &bytes).is_some_and(|ranges| !ranges.is_empty()) {
                 let source =
@@ -62,12 +61,19 @@ impl Finder<'_> {
         }
     }
 
+    /// Processes with JIT memory that have at most a map: libraries inside of a runtime (numba in Python) register their
+    /// code with GDB's JIT interface, and the runtime's map has only its own.
+    fn without_better(&self) -> impl Iterator<Item = Pid> {
+        self.not_injected().filter(|pid| self.kinds_of(*pid).all(|kind| kind == Kind::PerfMap))
+    }
+
     /// Tells of one that may not be read, if its name says that it is of a process that has nothing better: what is in
     /// it does not, unread.
     fn core_refused(&mut self, path: &Path, kind: LogId, of: Option<Pid>, error: Error) {
         let Some(of) = of else { return };
         let is_it = |pid: &Pid| self.inner_pids(*pid).contains(&of);
-        if let Some(pid) = self.without_sources().into_iter().find(is_it) {
+        let pid = self.without_better().find(is_it);
+        if let Some(pid) = pid {
             self.refused(path, Kind::Log(kind), pid, error);
         }
     }
