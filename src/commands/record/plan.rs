@@ -74,6 +74,9 @@ impl Plan {
                 switch.how(runtime.called, true)
             )),
         }
+        if let Some(note) = compilers_inside(runtime) {
+            self.note(note);
+        }
         self.command = self.command.with_stacks(switch.stacks);
         let is_fixed = |file: &&str| file.starts_with("./") && !file.contains("PID") && !file.contains('*');
         self.leaves = switch.leaves.iter().copied().filter(is_fixed).collect();
@@ -167,6 +170,19 @@ fn nothing_to_set(runtime: &Runtime, version: Option<Version>) -> String {
         (None, Some(switch)) => format!("{name}: names need more than a flag: {}", switch.how(runtime.called, true)),
         (None, None) => format!("{name}: this stays without names: {}", runtime.unnamed),
     }
+}
+
+/// Libraries of a runtime's programs that compile code themselves: nothing tells beforehand whether they are loaded.
+fn compilers_inside(runtime: &Runtime) -> Option<String> {
+    let is_inside = |library: &&Runtime| library.programs.is_empty() && runtime.is_program(library.called.as_bytes());
+    let inside = RUNTIMES.iter().filter(is_inside).filter(|library| !library.switches.is_empty());
+    let inside: Vec<_> = inside.map(|library| library.name).collect();
+    let first = inside.first()?;
+    Some(format!(
+        "{} names its own functions; what {} compile needs more, as `jitgraft runtimes {first}` says",
+        runtime.name,
+        inside.join(", ")
+    ))
 }
 
 fn not_switched_on(pid: &str, runtime: &Runtime, version: Option<Version>) -> String {

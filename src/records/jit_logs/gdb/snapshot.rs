@@ -26,12 +26,10 @@ pub struct SnapshotOf {
 }
 
 /// A core dump with the descriptors that are in these stretches of memory, their lists, objects and machine code.
-/// `None` if there are none.
+/// `None` if none of them has a function: some data of a program only looks like a descriptor.
 pub fn snapshot(memory: &impl Memory, data: &[Range<u64>], of: SnapshotOf) -> Option<Vec<u8>> {
     let list = list::find(memory, data);
-    if list.entries.is_empty() {
-        return None;
-    }
+    let mut has_code = false;
     let mut pages = Pages { ranges: Vec::new(), left: MOST };
     list.descriptors.iter().for_each(|addr| pages.add(*addr, 24));
     list.entries.iter().for_each(|entry| pages.add(entry.addr, 32));
@@ -45,9 +43,11 @@ pub fn snapshot(memory: &impl Memory, data: &[Range<u64>], of: SnapshotOf) -> Op
             continue;
         }
         let Ok(symfile) = Symfile::parse(&object, of.machine) else { continue };
-        symfile.functions().iter().for_each(|function| pages.add(function.addr, function.size));
+        let functions = symfile.functions();
+        has_code |= !functions.is_empty();
+        functions.iter().for_each(|function| pages.add(function.addr, function.size));
     }
-    Some(write(memory, pages.merged(), &list.descriptors, of))
+    has_code.then(|| write(memory, pages.merged(), &list.descriptors, of))
 }
 
 /// The pages that are wanted.

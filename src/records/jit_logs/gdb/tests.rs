@@ -186,6 +186,9 @@ fn a_snapshot_of_memory_tells_what_the_memory_does() {
     assert_eq!(told(&copy), told(&memory.core()));
     assert_eq!(process(&copy), Some(LogProcess { pid: Some(77), files: Vec::new() }));
     assert!(nothing.is_none());
+    let memory = TestMemory::of(&[b"This is data that is not an object.".to_vec()]);
+    let whole = MEMORY..MEMORY + memory.bytes.len() as u64;
+    assert!(snapshot(&memory, &[whole], of).is_none(), "a list without a function is not worth a core");
 }
 
 #[test]
