@@ -1,5 +1,6 @@
 //! What makes a runtime write the names of its code, as data: text and commands are both made from it.
 
+use crate::model::shell::quoted;
 use std::fmt;
 use std::path::Path;
 
@@ -200,7 +201,8 @@ fn quoted_list(word: &str) -> String {
 }
 
 fn assignments(variables: &[(&str, &str)]) -> String {
-    variables.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+    let assigned = |(name, value): &(&str, &str)| format!("{name}={}", quoted(value.as_bytes()));
+    variables.iter().map(assigned).collect::<Vec<_>>().join(" ")
 }
 
 impl fmt::Display for Flag {

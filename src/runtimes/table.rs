@@ -168,6 +168,27 @@ pub const RUNTIMES: &[Runtime] = &[
         ..PLAIN
     },
     Runtime {
+        name: "QtWebEngine",
+        called: "PROGRAM",
+        frame_type: "v8js",
+        programs: &["QtWebEngineProcess"],
+        libraries: &["libQt5WebEngineCore.so*", "libQt6WebEngineCore.so*"],
+        // Its processes are killed, so that a jitdump loses what was not written yet; a map is written line by line.
+        switches: &[Switch {
+            variables: &[(
+                "QTWEBENGINE_CHROMIUM_FLAGS",
+                "--no-sandbox --js-flags=--perf-basic-prof,--interpreted-frames-native-stack",
+            )],
+            leaves: &["/tmp/perf-PID.map"],
+            ..SWITCH
+        }],
+        unnamed: V8_UNNAMED,
+        marked_names: V8_NAMES,
+        plain_names: V8_PLAIN_NAMES,
+        examples: V8_EXAMPLES,
+        ..PLAIN
+    },
+    Runtime {
         name: "Firefox",
         called: "firefox",
         frame_type: "spidermonkey",

@@ -95,6 +95,15 @@ const RECORDED: &[Recorded] = &[
         advice: &["--no-sandbox", "--js-flags=", "--interpreted-frames-native-stack", "./jit-PID.dump"],
     },
     Recorded {
+        runtime: "QtWebEngine",
+        program: "/usr/lib/x86_64-linux-gnu/qt6/libexec/QtWebEngineProcess",
+        libraries: &[
+            "/usr/lib/x86_64-linux-gnu/libQt6WebEngineCore.so.6",
+            "/usr/lib/x86_64-linux-gnu/libpcre2-16.so.0",
+        ],
+        advice: &["QTWEBENGINE_CHROMIUM_FLAGS='--no-sandbox --js-flags=--perf-basic-prof", "/tmp/perf-PID.map"],
+    },
+    Recorded {
         runtime: "Firefox",
         program: "/usr/lib/firefox-esr/firefox-esr",
         libraries: &["/usr/lib/firefox-esr/libxul.so"],
