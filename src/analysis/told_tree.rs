@@ -24,11 +24,11 @@ impl ToldTree {
 /// Weights that are told with what was called: a function has for its own what its callees leave.
 #[derive(Debug, Default)]
 pub struct OwnWeights {
-    open: Vec<Open>,
+    open: Vec<OpenNode>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenNode {
     depth: usize,
     stack: Option<StackId>,
     track: TrackId,
@@ -42,12 +42,12 @@ impl OwnWeights {
         if let Some(caller) = self.open.last_mut() {
             caller.own = caller.own.saturating_sub(row.weight);
         }
-        self.open.push(Open { depth, stack: row.stack, track: row.track, own: row.weight });
+        self.open.push(OpenNode { depth, stack: row.stack, track: row.track, own: row.weight });
     }
 
     /// Ends all functions of that depth and deeper.
     pub fn end(&mut self, depth: usize, profile: &mut Profile, series: usize) {
-        while let Some(Open { stack, track, own, .. }) = self.open.pop_if(|open| open.depth >= depth) {
+        while let Some(OpenNode { stack, track, own, .. }) = self.open.pop_if(|open| open.depth >= depth) {
             if own > 0 {
                 profile.push(series, Row { track, stack, weight: own, count: own, time: None });
             }

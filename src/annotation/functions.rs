@@ -83,7 +83,7 @@ pub(super) struct Moment {
 
 /// What makes two places places of one function.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct FunctionKey {
+struct PlaceKey {
     place: CodePlace,
     name: Vec<u8>,
     module: Option<Vec<u8>>,
@@ -113,7 +113,7 @@ impl Sampled<'_> {
     pub(super) fn functions(&self, weight: Weight, job: &Job, warnings: &mut Warnings) -> Functions {
         let linked = self.linked(job, warnings);
         let mut list: Vec<Function> = Vec::new();
-        let mut numbers: FxHashMap<FunctionKey, usize> = FxHashMap::default();
+        let mut numbers: FxHashMap<PlaceKey, usize> = FxHashMap::default();
         let mut of_place = vec![None; self.examined.samples.chains.places().len()];
         let (mut tiers, mut names) = (Tiers::default(), Interner::<Vec<u8>, NameId>::default());
         for (at, sum) in self.sums().into_iter().enumerate().filter(|(_, sum)| sum.costs.samples() > 0) {
@@ -121,7 +121,7 @@ impl Sampled<'_> {
             let mut function = self.name(PlaceId(at as u32), &mut tiers, &mut names);
             let offset = self.locate(place, linked.get(&at), &mut function);
             let (place_of, name, module) = (function.place.clone(), function.name.clone(), function.module.clone());
-            let key = FunctionKey { place: place_of, name, module };
+            let key = PlaceKey { place: place_of, name, module };
             let number = *numbers.entry(key).or_insert(list.len());
             if number == list.len() {
                 list.push(function);

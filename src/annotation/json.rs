@@ -17,13 +17,13 @@ use std::io::Write;
 
 /// Writes one object.
 pub(crate) fn write(annotation: &Annotation, out: &mut dyn Write) -> crate::error::Result<()> {
-    serde_json::to_writer(&mut *out, &Whole(Of { annotation })).map_err(std::io::Error::from)?;
+    serde_json::to_writer(&mut *out, &AnnotationJson(AnnotationOf { annotation })).map_err(std::io::Error::from)?;
     Ok(writeln!(out)?)
 }
 
-struct Whole<'a>(Of<'a>);
+struct AnnotationJson<'a>(AnnotationOf<'a>);
 
-impl Serialize for Whole<'_> {
+impl Serialize for AnnotationJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (of, annotation) = (self.0, self.0.annotation);
         let mut object = serializer.serialize_map(None)?;
@@ -76,12 +76,12 @@ fn hex(number: u64) -> String {
 }
 
 #[derive(Clone, Copy)]
-struct Of<'a> {
+struct AnnotationOf<'a> {
     annotation: &'a Annotation,
 }
 
 struct NameJson<'a> {
-    of: Of<'a>,
+    of: AnnotationOf<'a>,
     name: &'a NameSummary,
 }
 
@@ -98,7 +98,7 @@ impl Serialize for NameJson<'_> {
 }
 
 struct ListingJson<'a> {
-    of: Of<'a>,
+    of: AnnotationOf<'a>,
     listing: &'a Listing,
 }
 
@@ -145,7 +145,7 @@ impl Serialize for ListingJson<'_> {
     }
 }
 
-impl Of<'_> {
+impl AnnotationOf<'_> {
     /// Samples and weight for each event; what is counted exactly has a weight alone, by its name.
     fn costs(&self, costs: &Costs) -> Value {
         let each = self.annotation.events.iter().filter_map(|event| {

@@ -24,13 +24,13 @@ use std::sync::Arc;
 pub(super) struct Sources<'a> {
     resolution: &'a Resolution<'a>,
     /// Of the native code of all listings, in one order for each file: opening a file with its DWARF takes long.
-    native: FxHashMap<DsoId, Vec<Position>>,
+    native: FxHashMap<DsoId, Vec<CodeOrigin>>,
     texts: Texts,
 }
 
 /// Where an instruction comes from: how far it is from the start of its function, or of native code its address, and
 /// the name of the source file.
-struct Position {
+struct CodeOrigin {
     at: u64,
     file: Vec<u8>,
     line: u32,
@@ -128,9 +128,9 @@ impl<'a> Sources<'a> {
         self.texts.into_warnings()
     }
 
-    fn of_jit(&self, code: CodeId) -> Vec<Position> {
+    fn of_jit(&self, code: CodeId) -> Vec<CodeOrigin> {
         let entries = self.resolution.sources.map.code(code).lines.entries();
-        let position = |line: &crate::model::code::Line<'_>| Position {
+        let position = |line: &crate::model::code::Line<'_>| CodeOrigin {
             at: line.offset,
             file: line.file.to_vec(),
             line: line.line,
@@ -146,14 +146,14 @@ fn positions(
     options: &SymbolOptions,
     job: &Job,
     warnings: &mut Warnings,
-) -> Vec<Position> {
+) -> Vec<CodeOrigin> {
     let parts = symbols::resolve(std::slice::from_ref(request), &resolution.images, options, &job.pool, warnings);
     let frames = parts.iter().flat_map(|part| (0..part.len()).map(move |at| (part, at)));
     let position = |((part, at), addr): ((&Frames, usize), &u64)| {
         let innermost = part.of(at).first();
         let file = innermost.and_then(|frame| frame.file).map(|file| part.text(file).to_vec());
         let line = innermost.map_or(0, |frame| frame.line);
-        Position { at: *addr, line: if file.is_some() { line } else { 0 }, file: file.unwrap_or_default() }
+        CodeOrigin { at: *addr, line: if file.is_some() { line } else { 0 }, file: file.unwrap_or_default() }
     };
     frames.zip(&request.offsets).map(position).collect()
 }

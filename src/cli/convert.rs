@@ -84,19 +84,19 @@ impl ConvertArgs {
 #[derive(Debug, Args)]
 struct SpellingArgs {
     /// What gets a root of its own
-    #[arg(long, value_enum, default_value_t = ByName::Comm, value_name = "WHAT")]
+    #[arg(long, value_enum, default_value_t = MergeKey::Comm, value_name = "WHAT")]
     #[arg(hide_short_help = true)]
-    by: ByName,
+    by: MergeKey,
     /// Append to names: pid, tid, kernel (`_[k]`), jit (`_[j]`), inline (`_[i]`), addrs
     ///
     /// pid and tid are appended to the root; addrs appends the address to unknown functions.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…")]
     #[arg(hide_short_help = true)]
-    annotate: Vec<Annotation>,
+    annotate: Vec<AnnotatedWith>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ByName {
+enum MergeKey {
     Comm,
     Pid,
     Tid,
@@ -104,7 +104,7 @@ enum ByName {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Annotation {
+enum AnnotatedWith {
     Pid,
     Tid,
     Kernel,
@@ -116,22 +116,22 @@ enum Annotation {
 impl SpellingArgs {
     fn by(&self) -> By {
         match self.by {
-            ByName::Comm => By::Comm,
-            ByName::Pid => By::Pid,
-            ByName::Tid => By::Tid,
-            ByName::Cpu => By::Cpu,
+            MergeKey::Comm => By::Comm,
+            MergeKey::Pid => By::Pid,
+            MergeKey::Tid => By::Tid,
+            MergeKey::Cpu => By::Cpu,
         }
     }
 
     fn annotate(&self) -> Annotate {
         let has = |annotation| self.annotate.contains(&annotation);
         Annotate {
-            pid: has(Annotation::Pid),
-            tid: has(Annotation::Tid),
-            kernel: has(Annotation::Kernel),
-            jit: has(Annotation::Jit),
-            inline: has(Annotation::Inline),
-            addrs: has(Annotation::Addrs),
+            pid: has(AnnotatedWith::Pid),
+            tid: has(AnnotatedWith::Tid),
+            kernel: has(AnnotatedWith::Kernel),
+            jit: has(AnnotatedWith::Jit),
+            inline: has(AnnotatedWith::Inline),
+            addrs: has(AnnotatedWith::Addrs),
         }
     }
 }

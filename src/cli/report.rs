@@ -95,7 +95,7 @@ struct RowArgs {
     /// functions.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…", hide_possible_values = true)]
     #[arg(conflicts_with_all = ["diff", "tree_of_calls"], help_heading = "Rows")]
-    group_by: Vec<GroupName>,
+    group_by: Vec<GroupBy>,
     /// Compare with an earlier one [default: perf.data.old]
     ///
     /// Changes that sampling alone would explain are marked as noise.
@@ -129,12 +129,12 @@ struct TreeArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SortName {
     Order(Order),
-    Group(GroupName),
+    Group(GroupBy),
 }
 
 impl ValueEnum for SortName {
     fn value_variants<'a>() -> &'a [Self] {
-        use GroupName::{Comm, Cpu, Kind, Line, Module, Pid, Symbol, Tid, Tier};
+        use GroupBy::{Comm, Cpu, Kind, Line, Module, Pid, Symbol, Tid, Tier};
         &[
             Self::Order(Order::Own),
             Self::Order(Order::Total),
@@ -165,7 +165,7 @@ impl ValueEnum for SortName {
 
 /// What samples are put together by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum GroupName {
+enum GroupBy {
     Comm,
     Pid,
     Tid,
@@ -180,18 +180,18 @@ enum GroupName {
     Line,
 }
 
-impl From<GroupName> for Key {
-    fn from(name: GroupName) -> Self {
+impl From<GroupBy> for Key {
+    fn from(name: GroupBy) -> Self {
         match name {
-            GroupName::Comm => Self::Comm,
-            GroupName::Pid => Self::Pid,
-            GroupName::Tid => Self::Tid,
-            GroupName::Cpu => Self::Cpu,
-            GroupName::Module => Self::Module,
-            GroupName::Symbol => Self::Function,
-            GroupName::Kind => Self::Kind,
-            GroupName::Tier => Self::Tier,
-            GroupName::Line => Self::Line,
+            GroupBy::Comm => Self::Comm,
+            GroupBy::Pid => Self::Pid,
+            GroupBy::Tid => Self::Tid,
+            GroupBy::Cpu => Self::Cpu,
+            GroupBy::Module => Self::Module,
+            GroupBy::Symbol => Self::Function,
+            GroupBy::Kind => Self::Kind,
+            GroupBy::Tier => Self::Tier,
+            GroupBy::Line => Self::Line,
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::runtimes::{CommandLine, CorrectedCommand, Environment, Runtime, Stack
 const LONGEST: usize = 4096;
 
 /// What a problem needs of a new recording.
-enum Needs {
+enum RecordingNeeds {
     /// Nothing: another recording would be the same, or it takes more than a command.
     Nothing,
     /// perf's own options as they should be, and the runtime's.
@@ -19,7 +19,7 @@ enum Needs {
     Copies,
 }
 
-fn needs(problem: &Problem) -> Needs {
+fn needs(problem: &Problem) -> RecordingNeeds {
     match problem {
         Problem::NoCallChains
         | Problem::Clock { .. }
@@ -29,9 +29,9 @@ fn needs(problem: &Problem) -> Needs {
         | Problem::OtherRun { .. }
         | Problem::Incomplete { .. }
         | Problem::Interpreted { too_old: None, .. }
-        | Problem::JvmFramePointers { .. } => Needs::Recipe,
-        Problem::FramePointers { machine, .. } if Machine::is_any_known(*machine) => Needs::Copies,
-        Problem::NotUnwound { in_jit, .. } if *in_jit => Needs::Recipe,
+        | Problem::JvmFramePointers { .. } => RecordingNeeds::Recipe,
+        Problem::FramePointers { machine, .. } if Machine::is_any_known(*machine) => RecordingNeeds::Copies,
+        Problem::NotUnwound { in_jit, .. } if *in_jit => RecordingNeeds::Recipe,
         Problem::Silent { given: Some(_), .. }
         | Problem::NoSamples
         | Problem::FewSamples { .. }
@@ -65,7 +65,7 @@ fn needs(problem: &Problem) -> Needs {
         | Problem::Symbolless { .. }
         | Problem::Kernel { .. }
         | Problem::Guest
-        | Problem::Nowhere { .. } => Needs::Nothing,
+        | Problem::Nowhere { .. } => RecordingNeeds::Nothing,
     }
 }
 
@@ -75,17 +75,20 @@ pub(super) fn add(findings: &mut [Finding], context: DoctorContext<'_>) {
     // What makes a runtime write names may make its code keep frame pointers, too: that is seen then.
     let is_silent =
         |problem: &Problem| matches!(problem, Problem::Silent { given: None, .. }) && can_be_switched(problem, context);
-    let copies = significant().any(|problem| matches!(needs(problem), Needs::Copies)) && !significant().any(is_silent);
+    let copies =
+        significant().any(|problem| matches!(needs(problem), RecordingNeeds::Copies)) && !significant().any(is_silent);
     let main =
         findings.iter().find_map(|finding| finding.problem.process().filter(|process| process.runtime.is_some()));
     let main = main.cloned();
     for finding in findings {
         let process = finding.problem.process().filter(|process| process.runtime.is_some()).or(main.as_ref());
         let command = match needs(&finding.problem) {
-            Needs::Nothing => None,
-            Needs::Recipe if is_of_names(&finding.problem) && !can_be_switched(&finding.problem, context) => None,
-            Needs::Recipe => corrected(process, copies, context),
-            Needs::Copies => corrected(process, copies, context),
+            RecordingNeeds::Nothing => None,
+            RecordingNeeds::Recipe if is_of_names(&finding.problem) && !can_be_switched(&finding.problem, context) => {
+                None
+            }
+            RecordingNeeds::Recipe => corrected(process, copies, context),
+            RecordingNeeds::Copies => corrected(process, copies, context),
         };
         finding.command = command;
     }

@@ -97,7 +97,7 @@ fn may_begin(frame: &PlaceFacts) -> bool {
 }
 
 /// One sample's stack, innermost frame first.
-struct Stack<'a> {
+struct TalliedStack<'a> {
     pid: Pid,
     time: Option<Nanos>,
     end: StackEnd,
@@ -115,12 +115,12 @@ impl Tally {
             frames.clear();
             let places = samples.chains.up(row.chain).map(|place| facts[place.0 as usize]);
             frames.extend(places.filter(|facts| facts.status != Status::Truncated));
-            tally.add(&Stack { pid, time: row.time, end: row.end, frames: &frames });
+            tally.add(&TalliedStack { pid, time: row.time, end: row.end, frames: &frames });
         }
         tally
     }
 
-    fn add(&mut self, stack: &Stack<'_>) {
+    fn add(&mut self, stack: &TalliedStack<'_>) {
         self.samples += 1;
         self.frames += stack.frames.len() as u64;
         self.names(stack);
@@ -138,7 +138,7 @@ impl Tally {
     }
 
     /// Counts what has a name, and why others have none.
-    fn names(&mut self, stack: &Stack<'_>) {
+    fn names(&mut self, stack: &TalliedStack<'_>) {
         let cause = |frame: &PlaceFacts| match frame.status {
             Status::Unnamed(cause) => Some(cause.of(stack.pid)),
             _ => None,
@@ -161,7 +161,7 @@ impl Tally {
     }
 
     /// Counts what each source names.
-    fn covered(&mut self, stack: &Stack<'_>) {
+    fn covered(&mut self, stack: &TalliedStack<'_>) {
         let mut seen = BTreeSet::new();
         for frame in stack.frames {
             let Owner::Code(origin) = frame.owner else { continue };
@@ -172,7 +172,7 @@ impl Tally {
     }
 
     /// Counts how the stack ends.
-    fn end(&mut self, stack: &Stack<'_>) {
+    fn end(&mut self, stack: &TalliedStack<'_>) {
         let process = self.processes.entry(stack.pid).or_default();
         let outermost = stack.frames.iter().rev().find(|frame| frame.owner != Owner::Nowhere);
         let known = outermost.map(|frame| frame.owner);

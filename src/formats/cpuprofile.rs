@@ -29,7 +29,7 @@ pub fn sniff(head: &[u8]) -> bool {
 
 /// Reads a profile; one that is cut off, as far as it goes.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let mut parts = Parts::default();
+    let mut parts = ProfileMembers::default();
     let mut json = serde_json::Deserializer::from_slice(bytes);
     if let Err(error) = parts.deserialize(&mut json) {
         if parts.nodes.is_empty() {
@@ -58,7 +58,7 @@ impl ProfileChunks {
 
     /// Adds the samples of a thread to a profile.
     pub(super) fn push_to(&self, profile: &mut Profile, track: Track, options: &ReadOptions, warnings: &mut Warnings) {
-        let (mut parts, mut skipped) = (Parts::default(), Skipped::new("ProfileChunk"));
+        let (mut parts, mut skipped) = (ProfileMembers::default(), Skipped::new("ProfileChunk"));
         for args in &self.0 {
             match serde_json::from_slice(args) {
                 Ok(ChunkArguments { data }) => parts.append(data),
@@ -75,13 +75,13 @@ impl ProfileChunks {
 #[derive(Deserialize)]
 struct ChunkArguments<'a> {
     #[serde(borrow)]
-    data: Chunk<'a>,
+    data: ProfileChunk<'a>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
-struct Chunk<'a> {
+struct ProfileChunk<'a> {
     start_time: Option<f64>,
     end_time: Option<f64>,
     #[serde(borrow)]
@@ -135,7 +135,7 @@ struct CallFrame<'a> {
 
 /// The members of a profile, as far as they were read.
 #[derive(Default)]
-struct Parts<'a> {
+struct ProfileMembers<'a> {
     nodes: Vec<ProfileNode<'a>>,
     samples: Vec<u64>,
     deltas: Vec<i64>,
@@ -143,9 +143,9 @@ struct Parts<'a> {
     end: i64,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> ProfileMembers<'a> {
     /// Adds what a profile says next.
-    fn append(&mut self, Chunk { start_time, end_time, cpu_profile, time_deltas }: Chunk<'a>) {
+    fn append(&mut self, ProfileChunk { start_time, end_time, cpu_profile, time_deltas }: ProfileChunk<'a>) {
         self.start = start_time.map_or(self.start, |time| time as i64);
         self.end = end_time.map_or(self.end, |time| time as i64);
         self.nodes.extend(cpu_profile.nodes);
@@ -256,7 +256,7 @@ fn stack(node: &ProfileNode<'_>, caller: Option<StackId>, columns: bool, profile
 }
 
 /// Fills the parts one after the other, so that those before a damaged place stay.
-impl<'de> DeserializeSeed<'de> for &mut Parts<'de> {
+impl<'de> DeserializeSeed<'de> for &mut ProfileMembers<'de> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -264,7 +264,7 @@ impl<'de> DeserializeSeed<'de> for &mut Parts<'de> {
     }
 }
 
-impl<'de> Visitor<'de> for &mut Parts<'de> {
+impl<'de> Visitor<'de> for &mut ProfileMembers<'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -78,7 +78,7 @@ impl Cells<'_> {
             }
             stack.push_str(self.spelled(frame, java));
         }
-        let (time, weight, count) = (Known(row.time.map(|time| time.0)), row.weight, row.count);
+        let (time, weight, count) = (OptionalNumber(row.time.map(|time| time.0)), row.weight, row.count);
         let ran = leaf.map_or_else(|| ",,,".to_owned(), |leaf| self.ran(leaf));
         let stack = csv_cell(stack.as_bytes());
         Ok(writeln!(out, "{event},{track},{time},{weight},{count},{ran},{stack}")?)
@@ -112,14 +112,14 @@ impl Cells<'_> {
 
 fn whose(profile: &Profile, id: TrackId) -> (String, bool) {
     let track = profile.track_of(id);
-    let (pid, tid) = (Known(track.pid.map(|pid| pid.0)), Known(track.tid.map(|tid| tid.0)));
-    (format!("{},{pid},{tid},{}", csv_cell(&track.comm), Known(track.cpu)), label::is_java(&track.comm))
+    let (pid, tid) = (OptionalNumber(track.pid.map(|pid| pid.0)), OptionalNumber(track.tid.map(|tid| tid.0)));
+    (format!("{},{pid},{tid},{}", csv_cell(&track.comm), OptionalNumber(track.cpu)), label::is_java(&track.comm))
 }
 
 /// A number, or nothing.
-struct Known<T>(Option<T>);
+struct OptionalNumber<T>(Option<T>);
 
-impl<T: Display> Display for Known<T> {
+impl<T: Display> Display for OptionalNumber<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.as_ref().map_or(Ok(()), |value| value.fmt(f))
     }

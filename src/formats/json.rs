@@ -48,7 +48,7 @@ struct FramesJson<'a>(&'a Profile);
 struct OneFrame<'a>(&'a Profile, &'a Frame);
 struct EventsJson<'a>(&'a Profile);
 struct EventJson<'a>(&'a Profile, &'a Series);
-struct Rows<'a>(&'a Profile, &'a [Row]);
+struct JsonRows<'a>(&'a Profile, &'a [Row]);
 struct OneRow<'a>(&'a Profile, &'a Row);
 
 impl Serialize for FramesJson<'_> {
@@ -102,12 +102,12 @@ impl Serialize for EventJson<'_> {
             Some(Sampling::Period(period)) => map.serialize_entry("period", &period)?,
             None => {}
         }
-        map.serialize_entry("stacks", &Rows(self.0, &self.1.rows))?;
+        map.serialize_entry("stacks", &JsonRows(self.0, &self.1.rows))?;
         map.end()
     }
 }
 
-impl Serialize for Rows<'_> {
+impl Serialize for JsonRows<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(Some(self.1.len()))?;
         for row in self.1 {

@@ -25,8 +25,8 @@ use crate::model::about::TimeExtent;
 use crate::model::stacks::{FrameId, Profile, Row, Series, StackId, Track, TrackId};
 use flate2::{Compression, write::GzEncoder};
 use messages::{
-    FunctionMessage, LabelMessage, LineMessage, LocationMessage, MappingMessage, ProfileMessage, SampleMessage,
-    StringTable, ValueType,
+    LabelMessage, PprofFunction, PprofLine, PprofLocation, PprofMapping, PprofProfile, PprofSample, StringTable,
+    ValueType,
 };
 use prost::Message;
 use prost::encoding::message::encode as encode_tagged;
@@ -35,10 +35,10 @@ use std::io::Write;
 
 /// Writes all events.
 pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
-    let Draft { mut file, sums, labels } = build(profile);
+    let PprofDraft { mut file, sums, labels } = build(profile);
     let mut gzip = GzEncoder::new(out, Compression::fast());
     let values = file.sample_type.len();
-    let types = ProfileMessage { sample_type: std::mem::take(&mut file.sample_type), ..ProfileMessage::default() };
+    let types = PprofProfile { sample_type: std::mem::take(&mut file.sample_type), ..PprofProfile::default() };
     let mut bytes = types.encode_to_vec();
     for sum in &sums {
         encode_tagged(SAMPLE, &sum.message(profile, values, &labels), &mut bytes);
@@ -53,7 +53,7 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
     Ok(())
 }
 
-/// The number of [`ProfileMessage::sample`].
+/// The number of [`PprofProfile::sample`].
 const SAMPLE: u32 = 2;
 
 /// So much is packed at once.
@@ -61,8 +61,8 @@ const PIECE: usize = 1 << 20;
 
 /// A file, whose samples are not spelled out yet: each has the list of all its frames, which may be far more than all
 /// else together.
-struct Draft {
-    file: ProfileMessage,
+struct PprofDraft {
+    file: PprofProfile,
     sums: Vec<SampleSum>,
     /// By event and thread.
     labels: FxHashMap<(usize, TrackId), Vec<LabelMessage>>,
@@ -84,19 +84,19 @@ impl SampleSum {
         profile: &Profile,
         values: usize,
         labels: &FxHashMap<(usize, TrackId), Vec<LabelMessage>>,
-    ) -> SampleMessage {
+    ) -> PprofSample {
         let mut value = vec![0; values];
         if let Some(counts) = self.places.counts {
             value[counts] = self.count;
         }
         value[self.places.weights] = self.weight;
         let location_id = profile.frames_up(self.stack).map(location_id).collect();
-        SampleMessage { location_id, value, label: labels.get(&(self.series, self.track)).cloned().unwrap_or_default() }
+        PprofSample { location_id, value, label: labels.get(&(self.series, self.track)).cloned().unwrap_or_default() }
     }
 }
 
-fn build(profile: &Profile) -> Draft {
-    let (mut strings, mut file) = (StringTable::new(), ProfileMessage::default());
+fn build(profile: &Profile) -> PprofDraft {
+    let (mut strings, mut file) = (StringTable::new(), PprofProfile::default());
     let count = strings.id("count");
     let counted = profile.series.iter().filter(|series| series.is_counted()).count();
     // An event may be called so itself.
@@ -113,7 +113,7 @@ fn build(profile: &Profile) -> Draft {
         places.push(ValuePlaces { counts, weights: file.sample_type.len() - 1 });
     }
     locations(profile, &mut strings, &mut file);
-    let mut draft = Draft { file, sums: Vec::new(), labels: FxHashMap::default() };
+    let mut draft = PprofDraft { file, sums: Vec::new(), labels: FxHashMap::default() };
     for (series, places) in places.into_iter().enumerate() {
         draft.add(profile, series, places, &mut strings);
     }
@@ -135,7 +135,7 @@ fn value_type(series: &Series, strings: &mut StringTable) -> ValueType {
 }
 
 /// When, how long, how often.
-fn head(profile: &Profile, strings: &mut StringTable, file: &mut ProfileMessage) {
+fn head(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) {
     let about = &profile.about;
     let sampled = about.sampled.or_else(|| extent(profile.series.iter().flat_map(|series| &series.rows)));
     file.duration_nanos = sampled.map_or(0, |sampled| clamp(sampled.duration()));
@@ -163,7 +163,7 @@ fn extent<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<TimeExtent> {
     rows.filter_map(|row| row.time).map(|time: Nanos| TimeExtent::at(time)).reduce(TimeExtent::with)
 }
 
-impl Draft {
+impl PprofDraft {
     /// Adds the samples of one event.
     fn add(&mut self, profile: &Profile, series: usize, places: ValuePlaces, strings: &mut StringTable) {
         let mut numbers: FxHashMap<(TrackId, Option<StackId>), usize> = FxHashMap::default();
@@ -213,7 +213,7 @@ fn location_id(frame: FrameId) -> u64 {
 }
 
 /// One location for each frame, one function for each name in a module and file.
-fn locations(profile: &Profile, strings: &mut StringTable, file: &mut ProfileMessage) {
+fn locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) {
     let mut found = Vec::new();
     let mut pieces = MappedPieces::new(profile, &mut |piece| found.push(piece));
     let mut functions: FxHashMap<_, u64> = FxHashMap::default();
@@ -223,20 +223,20 @@ fn locations(profile: &Profile, strings: &mut StringTable, file: &mut ProfileMes
         let function_id = *functions.entry((name, frame.module, frame.file)).or_insert(next);
         if function_id == next {
             let filename = frame.file.map_or(0, |file| strings.id_of(profile.name_of(file)));
-            file.function.push(FunctionMessage { id: next, name, system_name: name, filename });
+            file.function.push(PprofFunction { id: next, name, system_name: name, filename });
         }
         let place = pieces.place(profile, frame, &mut |piece| found.push(piece));
-        let line = vec![LineMessage { function_id, line: frame.line.into() }];
+        let line = vec![PprofLine { function_id, line: frame.line.into() }];
         let (mapping_id, address) = (place.mapping, place.address);
-        file.location.push(LocationMessage { id: location_id(id), mapping_id, address, line });
+        file.location.push(PprofLocation { id: location_id(id), mapping_id, address, line });
     }
     file.mapping = (1..).zip(&found).map(|(id, piece)| mapping(id, piece, strings)).collect();
 }
 
-fn mapping(id: u64, piece: &Piece<'_>, strings: &mut StringTable) -> MappingMessage {
+fn mapping(id: u64, piece: &Piece<'_>, strings: &mut StringTable) -> PprofMapping {
     let range = piece.range;
     let build_id = piece.module.and_then(|module| module.build_id);
-    MappingMessage {
+    PprofMapping {
         id,
         memory_start: range.map_or(0, |range| range.addr.0),
         memory_limit: range.map_or(0, |range| range.addr.0.saturating_add(range.len)),

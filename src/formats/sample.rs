@@ -36,7 +36,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let series = profile.series_named("samples", Unit::Samples);
     let process = process(bytes.split(|&byte| byte == b'\n').next().unwrap_or_default());
     let mut track = profile.track(process.clone());
-    let mut reading = Reading {
+    let mut reading = SampleReader {
         profile,
         series,
         named: NamedFrames::default(),
@@ -50,11 +50,11 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             false => in_tree = text.starts_with(BEGIN),
             true if text.starts_with(END) => break,
             true if text.is_empty() => {}
-            true => match TreeLine::of(text) {
+            true => match SampleLine::of(text) {
                 Some(line) if line.depth == 0 => {
                     track = reading.profile.track(thread(&process, line.name));
                     reading.own.end(0, &mut reading.profile, series);
-                    reading.line(&TreeLine { name: b"", ..line }, track);
+                    reading.line(&SampleLine { name: b"", ..line }, track);
                 }
                 Some(line) if reading.line(&line, track) => {}
                 _ => skipped.add(Error::new("is no function with its depth and samples").at(offset)),
@@ -67,7 +67,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(reading.profile)
 }
 
-struct Reading {
+struct SampleReader {
     profile: Profile,
     series: usize,
     named: NamedFrames,
@@ -75,9 +75,9 @@ struct Reading {
     own: OwnWeights,
 }
 
-impl Reading {
+impl SampleReader {
     /// A thread is no function: what its functions leave of its samples has an empty stack.
-    fn line(&mut self, line: &TreeLine<'_>, track: TrackId) -> bool {
+    fn line(&mut self, line: &SampleLine<'_>, track: TrackId) -> bool {
         let stack = match line.depth.checked_sub(1) {
             None => None,
             Some(depth) => {
@@ -114,14 +114,14 @@ fn thread(process: &Track, name: &[u8]) -> Track {
     Track { comm: comm.unwrap_or_else(|| process.comm.clone()), tid, ..process.clone() }
 }
 
-struct TreeLine<'d> {
+struct SampleLine<'d> {
     depth: usize,
     samples: u64,
     name: &'d [u8],
     module: &'d [u8],
 }
 
-impl<'d> TreeLine<'d> {
+impl<'d> SampleLine<'d> {
     fn of(line: &'d [u8]) -> Option<Self> {
         let line = line.strip_prefix(b"    ")?;
         let indent = line.iter().position(|byte| !b" +|:!".contains(byte))?;

@@ -18,7 +18,7 @@ const MODULE: &str = "Module Name";
 
 /// Whether the first line has the names of such a table.
 pub fn sniff(head: &[u8]) -> bool {
-    Columns::of(header(head).0).is_some()
+    VsprofColumns::of(header(head).0).is_some()
 }
 
 /// The first line, and what is behind it.
@@ -31,7 +31,7 @@ fn header(bytes: &[u8]) -> (&[u8], &[u8]) {
 /// Reads the tree.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let (first, lines) = header(bytes);
-    let columns = Columns::of(first).ok_or_else(|| Error::new("has no line of names"))?;
+    let columns = VsprofColumns::of(first).ok_or_else(|| Error::new("has no line of names"))?;
     let mut profile = Profile::keeping(options.keep);
     let series = profile.series_named("time", Unit::Nanos);
     let track = profile.track(Track::default());
@@ -56,7 +56,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 }
 
 /// Where the columns stand.
-struct Columns {
+struct VsprofColumns {
     level: usize,
     name: usize,
     calls: usize,
@@ -65,7 +65,7 @@ struct Columns {
 }
 
 /// A function.
-struct TreeLine {
+struct VsprofLine {
     depth: usize,
     calls: u64,
     nanos: u64,
@@ -73,7 +73,7 @@ struct TreeLine {
     module: Vec<u8>,
 }
 
-impl Columns {
+impl VsprofColumns {
     fn of(header: &[u8]) -> Option<Self> {
         let names = fields(header);
         let place = |name: &str| names.iter().position(|field| field == name.as_bytes());
@@ -81,7 +81,7 @@ impl Columns {
         Some(Self { level, name, calls, own: place(OWN)?, module: place(MODULE)? })
     }
 
-    fn told(&self, line: &[u8]) -> Option<TreeLine> {
+    fn told(&self, line: &[u8]) -> Option<VsprofLine> {
         let mut fields = fields(line);
         // Levels begin at 1.
         let depth = usize::try_from(whole(fields.get(self.level)?)?).ok()?.checked_sub(1)?;
@@ -89,7 +89,7 @@ impl Columns {
         let millis: f64 = digits(fields.get(self.own)?).parse().ok()?;
         let nanos = (millis.max(0.0) * 1e6 * calls as f64).round() as u64;
         let mut take = |at: usize| fields.get_mut(at).map(std::mem::take);
-        Some(TreeLine {
+        Some(VsprofLine {
             depth,
             calls,
             nanos,

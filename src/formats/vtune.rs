@@ -28,7 +28,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     for whole in bytes.split_inclusive(|&byte| byte == b'\n') {
         let line = whole.trim_ascii_end();
         match &columns {
-            None if line.starts_with(FIRST) => columns = Columns::of(line),
+            None if line.starts_with(FIRST) => columns = VtuneColumns::of(line),
             None => {}
             Some(_) if line.is_empty() => {}
             Some(columns) => {
@@ -54,27 +54,27 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 }
 
 /// Where the columns stand.
-struct Columns {
+struct VtuneColumns {
     time: usize,
     module: Option<usize>,
 }
 
 /// A function.
-struct TreeLine {
+struct VtuneLine {
     depth: usize,
     seconds: f64,
     function: Vec<u8>,
     module: Vec<u8>,
 }
 
-impl Columns {
+impl VtuneColumns {
     fn of(header: &[u8]) -> Option<Self> {
         let names = fields(header);
         let place = |name: &str| names.iter().position(|field| field == name.as_bytes());
         Some(Self { time: place(TIME)?, module: place(MODULE) })
     }
 
-    fn told(&self, line: &[u8]) -> Option<TreeLine> {
+    fn told(&self, line: &[u8]) -> Option<VtuneLine> {
         let outer = line.iter().take_while(|&&byte| byte == b' ').count();
         let mut fields = fields(&line[outer..]);
         let seconds: f64 = std::str::from_utf8(fields.get(self.time)?).ok()?.parse().ok()?;
@@ -82,6 +82,6 @@ impl Columns {
         let function = std::mem::take(fields.first_mut()?);
         let inner = function.iter().take_while(|&&byte| byte == b' ').count();
         let function = function[inner..].to_vec();
-        (seconds >= 0.0).then_some(TreeLine { depth: outer + inner, seconds, function, module })
+        (seconds >= 0.0).then_some(VtuneLine { depth: outer + inner, seconds, function, module })
     }
 }

@@ -22,10 +22,10 @@ pub fn sniff(head: &[u8]) -> bool {
 /// Reads all rows that have a backtrace.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let profile = Profile::keeping(options.keep);
-    let mut reading = Reading {
+    let mut reading = XctraceReader {
         profile,
         named: NamedFrames::default(),
-        known: Known::default(),
+        known: ById::default(),
         row: None,
         skipped: Skipped::new("row"),
     };
@@ -131,7 +131,7 @@ fn character(entity: &[u8]) -> Option<char> {
 
 /// What was told once, by its `id`.
 #[derive(Default)]
-struct Known {
+struct ById {
     frames: FxHashMap<u64, FrameId>,
     stacks: FxHashMap<u64, Option<StackId>>,
     threads: FxHashMap<u64, TrackId>,
@@ -149,28 +149,28 @@ struct RowParts {
     /// The frames of the backtrace, innermost first, and its id.
     frames: Option<(Option<u64>, Vec<FrameId>)>,
     /// The frame whose binary is not told yet.
-    frame: Option<OpenFrame>,
+    frame: Option<FrameUnderWay>,
     /// The id of the element around the backtrace.
     tagged: Option<u64>,
     /// What came of the backtrace.
     stack: Option<Option<StackId>>,
 }
 
-struct OpenFrame {
+struct FrameUnderWay {
     id: Option<u64>,
     function: Vec<u8>,
     addr: Option<u64>,
 }
 
-struct Reading {
+struct XctraceReader {
     profile: Profile,
     named: NamedFrames,
-    known: Known,
+    known: ById,
     row: Option<RowParts>,
     skipped: Skipped,
 }
 
-impl Reading {
+impl XctraceReader {
     fn tag(&mut self, tag: &Tag<'_>, offset: usize) {
         match (tag.name, tag.ends) {
             (b"row", false) => self.row = Some(RowParts::default()),
@@ -279,7 +279,7 @@ impl Reading {
         let addr = tag.attribute("addr");
         let addr =
             addr.and_then(|addr| u64::from_str_radix(std::str::from_utf8(addr.strip_prefix(b"0x")?).ok()?, 16).ok());
-        row.frame = Some(OpenFrame {
+        row.frame = Some(FrameUnderWay {
             id: tag.number("id"),
             function: tag.attribute("name").unwrap_or_default().into_owned(),
             addr,
@@ -296,7 +296,7 @@ impl Reading {
         }
     }
 
-    fn push(&mut self, row: &mut RowParts, open: &OpenFrame, module: &[u8]) {
+    fn push(&mut self, row: &mut RowParts, open: &FrameUnderWay, module: &[u8]) {
         let frame = self
             .named
             .frame(&mut self.profile, Told { function: &open.function, module, addr: open.addr, ..Told::default() });

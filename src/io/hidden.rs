@@ -28,7 +28,7 @@ pub(super) struct HiddenName {
     what: Passing,
     directory: File,
     /// Where it stands in the table; `None` if that was full.
-    slot: Option<&'static Slot>,
+    slot: Option<&'static NameSlot>,
     is_there: bool,
 }
 
@@ -40,12 +40,13 @@ const FREE: i32 = -1;
 
 /// A directory's descriptor, and the number of a name; the highest bit is that of a directory's.
 #[derive(Debug)]
-struct Slot {
+struct NameSlot {
     directory: AtomicI32,
     number: AtomicU64,
 }
 
-static TABLE: [Slot; SLOTS] = [const { Slot { directory: AtomicI32::new(FREE), number: AtomicU64::new(0) } }; SLOTS];
+static TABLE: [NameSlot; SLOTS] =
+    [const { NameSlot { directory: AtomicI32::new(FREE), number: AtomicU64::new(0) } }; SLOTS];
 
 const IS_DIRECTORY: u64 = 1 << 63;
 
@@ -108,7 +109,7 @@ impl Drop for HiddenName {
     }
 }
 
-impl Slot {
+impl NameSlot {
     /// Takes it if it is free. The number is there before the directory is, without which nobody looks at it.
     fn take(&self, number: u64, directory: i32) -> bool {
         const BEING_TAKEN: i32 = FREE - 1;

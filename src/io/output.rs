@@ -23,7 +23,7 @@ pub struct Output {
 #[derive(Debug)]
 enum Inner {
     File {
-        new: BufWriter<Writing>,
+        new: BufWriter<NewOutput>,
         /// What it is called in messages.
         shown: PathBuf,
         /// What it will be called in its directory.
@@ -65,9 +65,9 @@ fn slices_at_once<'s, 'data>(slices: &'s [IoSlice<'data>]) -> &'s [IoSlice<'data
 
 /// A new file, written.
 #[derive(Debug)]
-struct Writing(NewFile);
+struct NewOutput(NewFile);
 
-impl Write for Writing {
+impl Write for NewOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.file_mut().write(at_once(bytes))
     }
@@ -170,7 +170,7 @@ impl Output {
         match self.inner {
             Inner::Stream(_) => Ok(()),
             Inner::File { new, shown, name } => {
-                let Writing(new) = new.into_inner().map_err(|error| unwritten(error.into_error(), &shown))?;
+                let NewOutput(new) = new.into_inner().map_err(|error| unwritten(error.into_error(), &shown))?;
                 let place = new.place(&name).map_err(|error| unplaced(error, &shown))?;
                 self.run.check(&OutputPlace::Name(place)).map_err(|error| error.in_file(&shown))?;
                 new.persist(&name).map_err(|error| unplaced(error, &shown))
@@ -211,7 +211,7 @@ impl Inner {
         let new = NewFile::create_at(directory, if replaced.is_some() { OWNER } else { modes.new });
         let new = new.map_err(|error| unopened::output(path.parent().unwrap_or(Path::new("")), error))?;
         replaced.map_or(Ok(()), |replaced| replaced.within(modes.most).give_to(&new))?;
-        let new = BufWriter::with_capacity(BUFFER, Writing(new));
+        let new = BufWriter::with_capacity(BUFFER, NewOutput(new));
         Ok(Self::File { new, shown: path.to_owned(), name })
     }
 }

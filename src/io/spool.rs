@@ -19,7 +19,7 @@ const AT_ONCE: usize = 1 << 20;
 
 /// A file system's bytes.
 #[derive(Debug, Clone, Copy)]
-struct Room {
+struct DiskRoom {
     free: u64,
     all: u64,
 }
@@ -30,7 +30,7 @@ pub struct Spool {
     file: File,
     /// How much may be written before the room is looked at again.
     granted: u64,
-    room: fn(&File) -> Option<Room>,
+    room: fn(&File) -> Option<DiskRoom>,
 }
 
 /// A new temporary file without a name.
@@ -109,10 +109,10 @@ fn full(free: u64, reserve: u64) -> Error {
 }
 
 /// The room where a file is, as far as it is anybody's; `None` where that is not told.
-fn room_of(file: &File) -> Option<Room> {
+fn room_of(file: &File) -> Option<DiskRoom> {
     let about = rustix::fs::fstatvfs(file).ok()?;
     let bytes = |blocks: u64| blocks.saturating_mul(about.f_frsize);
-    (about.f_blocks > 0).then(|| Room { free: bytes(about.f_bavail), all: bytes(about.f_blocks) })
+    (about.f_blocks > 0).then(|| DiskRoom { free: bytes(about.f_bavail), all: bytes(about.f_blocks) })
 }
 
 impl Write for Spool {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     /// How much of an endless stream is written where there is so much room.
-    fn written(room: fn(&File) -> Option<Room>) -> (u64, String) {
+    fn written(room: fn(&File) -> Option<DiskRoom>) -> (u64, String) {
         let mut spool = temporary().unwrap();
         spool.room = room;
         let error = io::copy(&mut io::repeat(7), &mut spool).unwrap_err();
@@ -151,9 +151,9 @@ mod tests {
     }
 
     /// A file system of so many MiB that has nothing else on it.
-    fn holding<const MIB: u64>(file: &File) -> Option<Room> {
+    fn holding<const MIB: u64>(file: &File) -> Option<DiskRoom> {
         let all = MIB << 20;
-        Some(Room { free: all.saturating_sub(file.metadata().unwrap().len()), all })
+        Some(DiskRoom { free: all.saturating_sub(file.metadata().unwrap().len()), all })
     }
 
     #[test]
@@ -162,7 +162,7 @@ mod tests {
         assert!(len <= 95 << 20 && len > 90 << 20, "{len}");
         assert!(said.contains("would leave less than 5 MiB free there"), "{said}");
         assert!(said.ends_with("; TMPDIR chooses another directory"), "{said}");
-        let (len, _) = written(|_| Some(Room { free: RESERVE, all: 1 << 50 }));
+        let (len, _) = written(|_| Some(DiskRoom { free: RESERVE, all: 1 << 50 }));
         assert_eq!(len, 0, "a large file system has a gigabyte for others");
     }
 

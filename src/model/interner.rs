@@ -53,7 +53,7 @@ pub fn full(what: &str) -> Error {
 /// The table holds a part of each hash beside the number, so that it grows, and most things that are not the one looked
 /// for are told apart, without a look at the things.
 #[derive(Debug, Clone, Default)]
-pub struct Numbers(HashTable<Numbered>);
+pub struct InternedNumbers(HashTable<Numbered>);
 
 #[derive(Debug, Clone, Copy)]
 struct Numbered {
@@ -61,7 +61,7 @@ struct Numbered {
     number: u32,
 }
 
-impl Numbers {
+impl InternedNumbers {
     /// The number of which `is_it` holds.
     pub fn find(&self, hash: u32, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         let found = self.0.find(whole(hash), |known| known.hash == hash && is_it(known.number));
@@ -79,7 +79,7 @@ fn whole(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)
 }
 
-/// The part of a hash that [`Numbers`] are found by.
+/// The part of a hash that [`InternedNumbers`] are found by.
 pub fn hash_of<Q: Hash + ?Sized>(item: &Q) -> u32 {
     let hash = FxBuildHasher.hash_one(item);
     (hash ^ (hash >> 32)) as u32
@@ -89,7 +89,7 @@ pub fn hash_of<Q: Hash + ?Sized>(item: &Q) -> u32 {
 #[derive(Debug, Clone)]
 pub struct Interner<T, Id> {
     items: Vec<T>,
-    numbers: Numbers,
+    numbers: InternedNumbers,
     most: u32,
     full: bool,
     id: PhantomData<Id>,
@@ -97,7 +97,7 @@ pub struct Interner<T, Id> {
 
 impl<T, Id> Default for Interner<T, Id> {
     fn default() -> Self {
-        Self { items: Vec::new(), numbers: Numbers::default(), most: MOST, full: false, id: PhantomData }
+        Self { items: Vec::new(), numbers: InternedNumbers::default(), most: MOST, full: false, id: PhantomData }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Distinct texts, numbered by first appearance, one behind the other in memory: a million names are a handful of
 //! allocations to make, and to give back.
 
-use super::interner::{MOST, Numbers, hash_of};
+use super::interner::{InternedNumbers, MOST, hash_of};
 use std::marker::PhantomData;
 
 /// Texts, one behind the other.
@@ -64,7 +64,7 @@ impl<T: AsRef<[u8]>> FromIterator<T> for TextList {
 #[derive(Debug, Clone)]
 pub struct Texts<Id> {
     list: TextList,
-    numbers: Numbers,
+    numbers: InternedNumbers,
     most: u32,
     full: bool,
     id: PhantomData<Id>,
@@ -72,7 +72,7 @@ pub struct Texts<Id> {
 
 impl<Id> Default for Texts<Id> {
     fn default() -> Self {
-        let (list, numbers) = (TextList::default(), Numbers::default());
+        let (list, numbers) = (TextList::default(), InternedNumbers::default());
         Self { list, numbers, most: MOST, full: false, id: PhantomData }
     }
 }

@@ -12,15 +12,15 @@ use std::borrow::Cow;
 #[derive(Debug, Default, Clone)]
 pub struct Threads {
     events: Vec<ThreadEvent>,
-    texts: Texts<NameNo>,
+    texts: Texts<ThreadNameNo>,
     /// By thread, where its names are in `names`.
     threads: NearMap<Tid, (u32, u32)>,
     /// In time order for each thread: from when, and which.
-    names: Vec<(Nanos, NameNo)>,
+    names: Vec<(Nanos, ThreadNameNo)>,
 }
 
 /// The number of a name in the texts.
-type NameNo = u32;
+type ThreadNameNo = u32;
 
 #[derive(Debug, Clone, Copy)]
 struct ThreadEvent {
@@ -31,7 +31,7 @@ struct ThreadEvent {
 
 #[derive(Debug, Clone, Copy)]
 enum ThreadEventKind {
-    Named(NameNo),
+    Named(ThreadNameNo),
     ForkedFrom(Tid),
 }
 
@@ -53,8 +53,8 @@ impl Threads {
         let mut events = std::mem::take(&mut self.events);
         events.sort_by_key(|event| event.time);
         let nameless = self.texts.intern(b"");
-        let mut last: NearMap<Tid, NameNo> = NearMap::default();
-        let mut named: Vec<(Tid, Nanos, NameNo)> = Vec::with_capacity(events.len());
+        let mut last: NearMap<Tid, ThreadNameNo> = NearMap::default();
+        let mut named: Vec<(Tid, Nanos, ThreadNameNo)> = Vec::with_capacity(events.len());
         for ThreadEvent { time, tid, kind } in events {
             let name = match kind {
                 ThreadEventKind::Named(name) => name,
@@ -74,7 +74,7 @@ impl Threads {
     }
 
     /// A thread's names; of one that was never named, none.
-    fn names(&self, pid: Option<Pid>, tid: Option<Tid>) -> &[(Nanos, NameNo)] {
+    fn names(&self, pid: Option<Pid>, tid: Option<Tid>) -> &[(Nanos, ThreadNameNo)] {
         let of = |tid: Tid| self.threads.get(&tid);
         let found = tid.and_then(of).or_else(|| pid.and_then(|pid| of(Tid(pid.0))));
         found.map_or(&[], |&(start, end)| &self.names[start as usize..end as usize])

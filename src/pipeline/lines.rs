@@ -42,8 +42,8 @@ pub(super) fn each_block<T: Send>(
     mut take: impl FnMut(T),
 ) -> Result<()> {
     let buffers = Spare::default();
-    let mut blocks = Blocks { input, size, buffers: &buffers, rest: Vec::new(), at: 0, ended: false, failed: None };
-    let make = |block: Block| {
+    let mut blocks = LineBlocks { input, size, buffers: &buffers, rest: Vec::new(), at: 0, ended: false, failed: None };
+    let make = |block: LineBlock| {
         let made = make(block.at, &block.bytes);
         buffers.give_buffer(block.bytes, 4 * size);
         made
@@ -64,14 +64,14 @@ impl HasProfile for Box<dyn ReadLines> {
 }
 
 /// Whole lines.
-struct Block {
+struct LineBlock {
     bytes: Vec<u8>,
     /// How many bytes the text before it has.
     at: u64,
 }
 
 /// Cuts a text behind lines.
-struct Blocks<'a> {
+struct LineBlocks<'a> {
     input: Box<dyn Read + Send>,
     /// As many bytes are read at once.
     size: usize,
@@ -85,10 +85,10 @@ struct Blocks<'a> {
     failed: Option<Error>,
 }
 
-impl Iterator for Blocks<'_> {
-    type Item = Block;
+impl Iterator for LineBlocks<'_> {
+    type Item = LineBlock;
 
-    fn next(&mut self) -> Option<Block> {
+    fn next(&mut self) -> Option<LineBlock> {
         let mut bytes = self.buffers.take_empty();
         bytes.append(&mut self.rest);
         while !self.ended {
@@ -100,13 +100,13 @@ impl Iterator for Blocks<'_> {
                 break;
             }
         }
-        let block = Block { bytes, at: self.at };
+        let block = LineBlock { bytes, at: self.at };
         self.at += block.bytes.len() as u64;
         (!block.bytes.is_empty()).then_some(block)
     }
 }
 
-impl Blocks<'_> {
+impl LineBlocks<'_> {
     fn fill(&mut self, bytes: &mut Vec<u8>) {
         bytes.reserve_exact(self.size);
         match (&mut self.input).take(self.size as u64).read_to_end(bytes) {

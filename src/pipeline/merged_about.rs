@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// A piece of a module's file that was mapped.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Piece {
+struct MappedFilePiece {
     file_offset: u64,
     len: u64,
 }
@@ -24,7 +24,7 @@ pub(super) struct MergedAbout {
     os_release: Agreed<Vec<u8>>,
     builds: BTreeMap<Vec<u8>, Agreed<BuildId>>,
     hashes: FxHashMap<Vec<u8>, Agreed<[u8; 16]>>,
-    pieces: FxHashMap<Vec<u8>, FxHashSet<Piece>>,
+    pieces: FxHashMap<Vec<u8>, FxHashSet<MappedFilePiece>>,
     /// When the first of them began, on the wall clock.
     began: Option<i128>,
     /// For how long they were sampled, all together.
@@ -52,7 +52,9 @@ impl MergedAbout {
             self.builds.entry(name.clone()).or_default().add(module.build_id);
             self.hashes.entry(name.clone()).or_default().add(module.htl_hash);
             let known = self.pieces.entry(name.clone()).or_default();
-            module.mapped.retain(|range| known.insert(Piece { file_offset: range.file_offset, len: range.len }));
+            module
+                .mapped
+                .retain(|range| known.insert(MappedFilePiece { file_offset: range.file_offset, len: range.len }));
         }
     }
 

@@ -47,7 +47,7 @@ pub(crate) fn load_merged(
     by: By,
     job: &Job,
 ) -> Result<(Profile, Outcome)> {
-    let (mut first, mut merging) = (first, Merging::new(by));
+    let (mut first, mut merging) = (first, MergedSum::new(by));
     let mut given = inputs.iter().enumerate().map(|(at, path)| {
         let opened = first.take_if(|first| first.at == at).map(|first| first.opened);
         (path, opened)
@@ -63,7 +63,7 @@ pub(crate) fn load_merged(
 }
 
 /// The sum so far.
-struct Merging {
+struct MergedSum {
     by: By,
     /// Names were written as was asked for when each input was read.
     sum: Profile,
@@ -72,7 +72,7 @@ struct Merging {
     skipped: Vec<Error>,
 }
 
-impl Merging {
+impl MergedSum {
     fn new(by: By) -> Self {
         let (sum, about) = (Profile::keeping(Keep::Sums), MergedAbout::default());
         Self { by, sum, about, outcome: Outcome::default(), skipped: Vec::new() }

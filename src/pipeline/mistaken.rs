@@ -32,9 +32,9 @@ pub(crate) fn refused(head: &[u8]) -> Error {
 }
 
 /// How a file is told, and what is said of it.
-type Known = (fn(&[u8]) -> bool, &'static str);
+type KnownFile = (fn(&[u8]) -> bool, &'static str);
 
-const KNOWN: &[Known] = &[
+const KNOWN: &[KnownFile] = &[
     (
         jitdump::sniff,
         "is a jitdump: it names code and holds no samples; give the recording it belongs to (perf.data), and this file \

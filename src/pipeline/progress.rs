@@ -47,7 +47,7 @@ impl Progress {
     pub(crate) fn of_reading(file: File, job: &Job) -> (Self, Box<dyn Read + Send>) {
         let progress = Self::shown_if(!job.quiet && !io::stdout().is_terminal(), regular_len(&file), job);
         let reader: Box<dyn Read + Send> = match progress.0.wanted {
-            true => Box::new(Reading { file, progress: progress.clone() }),
+            true => Box::new(ReadFile { file, progress: progress.clone() }),
             false => Box::new(file),
         };
         (progress, reader)
@@ -89,12 +89,12 @@ fn regular_len(file: &File) -> u64 {
 }
 
 /// A file whose bytes move the bar.
-struct Reading<F> {
+struct ReadFile<F> {
     file: F,
     progress: Progress,
 }
 
-impl<F: Read> Read for Reading<F> {
+impl<F: Read> Read for ReadFile<F> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let len = self.file.read(into)?;
         self.progress.done(len as u64);

@@ -74,7 +74,8 @@ pub(super) fn read_texts<'a, T>(
     summed: impl Fn(InputSums) -> T,
     other: impl Fn(&'a InPath, Opened) -> T,
 ) -> Vec<T> {
-    let mut texts = Texts { options, read: None, text: Vec::with_capacity(ROOM), places: Vec::new(), sums: Vec::new() };
+    let mut texts =
+        FoldedTexts { options, read: None, text: Vec::with_capacity(ROOM), places: Vec::new(), sums: Vec::new() };
     let mut all = Vec::new();
     for (path, opened) in group {
         let opened = opened.map_or_else(|| Opened::open(path, job), Ok);
@@ -107,7 +108,7 @@ fn may_join(options: TextOptions<'_>) -> bool {
 }
 
 /// Folded stacks that were not read yet, and the sums of all before them.
-struct Texts<'a, 'o> {
+struct FoldedTexts<'a, 'o> {
     options: TextOptions<'o>,
     /// Which format they are all of, and who reads it.
     read: Option<(&'static str, OpenLines)>,
@@ -117,7 +118,7 @@ struct Texts<'a, 'o> {
     sums: Vec<InputSums>,
 }
 
-impl<'a> Texts<'a, '_> {
+impl<'a> FoldedTexts<'a, '_> {
     /// Takes an input, unless it has to be read by itself: only lines are each by themselves, and a large text is read
     /// in blocks.
     fn take(&mut self, path: &'a InPath, opened: Opened) -> Result<Option<Opened>> {

@@ -22,12 +22,12 @@ pub fn parse(bytes: &[u8]) -> Result<ScriptMap> {
     let mut map = ScriptMap::default();
     let has_sections = memchr::memmem::find(text.as_bytes(), b"\"sections\"").is_some();
     let mut room = room_for_paths(text.len());
-    let index = if has_sections { Some(serde_json::from_str::<Index<'_>>(text).map_err(broken)?) } else { None };
+    let index = if has_sections { Some(serde_json::from_str::<IndexMap<'_>>(text).map_err(broken)?) } else { None };
     let segments = match index.as_ref().and_then(|index| index.sections.as_ref()) {
         Some(sections) => add_sections(sections, &mut map, &mut room)?,
         None => add(text, Place::default(), &mut map, &mut room)?,
     };
-    if let Some(Index { file, debug_id, .. }) = index {
+    if let Some(IndexMap { file, debug_id, .. }) = index {
         map.script = file.map(Cow::into_owned).or(map.script);
         map.debug_id = debug_id.map(Cow::into_owned).or(map.debug_id);
     }
@@ -49,9 +49,9 @@ fn json(text: &str) -> &str {
 }
 
 #[derive(Deserialize)]
-struct Index<'a> {
+struct IndexMap<'a> {
     #[serde(borrow, default)]
-    sections: Option<Vec<Section<'a>>>,
+    sections: Option<Vec<MapSection<'a>>>,
     #[serde(borrow, default)]
     file: Option<Cow<'a, str>>,
     #[serde(borrow, default, rename = "debugId")]
@@ -65,7 +65,7 @@ struct Scopes<'a> {
 }
 
 #[derive(Deserialize)]
-struct Section<'a> {
+struct MapSection<'a> {
     offset: Offset,
     #[serde(borrow)]
     map: &'a RawValue,
@@ -78,8 +78,8 @@ struct Offset {
 }
 
 /// Adds the names and sources of all sections to a map, and returns their segments.
-fn add_sections(sections: &[Section<'_>], map: &mut ScriptMap, room: &mut usize) -> Result<Vec<Segment>> {
-    let begin = |Section { offset, .. }: &Section<'_>| Place { line: offset.line, column: offset.column };
+fn add_sections(sections: &[MapSection<'_>], map: &mut ScriptMap, room: &mut usize) -> Result<Vec<Segment>> {
+    let begin = |MapSection { offset, .. }: &MapSection<'_>| Place { line: offset.line, column: offset.column };
     if !sections.iter().map(begin).is_sorted() {
         return Err(Error::new("is not a source map: its sections are not in order"));
     }

@@ -107,22 +107,22 @@ impl KernelSymbols {
         // A build ID is one of these bytes: there is nothing left to compare.
         let is_sure = is_running == Some(true) && build_id.is_some();
         let cached =
-            build_id.into_iter().flat_map(|id| cached(search, id)).map(|path| List::Cached(path, search.force));
-        let own = (is_running != Some(false)).then(|| List::Own(running.kallsyms.clone()));
-        let given = options.kallsyms.clone().map(List::Given).into_iter();
-        for list in given.chain(options.recorded.clone().map(List::Recorded)).chain(cached).chain(own) {
-            if matches!(list, List::Given(_)) && build_id.is_some_and(|id| stands_for_another(list.path(), id)) {
+            build_id.into_iter().flat_map(|id| cached(search, id)).map(|path| KernelList::Cached(path, search.force));
+        let own = (is_running != Some(false)).then(|| KernelList::Own(running.kallsyms.clone()));
+        let given = options.kallsyms.clone().map(KernelList::Given).into_iter();
+        for list in given.chain(options.recorded.clone().map(KernelList::Recorded)).chain(cached).chain(own) {
+            if matches!(list, KernelList::Given(_)) && build_id.is_some_and(|id| stands_for_another(list.path(), id)) {
                 warnings.push(Warning::new(OTHER_DIRECTORY).in_file(list.path(), None));
                 continue;
             }
             let Some(text) = list.open() else { continue };
-            let foreign = matches!(list, List::Cached(..)) && is_running == Some(false);
+            let foreign = matches!(list, KernelList::Cached(..)) && is_running == Some(false);
             if foreign && text.as_ref().is_ok_and(|text| running.has_list(text)) {
                 warnings.push(Warning::new(OWN_LIST).in_file(list.path(), None));
                 continue;
             }
             let end = reference.and_then(|reference| reference.end);
-            let end = end.filter(|_| !(is_sure && matches!(list, List::Own(_))));
+            let end = end.filter(|_| !(is_sure && matches!(list, KernelList::Own(_))));
             let read = text.and_then(|text| {
                 let symbols = Self::parse(text, reference, wanted)?;
                 end.map_or(Ok(()), |end| symbols.check_end(end.0))?;
@@ -130,7 +130,7 @@ impl KernelSymbols {
             });
             match read.map_err(|error| error.in_file(list.path())) {
                 // Nothing else says that it is this kernel.
-                Ok(symbols) if matches!(list, List::Own(_)) && is_running.is_none() && !symbols.at_reference => {}
+                Ok(symbols) if matches!(list, KernelList::Own(_)) && is_running.is_none() && !symbols.at_reference => {}
                 Ok(symbols) => return symbols,
                 Err(error) => warnings.push(error.into_warning()),
             }
@@ -223,7 +223,7 @@ impl KernelSymbols {
 const CACHE_FOLDER: &str = "[kernel.kallsyms]";
 
 /// A list that may be the recorded kernel's.
-enum List {
+enum KernelList {
     /// The user typed its path.
     Given(PathBuf),
     /// In the directory of a recording.
@@ -234,7 +234,7 @@ enum List {
     Own(PathBuf),
 }
 
-impl List {
+impl KernelList {
     fn path(&self) -> &Path {
         match self {
             Self::Given(path) | Self::Recorded(path) | Self::Cached(path, _) | Self::Own(path) => path,

@@ -58,19 +58,19 @@ pub fn is_method(name: &[u8]) -> bool {
 }
 
 fn is_java(name: &str) -> bool {
-    shape(name) == Some(Shape::Certain)
+    shape(name) == Some(MethodShape::Certain)
 }
 
 /// What the spelling of a method tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
+enum MethodShape {
     /// It is a Java method.
     Certain,
     /// It may as well be something else.
     Possible,
 }
 
-fn shape(name: &str) -> Option<Shape> {
+fn shape(name: &str) -> Option<MethodShape> {
     let name = name.strip_suffix("_[j]").or_else(|| name.strip_suffix("_[i]")).unwrap_or(name);
     let (class, method, is_signature) = split_class(name)?;
     let (method, types) = method.split_at(method.find('(').unwrap_or(method.len()));
@@ -80,7 +80,7 @@ fn shape(name: &str) -> Option<Shape> {
     if !is_class || !is_method || !is_tail(types) {
         return None;
     }
-    Some(if is_signature || has_package { Shape::Certain } else { Shape::Possible })
+    Some(if is_signature || has_package { MethodShape::Certain } else { MethodShape::Possible })
 }
 
 /// The class, what stands behind it, and whether the class is spelled as a type's signature.

@@ -68,18 +68,18 @@ pub struct ProcessRuntimes<'a> {
     files: FxHashMap<&'a [u8], RuntimeSet>,
     /// What a process itself had mapped from when on, since it last replaced its program.
     mapped: NearMap<Pid, Vec<(Nanos, RuntimeSet)>>,
-    inherited: Option<Inherited>,
+    inherited: Option<InheritedRuntimes>,
 }
 
 /// What processes had from those that they were forked from.
 #[derive(Debug)]
-struct Inherited {
+struct InheritedRuntimes {
     ancestry: Ancestry,
     /// As of their forks.
     forked_with: NearMap<Pid, RuntimeSet>,
 }
 
-impl Inherited {
+impl InheritedRuntimes {
     /// Those that a process has so at a moment.
     fn of(&self, pid: Pid, time: Option<Nanos>) -> RuntimeSet {
         let set = self.forked_with.get(&pid).copied().unwrap_or_default();
@@ -100,8 +100,9 @@ impl<'a> ProcessRuntimes<'a> {
         own.with(self.inherited.insert(inherited).of(pid, None))
     }
 
-    fn inherited(&mut self) -> Inherited {
-        let mut inherited = Inherited { ancestry: Ancestry::new(self.processes), forked_with: NearMap::default() };
+    fn inherited(&mut self) -> InheritedRuntimes {
+        let mut inherited =
+            InheritedRuntimes { ancestry: Ancestry::new(self.processes), forked_with: NearMap::default() };
         for Descent { child, parent, at } in inherited.ancestry.descents() {
             let set = self.mapped(parent, at).with(inherited.of(parent, Some(at)));
             if set != RuntimeSet::default() {

@@ -50,10 +50,10 @@ pub(super) fn date_logs<'data>(sources: &'data [Source], read: &mut [ReadSource<
 }
 
 /// Address and size.
-type Place = (u64, u64);
+type AddressAndSize = (u64, u64);
 
 /// By place, the times in their order.
-type Times = HashMap<Place, Vec<i64>>;
+type TimesByPlace = HashMap<AddressAndSize, Vec<i64>>;
 
 fn loads(log: &CodeLog) -> impl Iterator<Item = (i64, &LogCode)> {
     log.events.iter().filter_map(|event| match &event.kind {
@@ -64,12 +64,12 @@ fn loads(log: &CodeLog) -> impl Iterator<Item = (i64, &LogCode)> {
 
 /// When a log began, by what a dump of the same process tells of the same code.
 fn tie(log: &CodeLog, pid: Pid, dump: &CodeList<'_>) -> Option<LogStart> {
-    let mut dumped = Times::new();
+    let mut dumped = TimesByPlace::new();
     for listed in dump.iter().filter(|listed| listed.pid == pid && !listed.is_move) {
         let place = (listed.code.addr.0, listed.code.size);
         dumped.entry(place).or_default().extend(listed.time.and_then(|time| i64::try_from(time.0).ok()));
     }
-    let mut logged = Times::new();
+    let mut logged = TimesByPlace::new();
     loads(log).for_each(|(time, code)| logged.entry((code.addr, code.size)).or_default().push(time));
     // Where one of them tells of more code than the other, nobody knows yet which is the same.
     let pairs = logged.iter().filter_map(|(place, times)| Some((times, dumped.get(place)?)));
@@ -92,12 +92,12 @@ struct SameCode<'data> {
     log: &'data CodeLog,
     source: &'data Source,
     /// By place, in the order of time; times are the recording's.
-    codes: HashMap<Place, Vec<(u64, &'data LogCode)>>,
+    codes: HashMap<AddressAndSize, Vec<(u64, &'data LogCode)>>,
 }
 
 impl<'data> SameCode<'data> {
     fn new(log: &'data CodeLog, source: &'data Source, tied: Option<LogStart>) -> Self {
-        let mut codes: HashMap<Place, Vec<_>> = HashMap::new();
+        let mut codes: HashMap<AddressAndSize, Vec<_>> = HashMap::new();
         if let Some(LogStart { at, error }) = tied {
             let conversion = Conversion::Offset { offset: at, error };
             for (time, code) in loads(log) {

@@ -59,7 +59,7 @@ pub(super) struct GuestNames {
 
 /// A file that may be the guest's.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Wanted {
+enum GuestCandidate {
     /// The user named it.
     Given(PathBuf),
     /// It is a word of the recorded command line.
@@ -102,17 +102,17 @@ impl GuestNames {
         addresses.sort_unstable();
         addresses.dedup();
         let mut guest = Self { all: addresses.len(), ..Self::default() };
-        let mut wanted: Vec<Wanted> = files.given.iter().cloned().map(Wanted::Given).collect();
-        wanted.extend(words(files.command).map(Wanted::Word));
+        let mut wanted: Vec<GuestCandidate> = files.given.iter().cloned().map(GuestCandidate::Given).collect();
+        wanted.extend(words(files.command).map(GuestCandidate::Word));
         let (mut at, mut has_program) = (0, false);
         while let Some(file) = wanted.get(at).cloned() {
             at += 1;
             let (path, named, is_program) = match file {
-                Wanted::Given(path) => (path, Named::User, false),
-                Wanted::Asked(path) => (path, Named::Recording, false),
+                GuestCandidate::Given(path) => (path, Named::User, false),
+                GuestCandidate::Asked(path) => (path, Named::Recording, false),
                 // Further words are the program's own: what it reads may be a program, too.
-                Wanted::Word(_) if has_program => continue,
-                Wanted::Word(path) => (path, Named::Recording, true),
+                GuestCandidate::Word(_) if has_program => continue,
+                GuestCandidate::Word(path) => (path, Named::Recording, true),
             };
             let opened = match named.door(files.force).open(&path, ELF) {
                 Some(Ok(opened)) => opened,
@@ -130,7 +130,7 @@ impl GuestNames {
                 has_program |= is_program;
                 guest.files.push(path);
                 let asked = asked_for(&object, &root(files.command)).into_iter();
-                let new: Vec<_> = asked.map(Wanted::Asked).filter(|file| !wanted.contains(file)).collect();
+                let new: Vec<_> = asked.map(GuestCandidate::Asked).filter(|file| !wanted.contains(file)).collect();
                 wanted.extend(new);
             }
         }
@@ -163,7 +163,7 @@ impl GuestNames {
 
     /// Takes the names of a file, if it can be placed.
     fn add(&mut self, object: &object::File<'_>, addresses: &[u64], is_program: bool) -> bool {
-        let functions = Functions::of(object);
+        let functions = GuestFunctions::of(object);
         let entry = is_program.then(|| object.entry());
         let base = match object.kind() {
             ObjectKind::Executable => functions.fit(addresses, 0).then_some(0),
@@ -238,14 +238,14 @@ fn needed(object: &object::File<'_>) -> Vec<Vec<u8>> {
 
 /// What a file tells of its functions.
 #[derive(Debug)]
-struct Functions {
+struct GuestFunctions {
     /// Begin and end of each, in order.
     ranges: Vec<(u64, u64)>,
     /// Whether these are all: a stripped library tells of those that others call.
     complete: bool,
 }
 
-impl Functions {
+impl GuestFunctions {
     fn of(object: &object::File<'_>) -> Self {
         let symbols = object.symbols().chain(object.dynamic_symbols());
         let known =
@@ -323,8 +323,8 @@ mod tests {
         spread().iter().step_by(3).flat_map(|&(start, end)| (start..end).step_by(4)).map(|addr| base + addr).collect()
     }
 
-    fn told(ranges: Vec<(u64, u64)>, complete: bool) -> Functions {
-        Functions { ranges, complete }
+    fn told(ranges: Vec<(u64, u64)>, complete: bool) -> GuestFunctions {
+        GuestFunctions { ranges, complete }
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub(super) struct LogStart {
 
 /// Code of the log.
 #[derive(Debug, Clone, Copy)]
-struct Made {
+struct LoggedCode {
     time: i64,
     addr: u64,
     end: u64,
@@ -51,7 +51,7 @@ struct Made {
 
 /// When the log of a process began; `None` if nothing tells. `born` is when its file was made.
 pub(super) fn start(log: &CodeLog, process: &Process, seen: &FirstSeen, born: Option<i64>) -> Option<LogStart> {
-    let made: Vec<Made> = made(log).collect();
+    let made: Vec<LoggedCode> = made(log).collect();
     let jit = jit_memory(process);
     let began = process.execs.last().copied().or(process.forked.map(|(_, time)| time));
     let began = began.and_then(|time| i64::try_from(time.0).ok());
@@ -81,11 +81,11 @@ fn by_file(born: i64, earliest: Option<i64>, latest: Option<i64>) -> Option<LogS
     fits.then_some(LogStart { at, error: Some(TICK) })
 }
 
-fn made(log: &CodeLog) -> impl Iterator<Item = Made> + '_ {
+fn made(log: &CodeLog) -> impl Iterator<Item = LoggedCode> + '_ {
     log.events.iter().filter_map(|event| {
         let LogEventKind::Load(code) = event.kind else { return None };
         let time = i64::try_from(event.time?).ok()?;
-        Some(Made { time, addr: code.addr, end: code.addr.saturating_add(code.size) })
+        Some(LoggedCode { time, addr: code.addr, end: code.addr.saturating_add(code.size) })
     })
 }
 
@@ -115,7 +115,7 @@ fn bound(time: Nanos, own: i64) -> Option<i64> {
 
 /// The latest start by which all code was made before it was seen. What contradicts the earliest one the log has told of
 /// late.
-fn latest(made: &[Made], jit: &RangeMap<Nanos>, seen: &FirstSeen, earliest: Option<i64>) -> Option<i64> {
+fn latest(made: &[LoggedCode], jit: &RangeMap<Nanos>, seen: &FirstSeen, earliest: Option<i64>) -> Option<i64> {
     let mut left = seen.clone();
     let mut latest = None;
     for code in made.iter().filter(|code| code.addr < code.end && jit.get(code.addr).is_some()) {

@@ -1,6 +1,6 @@
 //! A tree as the boxes of a flame graph: which stretch of the whole each node takes, and how far up it stands.
 
-use super::{CallTree, Label, NO_LABEL, ROOT};
+use super::{CallTree, FrameLabel, NO_LABEL, ROOT};
 use crate::analysis::category::Category;
 use crate::analysis::tier_shares::TierShares;
 
@@ -63,7 +63,7 @@ impl CallTree {
     /// All boxes that weigh at least `narrow`, each before those above it, and siblings in the order of their names.
     pub fn boxes(&self, narrow: u64) -> Vec<Placed> {
         let mut boxes = Vec::new();
-        self.each_box(narrow, &self.ranks(Label::clone), |placed, _| boxes.push(placed));
+        self.each_box(narrow, &self.ranks(FrameLabel::clone), |placed, _| boxes.push(placed));
         boxes
     }
 
@@ -71,7 +71,7 @@ impl CallTree {
     /// is. The tree stays as it is: most of it is too narrow for a box.
     pub fn boxes_merging_tiers(&self, narrow: u64) -> Vec<(Placed, TierShares)> {
         let mut boxes = Vec::new();
-        self.each_box(narrow, &self.ranks(Label::of_any_tier), |placed, nodes| {
+        self.each_box(narrow, &self.ranks(FrameLabel::of_any_tier), |placed, nodes| {
             let mut shares = TierShares::default();
             for &node in nodes {
                 if let Some(Category::Jit(tier)) = self.label_of(node).and_then(|label| self.category(label)) {
@@ -84,8 +84,8 @@ impl CallTree {
     }
 
     /// Where each label stands in the order of what it is shown as. What is shown alike has one place.
-    fn ranks(&self, shown: impl Fn(&Label) -> Label) -> Vec<u32> {
-        let mut order: Vec<(Label, u32)> = self.labels.iter().map(shown).zip(0..).collect();
+    fn ranks(&self, shown: impl Fn(&FrameLabel) -> FrameLabel) -> Vec<u32> {
+        let mut order: Vec<(FrameLabel, u32)> = self.labels.iter().map(shown).zip(0..).collect();
         order.sort_unstable();
         let mut ranks = vec![0; order.len()];
         for (rank, alike) in (0..).zip(order.chunk_by(|(a, _), (b, _)| a == b)) {
@@ -129,7 +129,7 @@ impl CallTree {
     }
 }
 
-impl Label {
+impl FrameLabel {
     /// The same, whatever the tier of JIT code.
     pub(super) fn of_any_tier(&self) -> Self {
         Self { category: self.category.map(Category::of_any_tier), ..self.clone() }

@@ -44,7 +44,7 @@ pub struct Lane {
 
 /// What one row of a profile covers.
 #[derive(Debug, Clone, Copy)]
-struct Stretch {
+struct RowExtent {
     node: u32,
     start: u64,
     end: u64,
@@ -72,25 +72,25 @@ impl Chart {
         let (mut places, mut lanes, mut at) = (places.into_iter(), Vec::new(), 0);
         for (key, rows) in &by_lane {
             let nodes = places.by_ref().take(rows.len());
-            let stretches: Vec<Stretch> = if timed {
+            let stretches: Vec<RowExtent> = if timed {
                 let rows = rows.iter().map(|row| (row.time.map_or(0, |time| time.0), covers(row)));
                 in_time(rows.zip(nodes))
             } else {
                 let mut next = |(row, node): (&&Row, u32)| {
                     let start = at;
                     at += weight.of(row);
-                    Stretch { node, start, end: at }
+                    RowExtent { node, start, end: at }
                 };
                 rows.iter().zip(nodes).map(&mut next).collect()
             };
             lanes.push((key, stretches));
         }
-        let ran = |stretches: &[Stretch]| stretches.iter().map(|stretch| stretch.end - stretch.start).sum::<u64>();
+        let ran = |stretches: &[RowExtent]| stretches.iter().map(|stretch| stretch.end - stretch.start).sum::<u64>();
         lanes.sort_by_cached_key(|(_, stretches)| std::cmp::Reverse(ran(stretches)));
         let all = || lanes.iter().flat_map(|(_, stretches)| stretches);
         let begin = all().map(|stretch| stretch.start).min().unwrap_or(0);
         let length = all().map(|stretch| stretch.end).max().unwrap_or(0) - begin;
-        let lane = |(key, stretches): &(&LaneKey, Vec<Stretch>)| {
+        let lane = |(key, stretches): &(&LaneKey, Vec<RowExtent>)| {
             let boxes = boxes(&tree, key.roots, stretches, begin);
             Lane { name: key.name.clone(), boxes }
         };
@@ -130,8 +130,8 @@ fn usual_distance<'a>(lanes: impl Iterator<Item = &'a Vec<&'a Row>>) -> u64 {
 }
 
 /// What the samples of one thread cover, each given with its time and how much it covers at most by itself.
-fn in_time(samples: impl Iterator<Item = ((u64, u64), u32)>) -> Vec<Stretch> {
-    let mut stretches: Vec<Stretch> = Vec::new();
+fn in_time(samples: impl Iterator<Item = ((u64, u64), u32)>) -> Vec<RowExtent> {
+    let mut stretches: Vec<RowExtent> = Vec::new();
     for ((time, covers), node) in samples {
         let before = stretches.last().map_or(0, |stretch| stretch.end);
         // Timers are late now and then: a little more than what the sample covers is no idle time.
@@ -140,13 +140,13 @@ fn in_time(samples: impl Iterator<Item = ((u64, u64), u32)>) -> Vec<Stretch> {
         } else {
             time.saturating_sub(covers).max(before)
         };
-        stretches.push(Stretch { node, start, end: time.max(before) });
+        stretches.push(RowExtent { node, start, end: time.max(before) });
     }
     stretches
 }
 
 /// Neighbours that share callers share these callers' boxes.
-fn boxes(tree: &CallTree, roots: usize, stretches: &[Stretch], begin: u64) -> Vec<Placed> {
+fn boxes(tree: &CallTree, roots: usize, stretches: &[RowExtent], begin: u64) -> Vec<Placed> {
     let mut boxes: Vec<Placed> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
     let mut path = Vec::new();

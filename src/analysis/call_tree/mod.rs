@@ -36,8 +36,8 @@ pub struct Spelling {
 /// A tree of labels.
 #[derive(Debug)]
 pub struct CallTree {
-    labels: Vec<Label>,
-    label_ids: FxHashMap<Label, u32>,
+    labels: Vec<FrameLabel>,
+    label_ids: FxHashMap<FrameLabel, u32>,
     /// By label; the first is the root.
     nodes: PrefixTree<u32>,
     /// By node.
@@ -47,7 +47,7 @@ pub struct CallTree {
 
 /// What is written for a frame, and what it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Label {
+struct FrameLabel {
     text: String,
     /// `None` where it is not asked for, and for the frames that say whose stack it is.
     category: Option<Category>,
@@ -75,14 +75,14 @@ impl CallTree {
     pub fn stacks<E>(&self, narrow: u64, mut stack: impl FnMut(&str, u64) -> Result<(), E>) -> Result<(), E> {
         let (children, order) = (self.children(), LineOrder::of(&self.labels));
         let mut path = String::new();
-        let mut todo = vec![Step::Enter(ROOT, 0)];
+        let mut todo = vec![TreeStep::Enter(ROOT, 0)];
         while let Some(step) = todo.pop() {
             match step {
-                Step::Own(node, length, own) => {
+                TreeStep::Own(node, length, own) => {
                     self.open(node, length, &mut path);
                     stack(&path, own)?;
                 }
-                Step::Enter(node, length) => {
+                TreeStep::Enter(node, length) => {
                     self.open(node, length, &mut path);
                     self.queue(children.of(node), path.len(), (&children, &order, narrow), &mut todo);
                 }
@@ -93,22 +93,22 @@ impl CallTree {
 
     /// Puts the steps of siblings on the pile so that they come off in the order of their lines: `a` before `a b`
     /// before `a;c`, for `;` comes behind the blank.
-    fn queue(&self, nodes: &[u32], length: usize, by: (&Children, &LineOrder, u64), todo: &mut Vec<Step>) {
+    fn queue(&self, nodes: &[u32], length: usize, by: (&Children, &LineOrder, u64), todo: &mut Vec<TreeStep>) {
         let (first, (children, order, narrow)) = (todo.len(), by);
         for &node in nodes.iter().filter(|node| !self.is_left_out(**node, narrow)) {
             if !children.of(node).is_empty() {
-                todo.push(Step::Enter(node, length));
+                todo.push(TreeStep::Enter(node, length));
             }
             let own = self.own[node as usize] + self.narrow_children(node, children, narrow);
             if own > 0 {
-                todo.push(Step::Own(node, length, own));
+                todo.push(TreeStep::Own(node, length, own));
             }
         }
         if nodes.len() > 1 {
             let label = |node: u32| self.nodes.get(node).1 as usize;
             todo[first..].sort_unstable_by_key(|step| match *step {
-                Step::Own(node, ..) => Reverse(order.own[label(node)]),
-                Step::Enter(node, _) => Reverse(order.entered[label(node)]),
+                TreeStep::Own(node, ..) => Reverse(order.own[label(node)]),
+                TreeStep::Enter(node, _) => Reverse(order.entered[label(node)]),
             });
         }
     }
@@ -167,7 +167,7 @@ impl CallTree {
         self.nodes.child(Some(parent), label)
     }
 
-    fn label_id(&mut self, label: Label) -> u32 {
+    fn label_id(&mut self, label: FrameLabel) -> u32 {
         let next = self.labels.len() as u32;
         *self.label_ids.entry(label).or_insert_with_key(|label| {
             self.labels.push(label.clone());
@@ -214,7 +214,7 @@ struct LineOrder {
 }
 
 impl LineOrder {
-    fn of(labels: &[Label]) -> Self {
+    fn of(labels: &[FrameLabel]) -> Self {
         let mut lines: Vec<LineEnd<'_>> = Vec::with_capacity(2 * labels.len());
         for (at, label) in labels.iter().enumerate() {
             lines.extend([None, Some(b';')].map(|end| LineEnd { label: label.text.as_bytes(), end, at }));
@@ -248,7 +248,7 @@ impl LineEnd<'_> {
     }
 }
 
-enum Step {
+enum TreeStep {
     /// The node's own line, its path beginning behind so many bytes, and its weight.
     Own(u32, usize, u64),
     /// All below the node.

@@ -1,6 +1,6 @@
 //! Where the stacks of a profile hang in a tree of labels.
 
-use super::{CallTree, Label, NO_LABEL, ROOT, Spelling};
+use super::{CallTree, FrameLabel, NO_LABEL, ROOT, Spelling};
 use crate::analysis::category::Category;
 use crate::analysis::label::{is_java, label, roots};
 use crate::model::stacks::{FrameId, Profile, Row, Series, StackId, TrackId, Weight};
@@ -116,7 +116,7 @@ impl<'a> Placing<'a> {
         }
         let track = self.profile.track_of(id);
         let spelled = roots(track, self.spelling.by, self.spelling.annotate);
-        let labels = spelled.into_iter().map(|text| self.tree.label_id(Label { text, category: None }));
+        let labels = spelled.into_iter().map(|text| self.tree.label_id(FrameLabel { text, category: None }));
         let labels: Box<[u32]> = labels.collect();
         let next = self.roots.len() as u32;
         let root = *self.root_ids.entry(labels.clone()).or_insert(next);
@@ -197,8 +197,10 @@ impl<'a> Placing<'a> {
         if *spelled == NO_LABEL {
             let frame = profile.frame_of(frame);
             let category = spelling.by_category.then(|| Category::of(frame));
-            *spelled = tree
-                .label_id(Label { text: label(profile, frame, java, spelling.annotate, spelling.tidied), category });
+            *spelled = tree.label_id(FrameLabel {
+                text: label(profile, frame, java, spelling.annotate, spelling.tidied),
+                category,
+            });
         }
         tree.child(node, *spelled)
     }

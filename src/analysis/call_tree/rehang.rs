@@ -1,19 +1,19 @@
 //! Trees made of trees: with the tiers of a function in one node, under other names, from certain functions on.
 
-use super::{CallTree, Label, ROOT};
+use super::{CallTree, FrameLabel, ROOT};
 
 impl CallTree {
     /// With one node for JIT code of one name, whatever its tier was.
     pub fn merging_tiers(&self) -> Self {
-        self.relabelled(Label::of_any_tier)
+        self.relabelled(FrameLabel::of_any_tier)
     }
 
     /// With other names; nodes that are then called alike, and have the same parent, become one.
     pub fn renamed(&self, name: impl Fn(&str) -> String) -> Self {
-        self.relabelled(|label| Label { text: name(&label.text), category: label.category })
+        self.relabelled(|label| FrameLabel { text: name(&label.text), category: label.category })
     }
 
-    fn relabelled(&self, label: impl Fn(&Label) -> Label) -> Self {
+    fn relabelled(&self, label: impl Fn(&FrameLabel) -> FrameLabel) -> Self {
         let mut tree = Self::new_empty();
         let labels: Vec<u32> = self.labels.iter().map(|old| tree.label_id(label(old))).collect();
         self.rehung(tree, |tree, parent, old| Some(tree.child(parent.unwrap_or(ROOT), labels[old as usize])))

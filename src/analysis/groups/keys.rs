@@ -2,7 +2,7 @@
 
 use crate::analysis::category::Category;
 use crate::analysis::label;
-use crate::model::interner::{Numbers, hash_of};
+use crate::model::interner::{InternedNumbers, hash_of};
 use crate::model::printable::printable;
 use crate::model::stacks::{Frame, NameId, Profile, Track, UNKNOWN};
 use std::borrow::Cow;
@@ -54,12 +54,12 @@ pub enum Unnamed {
 
 /// The parts of a group's values that a frame, or a thread, decides: equal ones have one number.
 #[derive(Debug, Clone)]
-struct Parts {
+struct ValueParts {
     keys: Vec<Key>,
     /// Those of each part, one behind the other.
     values: Vec<Value>,
     count: u32,
-    numbers: Numbers,
+    numbers: InternedNumbers,
     /// By frame, or by track.
     of: Vec<u32>,
 }
@@ -68,20 +68,20 @@ struct Parts {
 #[derive(Debug, Clone)]
 pub struct Grouping {
     /// In which part each key is, and where there.
-    places: Vec<Place>,
-    frames: Parts,
-    tracks: Parts,
+    places: Vec<ValuePlace>,
+    frames: ValueParts,
+    tracks: ValueParts,
 }
 
 /// Where a group's value is.
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum ValuePlace {
     OfTrack(usize),
     OfFrame(usize),
 }
 
 /// The names of a profile as text, each made once.
-struct Spelled<'p> {
+struct SpelledNames<'p> {
     profile: &'p Profile,
     texts: Vec<Option<Arc<str>>>,
 }
@@ -103,9 +103,9 @@ impl Value {
     }
 }
 
-impl Parts {
+impl ValueParts {
     fn new(keys: Vec<Key>) -> Self {
-        Self { keys, values: Vec::new(), count: 0, numbers: Numbers::default(), of: Vec::new() }
+        Self { keys, values: Vec::new(), count: 0, numbers: InternedNumbers::default(), of: Vec::new() }
     }
 
     /// The part of the next frame, or track.
@@ -132,8 +132,8 @@ impl Grouping {
     /// Looks at every frame and thread once.
     pub fn new(profile: &Profile, keys: &[Key], unnamed: Unnamed) -> Self {
         let (of_track, of_frame): (Vec<Key>, Vec<Key>) = keys.iter().partition(|key| key.is_of_track());
-        let (mut frames, mut tracks) = (Parts::new(of_frame), Parts::new(of_track));
-        let mut spelled = Spelled { profile, texts: vec![None; profile.name_count()] };
+        let (mut frames, mut tracks) = (ValueParts::new(of_frame), ValueParts::new(of_track));
+        let mut spelled = SpelledNames { profile, texts: vec![None; profile.name_count()] };
         for (_, frame) in profile.frames() {
             frames.push(|key| of_a_frame(&mut spelled, frame, key, unnamed));
         }
@@ -142,8 +142,8 @@ impl Grouping {
         }
         let (mut of_tracks, mut of_frames) = (0.., 0..);
         let mut place = |key: &Key| match key.is_of_track() {
-            true => of_tracks.next().map(Place::OfTrack),
-            false => of_frames.next().map(Place::OfFrame),
+            true => of_tracks.next().map(ValuePlace::OfTrack),
+            false => of_frames.next().map(ValuePlace::OfFrame),
         };
         Self { places: keys.iter().filter_map(&mut place).collect(), frames, tracks }
     }
@@ -178,8 +178,8 @@ impl Grouping {
         let tracks = self.tracks.values(track);
         let frames = frame.map(|frame| self.frames.values(frame)).unwrap_or_default();
         self.places.iter().map(move |place| match *place {
-            Place::OfTrack(at) => &tracks[at],
-            Place::OfFrame(at) => frames.get(at).unwrap_or(&Value::None),
+            ValuePlace::OfTrack(at) => &tracks[at],
+            ValuePlace::OfFrame(at) => frames.get(at).unwrap_or(&Value::None),
         })
     }
 
@@ -199,7 +199,7 @@ fn of_a_track(track: &Track, key: Key) -> Value {
     }
 }
 
-fn of_a_frame(spelled: &mut Spelled<'_>, frame: &Frame, key: Key, unnamed: Unnamed) -> Value {
+fn of_a_frame(spelled: &mut SpelledNames<'_>, frame: &Frame, key: Key, unnamed: Unnamed) -> Value {
     let profile = spelled.profile;
     match key {
         Key::Module => frame.module.map_or(Value::None, |module| Value::Text(spelled.text(module))),
@@ -218,7 +218,7 @@ fn of_a_frame(spelled: &mut Spelled<'_>, frame: &Frame, key: Key, unnamed: Unnam
     }
 }
 
-impl Spelled<'_> {
+impl SpelledNames<'_> {
     fn text(&mut self, id: NameId) -> Arc<str> {
         self.texts[id.index()].get_or_insert_with(|| text_of(self.profile.name_of(id)).into()).clone()
     }

@@ -40,7 +40,7 @@ struct LineShares {
 
 /// Gathers a [`Group`].
 #[derive(Debug, Default)]
-struct Gathered {
+struct GatheredGroup {
     own: Sum,
     total: Sum,
     categories: CategoryShares,
@@ -160,14 +160,14 @@ fn of_frames(
     rows: &[&Row],
     weight: Weight,
     grouping: &Grouping,
-) -> Vec<(u32, Gathered)> {
+) -> Vec<(u32, GatheredGroup)> {
     for row in rows {
         if let Some(stack) = row.stack {
             walk.add(stack, sum_of(row, weight));
         }
     }
     let mut places: Vec<u32> = vec![u32::MAX; grouping.frame_parts()];
-    let mut found: Vec<(u32, Gathered)> = Vec::new();
+    let mut found: Vec<(u32, GatheredGroup)> = Vec::new();
     walk.run(|walk, step| {
         let (Step::Enter(stack) | Step::Leave(stack)) = step;
         let frame = profile.stack_of(stack).1;
@@ -175,7 +175,7 @@ fn of_frames(
         let place = &mut places[part as usize];
         if *place == u32::MAX {
             *place = found.len() as u32;
-            found.push((part, Gathered::default()));
+            found.push((part, GatheredGroup::default()));
         }
         let gathered = &mut found[*place as usize].1;
         if step == Step::Leave(stack) {
@@ -188,7 +188,7 @@ fn of_frames(
     found
 }
 
-impl Gathered {
+impl GatheredGroup {
     fn enter(&mut self, profile: &Profile, frame: FrameId, own: Sum, total: Sum) {
         if self.open == 0 {
             self.total += total;

@@ -50,7 +50,7 @@ impl Boxes {
 struct Pile {
     narrow: u64,
     /// The one below all others first.
-    open: Vec<Open>,
+    open: Vec<OpenBox>,
     boxes: Vec<StackBox>,
     names: Vec<u8>,
     sorts: Sorts,
@@ -59,7 +59,7 @@ struct Pile {
     weight: Option<u64>,
 }
 
-struct Open {
+struct OpenBox {
     /// Where its name ends in the stack.
     end: usize,
     /// Its place among the boxes.
@@ -72,7 +72,7 @@ struct Open {
 impl Pile {
     fn new(total: u64, narrow: u64) -> Self {
         let all = StackBox { depth: 0, start: 0, end: total, category: None, name: 0..0 };
-        let open = vec![Open { end: 0, at: 0, total: 0, next: 0 }];
+        let open = vec![OpenBox { end: 0, at: 0, total: 0, next: 0 }];
         let (boxes, names) = (vec![all], Vec::new());
         Self { narrow, open, boxes, names, sorts: Sorts::default(), last: Vec::new(), weight: None }
     }
@@ -102,7 +102,7 @@ impl Pile {
         }
     }
 
-    fn top(&mut self) -> &mut Open {
+    fn top(&mut self) -> &mut OpenBox {
         let last = self.open.len() - 1;
         &mut self.open[last]
     }
@@ -123,7 +123,7 @@ impl Pile {
             let (name, at) = (self.names.len(), below.next);
             self.names.extend_from_slice(&self.last[start..end]);
             let depth = self.open.len() as u32;
-            self.open.push(Open { end, at: self.boxes.len(), total: 0, next: at });
+            self.open.push(OpenBox { end, at: self.boxes.len(), total: 0, next: at });
             self.boxes.push(StackBox { depth, start: at, end: at, category: None, name: name..self.names.len() });
             start = end + 1;
         }
@@ -131,7 +131,7 @@ impl Pile {
 
     /// Closes the topmost box: it is left out if it is narrow, as all above it were then.
     fn close(&mut self) {
-        let Some(Open { at, total, .. }) = self.open.pop() else { return };
+        let Some(OpenBox { at, total, .. }) = self.open.pop() else { return };
         let one = &mut self.boxes[at];
         one.end = one.start.saturating_add(total);
         let end = one.end;

@@ -40,12 +40,12 @@ pub struct OpenCalls(Vec<Vec<(Span, OpenSpan)>>);
 #[derive(Debug)]
 struct Stretches {
     most: usize,
-    list: Vec<Stretch>,
+    list: Vec<SelfTime>,
 }
 
 /// From `start` to `end` a call ran itself. Of the stretches of a call the first counts it.
 #[derive(Debug, Clone, Copy)]
-struct Stretch {
+struct SelfTime {
     node: u32,
     start: u64,
     end: u64,
@@ -95,7 +95,7 @@ impl OpenCalls {
 
 impl Stretches {
     #[inline]
-    fn push(kept: &mut Option<Self>, stretch: Stretch) {
+    fn push(kept: &mut Option<Self>, stretch: SelfTime) {
         let Some(Self { most, list }) = kept else { return };
         if stretch.start < stretch.end || stretch.calls > 0 {
             list.push(stretch);
@@ -125,7 +125,7 @@ impl SpanTree {
     #[inline]
     fn close(&mut self, open: OpenSpan, sampling: Sampling, carry: &mut Carry, stretches: &mut Option<Stretches>) {
         let calls = u64::from(open.counts);
-        Stretches::push(stretches, Stretch { node: open.node, start: open.start, end: open.told, calls });
+        Stretches::push(stretches, SelfTime { node: open.node, start: open.start, end: open.told, calls });
         if !open.counts {
             // Folded into its caller, or the root's [shorter]: never sampled away, it is no call of its own.
             self.add(open.node, open.own, 0);
@@ -189,7 +189,7 @@ impl CallSums {
                     caller.own = caller.own.saturating_sub(duration);
                     // A short call is its caller's time: it does not interrupt it.
                     if !short {
-                        let stretch = Stretch { node: caller.node, start: span.end, end: caller.told, calls: 0 };
+                        let stretch = SelfTime { node: caller.node, start: span.end, end: caller.told, calls: 0 };
                         Stretches::push(stretches, stretch);
                         caller.told = span.start;
                     }
@@ -332,7 +332,7 @@ impl SpanTree {
         labels: &TextList,
         series: &str,
         unit: Unit,
-        stretches: Option<Vec<Stretch>>,
+        stretches: Option<Vec<SelfTime>>,
     ) -> Profile {
         let mut profile = Profile::new();
         let mut frames = FxHashMap::default();
@@ -357,7 +357,7 @@ impl SpanTree {
             }
         }
         profile.rows_last = stretches.is_some();
-        for Stretch { node, start, end, calls } in stretches.into_iter().flatten() {
+        for SelfTime { node, start, end, calls } in stretches.into_iter().flatten() {
             let (stack, track) = stacks[node as usize];
             let track = profile.track(track_of(track));
             profile.push(series, Row { track, stack, weight: end - start, count: calls, time: Some(Nanos(start)) });

@@ -17,7 +17,7 @@ pub use calls::{CallSums, Label, OpenCalls, SHORTER};
 pub use gaps::{Gap, Selection};
 pub use lanes::{Lanes, Span};
 pub use sampling::Sampling;
-pub use slices::{NO_NAME, NameNo, Names, Oddities, Slice, SliceKind, Stacked, Timeline, UNFINISHED};
+pub use slices::{NO_NAME, NameNo, Oddities, Slice, SliceKind, SliceNames, Stacked, Timeline, UNFINISHED};
 pub use span_sink::{
     Arguments, NumberOrName, OtherEvent, OtherKind, SpanFile, SpanHead, SpanId, SpanRecord, SpanSink, SpanWriter,
     TellSpan,

@@ -8,7 +8,7 @@ use crate::model::texts::Texts;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 
-/// The number of a text in [`Names`].
+/// The number of a text in [`SliceNames`].
 pub type NameNo = u32;
 
 /// Stands for no name.
@@ -19,11 +19,11 @@ pub const UNFINISHED: i64 = -1;
 
 /// Texts, numbered by first appearance.
 #[derive(Debug, Default, Clone)]
-pub struct Names {
+pub struct SliceNames {
     texts: Texts<NameNo>,
 }
 
-impl Names {
+impl SliceNames {
     /// The number of a text.
     #[inline]
     pub fn number(&mut self, text: &[u8]) -> NameNo {
@@ -136,7 +136,7 @@ impl Nesting {
 #[derive(Debug, Default, Clone)]
 pub struct Timeline {
     /// Names and sub-names.
-    pub names: Names,
+    pub names: SliceNames,
     /// The threads.
     pub tracks: Vec<Track>,
     /// In the order of their begins in the file; [`Timeline::sort`] orders them by time.

@@ -54,7 +54,7 @@ type FunctionKey = (CodePlace, Vec<u8>, Option<Vec<u8>>);
 const UNKNOWN_FILE: &[u8] = b"???";
 
 /// An address in a function of which it may be the first one.
-struct Found {
+struct FirstAddress {
     function: Function,
     offset: u64,
 }
@@ -72,7 +72,7 @@ impl<'a> Booked<'a, '_> {
         let mut numbers = FxHashMap::default();
         for costed in &self.costs.functions {
             for (&addr, instruction) in &costed.at {
-                let Found { function, offset } = self.find(costed, addr, &extents);
+                let FirstAddress { function, offset } = self.find(costed, addr, &extents);
                 let number = *numbers.entry(key(&function)).or_insert(list.len());
                 if number == list.len() {
                     list.push((function, Stated::default()));
@@ -82,7 +82,7 @@ impl<'a> Booked<'a, '_> {
         }
         // Calls and inclusive costs are of functions that have costs.
         let place = |costed: &CostedFunction, addr: u64| {
-            let Found { function, offset } = self.find(costed, addr, &extents);
+            let FirstAddress { function, offset } = self.find(costed, addr, &extents);
             numbers.get(&key(&function)).map(|number| (*number, offset))
         };
         for costed in &self.costs.functions {
@@ -144,11 +144,11 @@ impl<'a> Booked<'a, '_> {
         all
     }
 
-    fn find(&self, costed: &CostedFunction, addr: u64, extents: &Extents) -> Found {
+    fn find(&self, costed: &CostedFunction, addr: u64, extents: &Extents) -> FirstAddress {
         let Some(dso) = self.objects.number(&costed.object) else {
             return self.jit(addr).unwrap_or_else(|| {
                 let place = CodePlace::Unknown("no dump and no map tells of code at its addresses");
-                Found { function: self.function(&costed.name, None, FrameKind::Anonymous, place), offset: addr }
+                FirstAddress { function: self.function(&costed.name, None, FrameKind::Anonymous, place), offset: addr }
             });
         };
         let (place, offset) = match (self.images.get(dso), extents.get(&(dso, addr))) {
@@ -163,10 +163,10 @@ impl<'a> Booked<'a, '_> {
             }
             (None, None) => (CodePlace::Unknown("its file is not here"), addr),
         };
-        Found { function: self.function(&costed.name, Some(&costed.object), FrameKind::User, place), offset }
+        FirstAddress { function: self.function(&costed.name, Some(&costed.object), FrameKind::User, place), offset }
     }
 
-    fn jit(&self, addr: u64) -> Option<Found> {
+    fn jit(&self, addr: u64) -> Option<FirstAddress> {
         let hit = self.loaded.map.lookup(self.pid, Addr(addr), None)?;
         let piece = self.loaded.map.code(hit.code);
         let place = match self.jit_bytes(hit.code) {
@@ -175,7 +175,7 @@ impl<'a> Booked<'a, '_> {
         };
         let mut function = self.function(piece.name, None, FrameKind::Jit, place);
         function.last.base = addr.wrapping_sub(hit.offset);
-        Some(Found { function, offset: hit.offset })
+        Some(FirstAddress { function, offset: hit.offset })
     }
 
     /// The machine code of a piece.

@@ -27,7 +27,7 @@ pub(super) struct Lister<'a, 'data> {
 }
 
 /// The machine code of a function.
-struct Bytes<'a> {
+struct FunctionBytes<'a> {
     bytes: &'a [u8],
     addr: u64,
     of: CodeOf<'a>,
@@ -40,7 +40,7 @@ enum CodeOf<'a> {
 }
 
 /// A function's name, and how far into it an address is.
-type NamedPlace = (Vec<u8>, u64);
+type NamedOffset = (Vec<u8>, u64);
 
 impl<'a> Lister<'a, '_> {
     /// The listings of these functions, in their order.
@@ -68,16 +68,16 @@ impl<'a> Lister<'a, '_> {
         of(function, self.names.version(at), self.code(function), None)
     }
 
-    fn bytes(&self, function: &Function) -> Result<Bytes<'a>, &'static str> {
+    fn bytes(&self, function: &Function) -> Result<FunctionBytes<'a>, &'static str> {
         let found = match &function.place {
             CodePlace::Jit(id) => {
                 let machine = self.booked.loaded.machine.unwrap_or(HOST_MACHINE);
                 let bytes = self.booked.jit_bytes(*id);
-                bytes.map(|bytes| Bytes { bytes, addr: function.last.base, of: CodeOf::Machine(machine) })
+                bytes.map(|bytes| FunctionBytes { bytes, addr: function.last.base, of: CodeOf::Machine(machine) })
             }
             CodePlace::File(dso, extent) => self.booked.images.get(*dso).and_then(|image| {
                 let bytes = code(image, extent.clone())?;
-                Some(Bytes { bytes, addr: extent.start, of: CodeOf::File(image) })
+                Some(FunctionBytes { bytes, addr: extent.start, of: CodeOf::File(image) })
             }),
             CodePlace::Bpf(_) => None,
             CodePlace::Unknown(why) => return Err(why),
@@ -86,7 +86,7 @@ impl<'a> Lister<'a, '_> {
     }
 
     fn code(&self, function: &Function) -> Code {
-        let Bytes { bytes, addr, of } = match self.bytes(function) {
+        let FunctionBytes { bytes, addr, of } = match self.bytes(function) {
             Ok(found) => found,
             Err(why) => return Code::Missing(why.to_owned()),
         };
@@ -117,7 +117,7 @@ impl<'a> Lister<'a, '_> {
         listings: &[Listing],
         job: &Job,
         warnings: &mut Warnings,
-    ) -> FxHashMap<(DsoId, u64), NamedPlace> {
+    ) -> FxHashMap<(DsoId, u64), NamedOffset> {
         let mut wanted: BTreeMap<DsoId, BTreeSet<u64>> = BTreeMap::new();
         for (&at, listing) in picked.iter().zip(listings) {
             let (CodePlace::File(dso, _), Code::Listed { lines, .. }) = (&functions[at].place, &listing.code) else {
@@ -143,7 +143,7 @@ impl<'a> Lister<'a, '_> {
         named
     }
 
-    fn name_targets(&self, function: &Function, listing: &mut Listing, named: &FxHashMap<(DsoId, u64), NamedPlace>) {
+    fn name_targets(&self, function: &Function, listing: &mut Listing, named: &FxHashMap<(DsoId, u64), NamedOffset>) {
         let Code::Listed { lines, .. } = &mut listing.code else { return };
         let at = |addr: u64| match function.place {
             CodePlace::File(dso, _) => named.get(&(dso, addr)).cloned(),

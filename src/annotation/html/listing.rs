@@ -5,14 +5,14 @@ use super::super::annotated::{
 };
 use super::super::costs::Costs;
 use super::markup::escaped;
-use super::{Page, base_name};
+use super::{ListingPage, base_name};
 use crate::analysis::quantity::counted;
 use crate::error::Result;
 use crate::resolve::disasm::TargetKind;
 use std::io::Write;
 use std::ops::Range;
 
-impl Page<'_> {
+impl ListingPage<'_> {
     /// The `number`th, counted from 1.
     pub(super) fn listing(&self, number: usize, listing: &Listing, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "<section id=\"l{number}\"><h2>{number}. {}</h2>", escaped(&listing.name))?;
@@ -30,7 +30,7 @@ impl Page<'_> {
         match &listing.code {
             Code::Missing(why) => writeln!(out, "<p>No listing: {}.</p>", escaped(why.as_bytes()))?,
             Code::Listed { addr, lines, files, .. } => {
-                Table { page: self, number, listing, base: *addr, lines, files }.write(out)?;
+                ListingTable { page: self, number, listing, base: *addr, lines, files }.write(out)?;
             }
             Code::SourceLines { files, lines } => self.source_lines(listing, files, lines, out)?,
         }
@@ -58,7 +58,7 @@ impl Page<'_> {
     }
 }
 
-impl Page<'_> {
+impl ListingPage<'_> {
     /// Source lines alone.
     fn source_lines(
         &self,
@@ -81,7 +81,7 @@ impl Page<'_> {
     }
 }
 
-impl Page<'_> {
+impl ListingPage<'_> {
     /// Calls as rows below what made them, with their shares of the whole, behind cells in between.
     fn calls(&self, calls: &[Calls], between: &str, out: &mut dyn Write) -> Result<()> {
         for calls in calls {
@@ -124,8 +124,8 @@ fn source_text(files: &[SourceFile], source: SourceLine) -> String {
 }
 
 /// The instructions of a listing.
-struct Table<'a> {
-    page: &'a Page<'a>,
+struct ListingTable<'a> {
+    page: &'a ListingPage<'a>,
     number: usize,
     listing: &'a Listing,
     base: u64,
@@ -133,7 +133,7 @@ struct Table<'a> {
     files: &'a [SourceFile],
 }
 
-impl Table<'_> {
+impl ListingTable<'_> {
     fn write(&self, out: &mut dyn Write) -> Result<()> {
         let parts = parts(self.lines, self.page.context);
         if parts.iter().any(|part| part.cold) {
@@ -149,7 +149,7 @@ impl Table<'_> {
         Ok(writeln!(out, "</table></div>")?)
     }
 
-    fn part(&self, part: &Part, out: &mut dyn Write) -> Result<()> {
+    fn part(&self, part: &ListingPart, out: &mut dyn Write) -> Result<()> {
         if part.cold {
             let columns = self.page.annotation.events.len() * 2 + 3;
             let count = counted(part.range.len() as u64, "instruction");
@@ -219,28 +219,28 @@ fn new_source(lines: &[Line], first: usize, at: usize) -> Option<SourceLine> {
 
 /// Instructions that are seen, or that are not at first.
 #[derive(Debug, PartialEq, Eq)]
-struct Part {
+struct ListingPart {
     range: Range<usize>,
     cold: bool,
 }
 
 /// All instructions, in order: those with samples and so many on either side are seen at first; `None`: all.
-fn parts(lines: &[Line], context: Option<usize>) -> Vec<Part> {
-    let Some(context) = context else { return vec![Part { range: 0..lines.len(), cold: false }] };
-    let (mut parts, mut next) = (Vec::<Part>::new(), 0);
+fn parts(lines: &[Line], context: Option<usize>) -> Vec<ListingPart> {
+    let Some(context) = context else { return vec![ListingPart { range: 0..lines.len(), cold: false }] };
+    let (mut parts, mut next) = (Vec::<ListingPart>::new(), 0);
     for at in (0..lines.len()).filter(|&at| lines[at].costs.is_some()) {
         let (from, to) = (at.saturating_sub(context).max(next), (at + context + 1).min(lines.len()));
         if from > next {
-            parts.push(Part { range: next..from, cold: true });
+            parts.push(ListingPart { range: next..from, cold: true });
         }
         match parts.last_mut().filter(|last| !last.cold) {
             Some(last) => last.range.end = to,
-            None => parts.push(Part { range: from..to, cold: false }),
+            None => parts.push(ListingPart { range: from..to, cold: false }),
         }
         next = to;
     }
     if next < lines.len() {
-        parts.push(Part { range: next..lines.len(), cold: true });
+        parts.push(ListingPart { range: next..lines.len(), cold: true });
     }
     parts
 }

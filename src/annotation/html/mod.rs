@@ -20,7 +20,7 @@ const STYLE: &str = include_str!("page.css");
 
 /// Writes the page; of each function so many instructions on either side of a hot one are seen at first, `None`: all.
 pub(crate) fn write(annotation: &Annotation, context: Option<usize>, out: &mut dyn Write) -> Result<()> {
-    let page = Page { annotation, context };
+    let page = ListingPage { annotation, context };
     writeln!(
         out,
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
@@ -37,12 +37,12 @@ pub(crate) fn write(annotation: &Annotation, context: Option<usize>, out: &mut d
 }
 
 /// What is written.
-struct Page<'a> {
+struct ListingPage<'a> {
     annotation: &'a Annotation,
     context: Option<usize>,
 }
 
-impl Page<'_> {
+impl ListingPage<'_> {
     fn summary(&self, out: &mut dyn Write) -> Result<()> {
         let (names, codes) = self.annotation.all;
         for event in &self.annotation.events {

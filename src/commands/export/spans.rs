@@ -31,7 +31,7 @@ pub(super) fn run(
     for path in &options.inputs {
         let opened = first.take().map_or_else(|| Opened::open(path, job), Ok);
         let mut warnings = Warnings::new();
-        let mut passing = Passing::new(options, &mut *writer, &mut epoch);
+        let mut passing = SpanFilter::new(options, &mut *writer, &mut epoch);
         let passed = opened.and_then(|opened| pass(opened, path, &mut passing, job, &mut warnings));
         passed.map_err(|error| error.in_file(&shown(path)))?;
         warnings.extend(passing.none_left());
@@ -44,7 +44,7 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-fn pass(opened: Opened, path: &InPath, sink: &mut Passing<'_>, job: &Job, warnings: &mut Warnings) -> Result<()> {
+fn pass(opened: Opened, path: &InPath, sink: &mut SpanFilter<'_>, job: &Job, warnings: &mut Warnings) -> Result<()> {
     let Some(of) = opened.format().read.spans() else {
         return Err(Error::new("holds no spans of time, as the inputs before it do"));
     };
@@ -53,7 +53,7 @@ fn pass(opened: Opened, path: &InPath, sink: &mut Passing<'_>, job: &Job, warnin
 
 /// Passes the spans of one input on that are wanted.
 #[derive(Debug)]
-struct Passing<'o> {
+struct SpanFilter<'o> {
     options: &'o ReadOptions,
     choice: Choice<'o>,
     threads: SyntheticThreads,
@@ -88,7 +88,7 @@ impl SpanCounts {
     }
 }
 
-impl<'o> Passing<'o> {
+impl<'o> SpanFilter<'o> {
     fn new(options: &'o ExportOptions, writer: &'o mut dyn SpanWriter, epoch: &'o mut Option<u64>) -> Self {
         let load = &options.load;
         Self {
@@ -145,7 +145,7 @@ impl<'o> Passing<'o> {
     }
 }
 
-impl SpanSink for Passing<'_> {
+impl SpanSink for SpanFilter<'_> {
     fn file(&mut self, file: &SpanFile<'_>) -> Result<()> {
         self.bounds = (file.first, file.last);
         self.choice = Choice::new(self.options, self.choice.filter, self.bounds);

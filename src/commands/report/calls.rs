@@ -23,7 +23,7 @@ struct Called<'a> {
 }
 
 /// A line of the table.
-struct Line {
+struct CallLine {
     depth: u64,
     frame: FrameId,
     total: u64,
@@ -46,7 +46,7 @@ pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph, name: &str) -> Result
     functions.sort_by_key(|function| Reverse(function.total));
     let is_text = scene.options.layout == Layout::Text;
     let least = scene.least(if is_text { USUAL_PERCENT } else { 0.0 });
-    let lines: Vec<Line> = functions.into_iter().flat_map(|function| called.lines(function, least)).collect();
+    let lines: Vec<CallLine> = functions.into_iter().flat_map(|function| called.lines(function, least)).collect();
     if !is_text {
         return Ok(Report::new(scene, Vec::new(), called.plain(&lines)));
     }
@@ -59,7 +59,7 @@ pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph, name: &str) -> Result
 
 impl Called<'_> {
     /// A function's own line and those of its calls, the heaviest first.
-    fn lines(&self, function: &GraphFunction, least: f64) -> Vec<Line> {
+    fn lines(&self, function: &GraphFunction, least: f64) -> Vec<CallLine> {
         let GraphFunction { frame, own, total, .. } = *function;
         let edges = self.graph.edges();
         let calls =
@@ -70,7 +70,7 @@ impl Called<'_> {
         let names = |edge: &Edge| self.names(end(edge).1);
         others.sort_by(|a, b| b.cost.cmp(&a.cost).then_with(|| names(a).iter().rev().cmp(names(b).iter().rev())));
         let last = others.len().saturating_sub(1);
-        let line = |(at, edge): (usize, &&Edge)| Line {
+        let line = |(at, edge): (usize, &&Edge)| CallLine {
             depth: 1,
             frame: end(edge).1,
             total: edge.cost,
@@ -78,7 +78,7 @@ impl Called<'_> {
             calls: edge.count,
             lines: if at == last { "└ " } else { "├ " },
         };
-        let first = Line { depth: 0, frame, total, own: Some(own), calls, lines: "" };
+        let first = CallLine { depth: 0, frame, total, own: Some(own), calls, lines: "" };
         std::iter::once(first).chain(others.iter().enumerate().map(line)).collect()
     }
 
@@ -91,7 +91,7 @@ impl Called<'_> {
         Cell::Percent(percent(cost, self.scene.whole))
     }
 
-    fn text(&self, lines: &[Line]) -> Table {
+    fn text(&self, lines: &[CallLine]) -> Table {
         let mut table = Table::new(&["total%", "calls", "module", "symbol"]);
         table.rows.extend(lines.iter().map(|line| {
             let [module, name] = [0, 1].map(|at| self.names(line.frame).get(at).map_or("", Value::text));
@@ -101,7 +101,7 @@ impl Called<'_> {
         table
     }
 
-    fn plain(&self, lines: &[Line]) -> Table {
+    fn plain(&self, lines: &[CallLine]) -> Table {
         let mut table =
             Table::new(&["depth", "total%", "self%", "total", "self", "calls", "module", "symbol", "source"]);
         table.rows.extend(lines.iter().map(|line| {

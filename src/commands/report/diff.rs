@@ -15,14 +15,14 @@ use rustc_hash::FxHashMap;
 
 /// One side of the comparison: its whole, and what one sample counts in it.
 #[derive(Debug, Clone, Copy)]
-struct Side {
+struct ComparedSide {
     whole: Sum,
     one: u64,
 }
 
 /// A function in both recordings.
 #[derive(Debug, Clone)]
-struct Change {
+struct ChangedFunction {
     module: Value,
     function: Value,
     before: Sum,
@@ -32,15 +32,15 @@ struct Change {
 /// Functions, those first whose share changed most.
 pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
     let old_series = series_of(before, &scene.series.name)?;
-    let (old, new) = (Side::new(scene, old_series), Side::new(scene, scene.series));
+    let (old, new) = (ComparedSide::new(scene, old_series), ComparedSide::new(scene, scene.series));
     let mut changes = changes(scene, before, old_series);
     let selection = &scene.options.selection;
     changes.retain(|change| selection.takes(Some(change.module.text()), Some(change.function.text())));
     let least = scene.options.selection.percent.unwrap_or(0.0);
     changes.retain(|change| old.percent(change.before).max(new.percent(change.after)) >= least);
-    let delta = |change: &Change| new.percent(change.after) - old.percent(change.before);
+    let delta = |change: &ChangedFunction| new.percent(change.after) - old.percent(change.before);
     changes.sort_by(|a, b| {
-        let called = |change: &Change| (change.function.clone(), change.module.clone());
+        let called = |change: &ChangedFunction| (change.function.clone(), change.module.clone());
         delta(b).abs().total_cmp(&delta(a).abs()).then_with(|| called(a).cmp(&called(b)))
     });
     let mut table = Table::new(if scene.is_on_terminal() { TERMINAL } else { COLUMNS });
@@ -73,7 +73,7 @@ const TERMINAL: &[&str] = &["before%", "after%", "delta", "change", "module", "s
 const NOISE: &str = "noise";
 
 /// What sort of change it is.
-fn told(change: &Change, old: Side, new: Side) -> &'static str {
+fn told(change: &ChangedFunction, old: ComparedSide, new: ComparedSide) -> &'static str {
     match (change.before.count, change.after.count) {
         _ if !is_significant(old.share(change.before), new.share(change.after)) => NOISE,
         (0, _) => "new",
@@ -83,7 +83,14 @@ fn told(change: &Change, old: Side, new: Side) -> &'static str {
     }
 }
 
-fn cells(scene: &Scene<'_>, change: &Change, delta: f64, told: &'static str, old: Side, new: Side) -> Vec<Cell> {
+fn cells(
+    scene: &Scene<'_>,
+    change: &ChangedFunction,
+    delta: f64,
+    told: &'static str,
+    old: ComparedSide,
+    new: ComparedSide,
+) -> Vec<Cell> {
     let mut cells = vec![
         Cell::Percent(old.percent(change.before)),
         Cell::Percent(new.percent(change.after)),
@@ -97,7 +104,7 @@ fn cells(scene: &Scene<'_>, change: &Change, delta: f64, told: &'static str, old
     cells
 }
 
-impl Side {
+impl ComparedSide {
     fn new(scene: &Scene<'_>, series: &Series) -> Self {
         let count = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.count));
         let whole = Sum { weight: whole(series, scene.options.weight), count };
@@ -114,8 +121,8 @@ impl Side {
 }
 
 /// The functions of both, put together by module and name.
-fn changes(scene: &Scene<'_>, before: &Profile, old_series: &Series) -> Vec<Change> {
-    let mut changes: Vec<Change> = Vec::new();
+fn changes(scene: &Scene<'_>, before: &Profile, old_series: &Series) -> Vec<ChangedFunction> {
+    let mut changes: Vec<ChangedFunction> = Vec::new();
     let mut places: FxHashMap<(Value, Value), usize> = FxHashMap::default();
     for (profile, series, is_after) in [(before, old_series, false), (scene.profile, scene.series, true)] {
         let grouping = Grouping::new(profile, FUNCTION, scene.options.unnamed);
@@ -125,7 +132,7 @@ fn changes(scene: &Scene<'_>, before: &Profile, old_series: &Series) -> Vec<Chan
         };
         for group in groups {
             let (module, function) = called(&grouping, &group);
-            let none = Change {
+            let none = ChangedFunction {
                 module: module.clone(),
                 function: function.clone(),
                 before: Sum::default(),

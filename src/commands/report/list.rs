@@ -19,7 +19,7 @@ const WIDE: usize = 120;
 
 /// The columns of functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Columns {
+enum FunctionColumns {
     /// Everything.
     All,
     /// What fits a terminal, with or without the numbers of samples and the source.
@@ -57,10 +57,14 @@ pub(super) fn functions(profile: &Profile, graph: &CallGraph, grouping: &Groupin
     costs.map(|function| Group::of_function(profile, grouping, function.frame, function.own, function.total)).collect()
 }
 
-fn columns(scene: &Scene<'_>) -> Columns {
+fn columns(scene: &Scene<'_>) -> FunctionColumns {
     let reader = scene.options.reader;
     let source = reader.style.width.is_none_or(|width| width >= WIDE);
-    if scene.is_on_terminal() { Columns::Terminal { samples: reader.samples, source } } else { Columns::All }
+    if scene.is_on_terminal() {
+        FunctionColumns::Terminal { samples: reader.samples, source }
+    } else {
+        FunctionColumns::All
+    }
 }
 
 /// The weight that a row is sorted by.
@@ -84,8 +88,10 @@ fn of_functions(groups: &[Group], grouping: &Grouping, scene: &Scene<'_>) -> Tab
     let columns = columns(scene);
     let mut names = vec!["self%", "total%"];
     match columns {
-        Columns::All => names.extend(["self", "total", "samples", "kind", "tier", "module", "symbol", "source"]),
-        Columns::Terminal { samples, source } => {
+        FunctionColumns::All => {
+            names.extend(["self", "total", "samples", "kind", "tier", "module", "symbol", "source"])
+        }
+        FunctionColumns::Terminal { samples, source } => {
             names.extend(samples.then_some("samples"));
             names.extend(["kind", "module", "symbol"]);
             names.extend(source.then_some("source"));
@@ -96,18 +102,18 @@ fn of_functions(groups: &[Group], grouping: &Grouping, scene: &Scene<'_>) -> Tab
     table
 }
 
-fn row(group: &Group, grouping: &Grouping, scene: &Scene<'_>, columns: Columns) -> Vec<Cell> {
+fn row(group: &Group, grouping: &Grouping, scene: &Scene<'_>, columns: FunctionColumns) -> Vec<Cell> {
     let mut values = group.values(grouping);
     let (Some(module), Some(function)) = (values.next(), values.next()) else { return Vec::new() };
     let mut cells = Vec::with_capacity(10);
     cells.extend(shares(group, scene.whole));
     let source = || group.source(scene.profile).map_or(Cell::None, Cell::text);
     match columns {
-        Columns::All => {
+        FunctionColumns::All => {
             cells.extend(sums(group));
             cells.extend([Cell::Word(heaviest_kind(group)), tiers(group), cell(module), cell(function), source()]);
         }
-        Columns::Terminal { samples, source: with_source } => {
+        FunctionColumns::Terminal { samples, source: with_source } => {
             cells.extend(samples.then_some(Cell::Count(group.own.count)));
             let told = short_tiers(group, if with_source { usize::MAX } else { 1 });
             cells.extend([Cell::text(told), Cell::text(base_name(module.text())), cell(function)]);

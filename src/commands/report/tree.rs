@@ -33,7 +33,7 @@ struct Drawn<'a> {
 }
 
 /// A line of a tree.
-enum Line {
+enum TreeLine {
     Node {
         node: u32,
         lines: String,
@@ -140,7 +140,7 @@ impl<'a> Drawn<'a> {
         let (least, room) = (scene.least(USUAL_PERCENT), scene.room(head.len()));
         let fold = scene.is_on_terminal() && scene.options.selection.limit == Limit::Fitting;
         let mut lines = self.lines(least, fold);
-        let all: usize = lines.iter().map(Line::nodes).sum();
+        let all: usize = lines.iter().map(TreeLine::nodes).sum();
         if lines.len() > room {
             let mut weights: Vec<u64> = (0..self.tree.len() as u32).map(|node| self.weight(node)).collect();
             weights.sort_unstable();
@@ -148,13 +148,13 @@ impl<'a> Drawn<'a> {
             let first = weights.partition_point(|&weight| self.lines(weight as f64, fold).len() > room);
             lines = self.lines(weights.get(first).map_or(f64::INFINITY, |&weight| (weight as f64).max(least)), fold);
         }
-        let shown: usize = lines.iter().map(Line::nodes).sum();
+        let shown: usize = lines.iter().map(TreeLine::nodes).sum();
         let left_out = if scene.tells_what_is_left_out() { all - shown } else { 0 };
         Report { head, table: self.table(&lines), left_out }
     }
 
     /// The lines of all nodes of at least this weight, callers (or, of a tree of callers, callees) first.
-    fn lines(&self, least: f64, fold: bool) -> Vec<Line> {
+    fn lines(&self, least: f64, fold: bool) -> Vec<TreeLine> {
         let mut lines = Vec::new();
         // Nodes to come, the next one last, with the lines before them and before what is below them.
         let mut todo = Vec::new();
@@ -164,11 +164,11 @@ impl<'a> Drawn<'a> {
                 if fold && before == below && self.may_fold(node) { self.chain(node, least) } else { Vec::new() };
             let last = match chain.last() {
                 Some(&last) if chain.len() >= FOLDED => {
-                    lines.push(Line::Folded { nodes: chain.len(), lines: before });
+                    lines.push(TreeLine::Folded { nodes: chain.len(), lines: before });
                     last
                 }
                 _ => {
-                    lines.push(Line::Node { node, lines: before });
+                    lines.push(TreeLine::Node { node, lines: before });
                     node
                 }
             };
@@ -209,18 +209,18 @@ impl<'a> Drawn<'a> {
         }
     }
 
-    fn table(&self, lines: &[Line]) -> Table {
+    fn table(&self, lines: &[TreeLine]) -> Table {
         let callers = matches!(self.scene.options.rows, Rows::Callers(_));
         let columns: &[&'static str] =
             if callers { &["total%", "module", "symbol"] } else { &["total%", "self%", "module", "symbol"] };
         let mut table = Table::new(columns);
         for line in lines {
             let (mut shares, module, name, drawn) = match line {
-                Line::Node { node, lines } => {
+                TreeLine::Node { node, lines } => {
                     let [module, name] = self.called(*node);
                     (self.shares(*node), Cell::text(base_name(module.text())), name.text().to_owned(), lines)
                 }
-                Line::Folded { nodes, lines } => {
+                TreeLine::Folded { nodes, lines } => {
                     let name = format!("⋮ {}", counted(*nodes as u64, "frame"));
                     (vec![Cell::Empty, Cell::Empty], Cell::None, name, lines)
                 }
@@ -278,7 +278,7 @@ fn deeper(lines: &str, more: &str) -> String {
     }
 }
 
-impl Line {
+impl TreeLine {
     fn nodes(&self) -> usize {
         match self {
             Self::Node { .. } => 1,

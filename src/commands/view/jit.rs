@@ -42,7 +42,7 @@ pub(super) struct Compiled {
     moves: Vec<Nanos>,
     functions: Vec<CompiledFunction>,
     /// Of code whose time is not known: how much, by category.
-    untimed: BTreeMap<Category, Written>,
+    untimed: BTreeMap<Category, WrittenAmount>,
     sources: Vec<Value>,
 }
 
@@ -63,7 +63,7 @@ struct CompiledFunction {
 
 /// How much was written.
 #[derive(Debug, Default, Clone, Copy)]
-struct Written {
+struct WrittenAmount {
     codes: u64,
     bytes: u64,
     again: u64,
@@ -74,7 +74,7 @@ struct Written {
 struct CodeRow {
     time: u64,
     category: Category,
-    written: Written,
+    written: WrittenAmount,
     /// + 1; 0: several.
     function: u32,
 }
@@ -111,7 +111,7 @@ impl Compiled {
     }
 }
 
-impl Written {
+impl WrittenAmount {
     fn add(&mut self, bytes: u64, again: bool) {
         self.codes += 1;
         self.bytes += bytes;
@@ -143,7 +143,7 @@ pub(super) fn section<'a>(all: impl Iterator<Item = &'a Compiled>, profile: &Pro
         codes.extend(compiled.codes.iter().map(|code| WrittenCode { function: code.function + first, ..*code }));
         functions.extend(&compiled.functions);
     }
-    let untimed: Vec<(&Category, &Written)> = all.iter().flat_map(|compiled| &compiled.untimed).collect();
+    let untimed: Vec<(&Category, &WrittenAmount)> = all.iter().flat_map(|compiled| &compiled.untimed).collect();
     if codes.is_empty() && untimed.is_empty() {
         return None;
     }
@@ -234,14 +234,14 @@ impl Timed<'_> {
     fn rows(&self, numbers: &[u32]) -> Vec<CodeRow> {
         let span = self.codes.last().map_or(0, |last| self.since(last.time));
         let stretch = span / STRETCHES + 1;
-        let (mut rows, mut sums) = (Vec::new(), BTreeMap::<(u64, Category), Written>::new());
+        let (mut rows, mut sums) = (Vec::new(), BTreeMap::<(u64, Category), WrittenAmount>::new());
         let mut compiled = vec![false; self.functions.len()];
         for code in &self.codes {
             let is_compiled = code.category != Category::Jit(Some(Tier::Interpreted));
             let again = is_compiled && std::mem::replace(&mut compiled[code.function as usize], true);
             let (time, category, function) = (self.since(code.time), code.category, numbers[code.function as usize]);
             if function > 0 {
-                let mut written = Written::default();
+                let mut written = WrittenAmount::default();
                 written.add(code.bytes, again);
                 rows.push(CodeRow { time, category, written, function });
             } else {
@@ -300,7 +300,7 @@ mod tests {
             let mut numbers = vec![0; functions.len()];
             told.iter().zip(1..).for_each(|(&function, number)| numbers[function as usize] = number);
             let rows = timed.rows(&numbers);
-            let sum = |of: fn(&Written) -> u64| rows.iter().map(|row| of(&row.written)).sum::<u64>();
+            let sum = |of: fn(&WrittenAmount) -> u64| rows.iter().map(|row| of(&row.written)).sum::<u64>();
             assert_eq!(sum(|written| written.codes), u64::from(count));
             assert_eq!((sum(|written| written.bytes), sum(|written| written.again)), (bytes, again));
             assert!(rows.is_sorted_by_key(|row| row.time));

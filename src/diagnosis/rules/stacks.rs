@@ -47,7 +47,7 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
 }
 
 /// Which of the processes' stacks are meant.
-type Of = fn(&ProcessTally) -> &BTreeMap<Owner, u64>;
+type StackScope = fn(&ProcessTally) -> &BTreeMap<Owner, u64>;
 
 fn sum(owners: &BTreeMap<Owner, u64>) -> u64 {
     owners.values().sum()
@@ -65,7 +65,7 @@ struct Stops {
 }
 
 impl Stops {
-    fn of(context: DoctorContext<'_>, of: Of, wanted: impl Fn(Pid) -> bool) -> Option<Self> {
+    fn of(context: DoctorContext<'_>, of: StackScope, wanted: impl Fn(Pid) -> bool) -> Option<Self> {
         /// More of them are not told.
         const TOLD: usize = 4;
         let processes = || context.tally.processes.iter().filter(|(pid, _)| wanted(**pid));
@@ -115,7 +115,7 @@ fn not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
 
 /// Stacks that were followed by frame pointers, but not to where threads begin.
 fn frame_pointers(context: DoctorContext<'_>) -> Vec<Finding> {
-    let broken: Of = |process| &process.broken;
+    let broken: StackScope = |process| &process.broken;
     let command = context.command();
     let has_flag = |runtime: &Runtime, flag| {
         let words = command.map_or(&[][..], |command| command.program);

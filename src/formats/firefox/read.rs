@@ -24,18 +24,18 @@ pub fn sniff(head: &[u8]) -> bool {
 pub(super) type Column = Vec<Option<f64>>;
 
 #[derive(Deserialize)]
-struct File {
+struct ReadFile {
     #[serde(default)]
-    meta: Meta,
+    meta: ReadMeta,
     #[serde(default)]
     libs: Vec<Lib>,
     #[serde(default)]
-    shared: Tables,
-    threads: Vec<Thread>,
+    shared: ReadTables,
+    threads: Vec<ReadThread>,
 }
 
 #[derive(Deserialize, Default)]
-struct Meta {
+struct ReadMeta {
     #[serde(default)]
     categories: Vec<NamedCategory>,
 }
@@ -56,7 +56,7 @@ struct Lib {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Thread {
+struct ReadThread {
     #[serde(default)]
     name: String,
     #[serde(default)]
@@ -67,9 +67,9 @@ struct Thread {
     tid: Number,
     #[serde(default)]
     libs: Vec<Lib>,
-    samples: Samples,
+    samples: ReadSamples,
     #[serde(flatten)]
-    tables: Tables,
+    tables: ReadTables,
 }
 
 /// A process's or thread's number: a number or a text, which may go on behind it where it was used again.
@@ -94,7 +94,7 @@ impl Number {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Samples {
+struct ReadSamples {
     #[serde(default)]
     stack: Column,
     #[serde(default)]
@@ -109,26 +109,26 @@ struct Samples {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Tables {
+struct ReadTables {
     string_array: Option<Vec<String>>,
-    stack_table: Option<StackTable>,
-    frame_table: Option<FrameTable>,
-    func_table: Option<FuncTable>,
-    resource_table: Option<ResourceTable>,
+    stack_table: Option<ReadStacks>,
+    frame_table: Option<ReadFrames>,
+    func_table: Option<ReadFunctions>,
+    resource_table: Option<ReadResources>,
     native_symbols: Option<NativeSymbols>,
-    sources: Option<Sources>,
+    sources: Option<ReadSources>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct StackTable {
+struct ReadStacks {
     frame: Column,
     prefix: Column,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct FrameTable {
+struct ReadFrames {
     func: Column,
     address: Column,
     inline_depth: Column,
@@ -140,7 +140,7 @@ struct FrameTable {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct FuncTable {
+struct ReadFunctions {
     name: Column,
     #[serde(rename = "isJS")]
     is_js: Vec<bool>,
@@ -153,7 +153,7 @@ struct FuncTable {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct ResourceTable {
+struct ReadResources {
     lib: Column,
 }
 
@@ -165,7 +165,7 @@ struct NativeSymbols {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Sources {
+struct ReadSources {
     filename: Column,
 }
 
@@ -177,7 +177,7 @@ pub(super) fn row(column: &[Option<f64>], at: usize) -> Option<usize> {
 
 /// Reads the samples of all threads.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let file: File =
+    let file: ReadFile =
         serde_json::from_slice(bytes).map_err(|error| Error::new("is no whole Firefox profile").because(error))?;
     let mut profile = Profile::keeping(options.keep);
     let (mut named, mut skipped) = (NamedFrames::default(), Skipped::new("sample"));
@@ -199,7 +199,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(profile)
 }
 
-impl Thread {
+impl ReadThread {
     fn track(&self) -> Track {
         let process = self.process_name.as_deref().unwrap_or_default();
         let name = if self.name.is_empty() { process } else { &self.name };
@@ -212,18 +212,18 @@ struct Resolving<'f> {
     categories: &'f [NamedCategory],
     libs: &'f [Lib],
     strings: &'f [String],
-    stacks: Option<&'f StackTable>,
-    frames: Option<&'f FrameTable>,
-    funcs: Option<&'f FuncTable>,
-    resources: Option<&'f ResourceTable>,
+    stacks: Option<&'f ReadStacks>,
+    frames: Option<&'f ReadFrames>,
+    funcs: Option<&'f ReadFunctions>,
+    resources: Option<&'f ReadResources>,
     symbols: Option<&'f NativeSymbols>,
-    sources: Option<&'f Sources>,
+    sources: Option<&'f ReadSources>,
     /// Whether columns are wanted.
     columns: bool,
 }
 
 impl<'f> Resolving<'f> {
-    fn of(file: &'f File, thread: &'f Thread, options: &ReadOptions) -> Self {
+    fn of(file: &'f ReadFile, thread: &'f ReadThread, options: &ReadOptions) -> Self {
         let (own, shared) = (&thread.tables, &file.shared);
         Self {
             categories: &file.meta.categories,
@@ -265,7 +265,7 @@ impl<'f> Resolving<'f> {
         (0..table.func.len()).map(|at| named.frame(profile, self.told(table, at))).collect()
     }
 
-    fn told(&self, table: &FrameTable, at: usize) -> Told<'f> {
+    fn told(&self, table: &ReadFrames, at: usize) -> Told<'f> {
         let of = |column: Option<&'f Column>, at: Option<usize>| row(column?, at?);
         let func = row(&table.func, at);
         let funcs = self.funcs;
@@ -299,7 +299,7 @@ impl<'f> Resolving<'f> {
     }
 
     /// What the file itself says of the sort of code.
-    fn kind(&self, table: &FrameTable, at: usize, func: Option<usize>) -> Option<FrameKind> {
+    fn kind(&self, table: &ReadFrames, at: usize, func: Option<usize>) -> Option<FrameKind> {
         if row(&table.inline_depth, at).is_some_and(|depth| depth > 0) {
             return Some(FrameKind::Inlined);
         }
@@ -323,7 +323,7 @@ impl Lib {
     }
 }
 
-impl Samples {
+impl ReadSamples {
     fn push(&self, stacks: &[Option<StackId>], track: TrackId, profile: &mut Profile, skipped: &mut Skipped) {
         let (name, unit, scale) = match self.weight_type.as_deref() {
             Some("tracing-ms") => ("time", Unit::Nanos, 1e6),

@@ -17,7 +17,7 @@ pub(super) struct Thread<'p> {
     process_shutdown_time: Option<f64>,
     register_time: f64,
     rows: &'p ThreadRows<'p>,
-    samples: Samples,
+    samples: SampleColumns,
     markers: MarkerTable,
     stack_table: StackTable,
     frame_table: FrameTable,
@@ -27,7 +27,7 @@ pub(super) struct Thread<'p> {
 }
 
 #[derive(Default)]
-struct Samples {
+struct SampleColumns {
     length: usize,
     stack: Column,
     time: Column,
@@ -46,7 +46,7 @@ impl<'p> Thread<'p> {
     ) -> Self {
         let writing = shared.writing;
         let mut tables = Tables::new(known);
-        let samples = Samples::new(&thread.rows, &mut tables, shared);
+        let samples = SampleColumns::new(&thread.rows, &mut tables, shared);
         let markers = MarkerTable::new(writing, moments, &mut tables.strings, shared.categories);
         let life = thread.pid.and_then(|pid| writing.profile.about.processes.get(&pid));
         let shown = |time: Nanos| writing.since_start(time);
@@ -106,7 +106,7 @@ fn process_name(writing: &Writing<'_>, thread: &ThreadRows<'_>) -> String {
     String::from_utf8_lossy(if thread.is_main() { thread.comm } else { comm }).into_owned()
 }
 
-impl Samples {
+impl SampleColumns {
     fn new(rows: &[&Row], tables: &mut Tables<'_>, shared: &mut Shared<'_>) -> Self {
         let writing = shared.writing;
         let counts_time = writing.counted == Counted::Time;

@@ -19,15 +19,15 @@ pub fn sniff(head: &[u8]) -> bool {
 }
 
 #[derive(Deserialize)]
-struct File {
+struct JsonFile {
     #[serde(default)]
-    frames: Vec<FrameEntry>,
+    frames: Vec<JsonFrame>,
     #[serde(default)]
     events: Vec<EventEntry>,
 }
 
 #[derive(Deserialize)]
-struct FrameEntry {
+struct JsonFrame {
     name: String,
     #[serde(default)]
     module: String,
@@ -73,7 +73,7 @@ struct StackEntry {
 
 /// Reads all events.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let file: File = serde_json::from_slice(bytes)
+    let file: JsonFile = serde_json::from_slice(bytes)
         .map_err(|error| Error::new("is no whole file of stacks in JSON").because(error))?;
     let mut profile = Profile::keeping(options.keep);
     let mut named = NamedFrames::default();
@@ -103,7 +103,7 @@ fn unit(name: &str) -> Unit {
     }
 }
 
-fn frame(entry: &FrameEntry, named: &mut NamedFrames, profile: &mut Profile) -> FrameId {
+fn frame(entry: &JsonFrame, named: &mut NamedFrames, profile: &mut Profile) -> FrameId {
     named.frame(
         profile,
         Told {

@@ -27,13 +27,13 @@ const MAX_REFERENCES: u32 = 1 << 12;
 #[derive(Debug)]
 pub(super) struct Strings<'data> {
     data: PageStream<'data>,
-    index: Index,
+    index: StringIndex,
     id_size: usize,
 }
 
 /// Virtual id → address + 1.
 #[derive(Debug)]
-struct Index {
+struct StringIndex {
     /// rustc numbers its strings from 0 on: a table without keys takes half the memory. 0 is a hole.
     dense: Vec<u64>,
     /// The metadata's, and all if they are scattered.
@@ -47,7 +47,7 @@ impl<'data> Strings<'data> {
         layout: VersionLayout,
         skipped: &mut Skipped,
     ) -> Self {
-        let index = Index::read(index, layout.id, skipped);
+        let index = StringIndex::read(index, layout.id, skipped);
         Self { data, index, id_size: layout.id }
     }
 
@@ -143,7 +143,7 @@ impl<'data> Strings<'data> {
     }
 }
 
-impl Index {
+impl StringIndex {
     fn read(stream: &PageStream<'_>, id_size: usize, skipped: &mut Skipped) -> Self {
         let size = 2 * id_size;
         let len = stream.len().saturating_sub(STREAM_HEADER);

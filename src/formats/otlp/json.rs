@@ -41,7 +41,7 @@ impl<'de> Visitor<'de> for MessageVisitor<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(Key(field)) = map.next_key_seed(KeySeed(self.schema))? {
+        while let Some(JsonKey(field)) = map.next_key_seed(KeySeed(self.schema))? {
             match field {
                 Some(field) => map.next_value_seed(FieldSeed { field, out: self.out })?,
                 None => _ = map.next_value::<IgnoredAny>()?,
@@ -52,33 +52,33 @@ impl<'de> Visitor<'de> for MessageVisitor<'_> {
 }
 
 /// The field of a name; `None` if it is not known.
-struct Key(Option<&'static Field>);
+struct JsonKey(Option<&'static Field>);
 
 struct KeySeed(Schema);
 
 impl<'de> DeserializeSeed<'de> for KeySeed {
-    type Value = Key;
+    type Value = JsonKey;
 
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Key, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<JsonKey, D::Error> {
         json.deserialize_identifier(self)
     }
 }
 
 impl Visitor<'_> for KeySeed {
-    type Value = Key;
+    type Value = JsonKey;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the name of a field")
     }
 
-    fn visit_str<E: de::Error>(self, name: &str) -> Result<Key, E> {
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<JsonKey, E> {
         // `string_table` is `stringTable`.
         let plain = name.contains('_').then(|| name.replace('_', ""));
         let is = |field: &&Field| match &plain {
             Some(letters) => field.name.eq_ignore_ascii_case(letters),
             None => field.name == name,
         };
-        Ok(Key(self.0.iter().find(is)))
+        Ok(JsonKey(self.0.iter().find(is)))
     }
 }
 
@@ -204,17 +204,17 @@ fn from_digits(text: &str) -> Option<Vec<u8>> {
 
 /// Writes a `ProfilesData` as one object. Its lists must be whole, as encoders write them.
 pub(super) fn write(message: &[u8], out: &mut dyn Write) -> Result<()> {
-    serde_json::to_writer(out, &Shown { message, schema: PROFILES_DATA })
+    serde_json::to_writer(out, &ShownMessage { message, schema: PROFILES_DATA })
         .map_err(|error| if error.is_io() { std::io::Error::from(error).into() } else { Error::new(error.to_string()) })
 }
 
 /// A message as an object.
-struct Shown<'m> {
+struct ShownMessage<'m> {
     message: &'m [u8],
     schema: Schema,
 }
 
-impl Serialize for Shown<'_> {
+impl Serialize for ShownMessage<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         let mut fields = Fields::of(self.message).map_while(Result::ok).peekable();
@@ -276,7 +276,7 @@ impl Serialize for ShownValue<'_> {
             Kind::Text => to.serialize_str(&String::from_utf8_lossy(bytes)),
             Kind::Bytes => to.serialize_str(&STANDARD.encode(bytes)),
             Kind::Id => to.serialize_str(&bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
-            Kind::Message(schema) => Shown { message: bytes, schema }.serialize(to),
+            Kind::Message(schema) => ShownMessage { message: bytes, schema }.serialize(to),
         }
     }
 }

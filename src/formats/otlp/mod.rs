@@ -50,7 +50,7 @@ use crate::contract::rows::RowWriter;
 use crate::error::{Result, Warnings};
 use crate::model::stacks::Profile;
 use std::io::{self, Write};
-use write::{Form, OtlpWriter};
+use write::{Framing, OtlpWriter};
 
 /// Reads all messages of an input.
 pub fn read(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
@@ -61,12 +61,12 @@ pub fn read(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warn
 
 /// Starts an output of protocol buffers.
 pub fn start<'o>(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box<dyn RowWriter + 'o>> {
-    Ok(Box::new(OtlpWriter::new(Form::Protobuf, options, out)))
+    Ok(Box::new(OtlpWriter::new(Framing::Protobuf, options, out)))
 }
 
 /// Starts an output of JSON, a line a message.
 pub fn start_json<'o>(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box<dyn RowWriter + 'o>> {
-    Ok(Box::new(OtlpWriter::new(Form::Json, options, out)))
+    Ok(Box::new(OtlpWriter::new(Framing::Json, options, out)))
 }
 
 /// Writes a profile that is all there.

@@ -77,11 +77,11 @@ impl Reader {
         let profiles =
             || resources.iter().flat_map(|resource| messages(resource, 2)).flat_map(|scope| messages(scope, 2));
         let version = version.unwrap_or_else(|| Version::of(profiles(), dictionary.attributes.len()));
-        let frames = FrameLists::of(&dictionary, &version, self);
+        let frames = LocationFrames::of(&dictionary, &version, self);
         self.modules.add(&dictionary);
         let stacks = vec![None; dictionary.stacks.len()];
         let left = FRAMES_PER_BYTE * bytes.len() as u64;
-        let mut reading = Reading { dictionary, version, frames, stacks, left, to: self };
+        let mut reading = MessageReading { dictionary, version, frames, stacks, left, to: self };
         resources.iter().for_each(|resource| reading.resource(resource));
         Ok(())
     }
@@ -93,12 +93,12 @@ fn messages(message: &[u8], tag: u32) -> impl Iterator<Item = &[u8]> {
 }
 
 /// The frames of all locations, in one list.
-struct FrameLists {
+struct LocationFrames {
     frames: Vec<FrameId>,
     of: Vec<Range<usize>>,
 }
 
-impl FrameLists {
+impl LocationFrames {
     fn of(dictionary: &Dictionary<'_>, version: &Version, to: &mut Reader) -> Self {
         let mut lists = Self { frames: Vec::new(), of: Vec::with_capacity(dictionary.locations.len()) };
         for at in 0..dictionary.locations.len() {
@@ -153,10 +153,10 @@ fn kind_of_type(frame_type: &[u8]) -> Option<FrameKind> {
 }
 
 /// A message as it is read.
-struct Reading<'r, 'd> {
+struct MessageReading<'r, 'd> {
     dictionary: Dictionary<'d>,
     version: Version,
-    frames: FrameLists,
+    frames: LocationFrames,
     /// Of each stack of the dictionary what it is in the profile, once that is known.
     stacks: Vec<Option<Option<StackId>>>,
     /// How many frames may still be read.
@@ -166,7 +166,7 @@ struct Reading<'r, 'd> {
 
 /// The types of values of a profile.
 #[derive(Debug, Clone, Copy)]
-struct Event {
+struct ProfileTypes {
     series: usize,
     /// How many of the unit are one of the file's.
     scale: u64,
@@ -174,7 +174,7 @@ struct Event {
     counts: bool,
 }
 
-impl<'d> Reading<'_, 'd> {
+impl<'d> MessageReading<'_, 'd> {
     fn resource(&mut self, message: &'d [u8]) {
         let mut owner = Owner::default();
         for resource in messages(message, 1) {
@@ -228,7 +228,7 @@ impl<'d> Reading<'_, 'd> {
                 _ => {}
             }
         }
-        let events: Vec<Event> = types.iter().map(|of| self.event(of, period_type, period)).collect();
+        let events: Vec<ProfileTypes> = types.iter().map(|of| self.event(of, period_type, period)).collect();
         let mut tracks = Tracks::of(owner, self.dictionary.attributes(attributes.into_iter()));
         let mut counts = counts.into_iter().flat_map(|counts| messages(counts, 2));
         for sample in messages(message, 2) {
@@ -247,7 +247,7 @@ impl<'d> Reading<'_, 'd> {
         (text(1), text(2))
     }
 
-    fn event(&mut self, of: &[u8], period_type: Option<&[u8]>, period: u64) -> Event {
+    fn event(&mut self, of: &[u8], period_type: Option<&[u8]>, period: u64) -> ProfileTypes {
         let (mut name, word) = self.words(of);
         let every =
             period_type.map(|of| self.words(of)).filter(|_| i64::try_from(period).is_ok_and(|period| period > 0));
@@ -264,13 +264,13 @@ impl<'d> Reading<'_, 'd> {
         let of = &mut self.to.profile.series[series];
         of.sampling = of.sampling.or(sampling);
         let counts = unit == Unit::Samples && (name == "samples" || name.ends_with(keys::COUNTS));
-        Event { series, scale, counts }
+        ProfileTypes { series, scale, counts }
     }
 
     fn sample(
         &mut self,
         (sample, counts): (&Sample<'d>, Option<&[i64]>),
-        events: &[Event],
+        events: &[ProfileTypes],
         locations: &[u64],
         tracks: &mut Tracks<'d>,
     ) -> Result<()> {
@@ -294,7 +294,7 @@ impl<'d> Reading<'_, 'd> {
     /// of samples in these values, where they are known.
     fn observations(
         &mut self,
-        event: Event,
+        event: ProfileTypes,
         (track, stack): (TrackId, Option<StackId>),
         (values, counts): (&[i64], Option<&[i64]>),
         times: &Times,

@@ -7,12 +7,12 @@ use rustc_hash::FxHashMap;
 
 /// A table, encoded as the field of the dictionary that it is.
 #[derive(Debug, Default)]
-struct Table {
+struct EncodedTable {
     numbers: FxHashMap<Box<[u8]>, i32>,
     bytes: Vec<u8>,
 }
 
-impl Table {
+impl EncodedTable {
     fn put(&mut self, tag: u32, element: &[u8]) -> i32 {
         if let Some(&number) = self.numbers.get(element) {
             return number;
@@ -27,7 +27,7 @@ impl Table {
 /// The tables of a message, in the order of their fields.
 #[derive(Debug)]
 pub(super) struct Tables {
-    tables: [Table; 7],
+    tables: [EncodedTable; 7],
     buffer: Vec<u8>,
 }
 

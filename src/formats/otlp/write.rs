@@ -25,7 +25,7 @@ const LONGEST: usize = 4_000_000;
 
 /// How messages stand behind each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum Framing {
     /// One as it is; of several, each behind its length, as the Collector's `file` exporter has them.
     Protobuf,
     /// One a line.
@@ -34,15 +34,15 @@ pub(super) enum Form {
 
 /// Writes rows as messages.
 pub(super) struct OtlpWriter<'o> {
-    messages: Messages<'o>,
+    messages: OutgoingMessages<'o>,
     bucket: Option<i64>,
     draft: Draft,
-    input: Input,
+    input: WrittenInput,
 }
 
 /// What the rows of an input became in the message.
 #[derive(Debug, Default)]
-struct Input {
+struct WrittenInput {
     names: Names,
     places: Places,
     runtimes: Runtimes,
@@ -58,10 +58,10 @@ impl fmt::Debug for OtlpWriter<'_> {
 }
 
 impl<'o> OtlpWriter<'o> {
-    pub(super) fn new(form: Form, options: &WriteOptions, out: Box<dyn Write + 'o>) -> Self {
+    pub(super) fn new(form: Framing, options: &WriteOptions, out: Box<dyn Write + 'o>) -> Self {
         let bucket = options.bucket.map(|bucket| i64::try_from(bucket).unwrap_or(i64::MAX));
-        let messages = Messages { form, out, first: None, count: 0 };
-        Self { messages, bucket, draft: Draft::new(), input: Input::default() }
+        let messages = OutgoingMessages { form, out, first: None, count: 0 };
+        Self { messages, bucket, draft: Draft::new(), input: WrittenInput::default() }
     }
 
     fn row(&mut self, profile: &Profile, series: usize, row: &Row) -> Result<()> {
@@ -104,7 +104,7 @@ impl<'o> OtlpWriter<'o> {
     }
 }
 
-impl Input {
+impl WrittenInput {
     /// What of it is in the message is in no other.
     fn forget(&mut self) {
         self.places = Places::default();
@@ -144,7 +144,7 @@ fn attributes(track: &Track, tables: &mut Tables) -> Vec<i32> {
 
 impl RowWriter for OtlpWriter<'_> {
     fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()> {
-        self.input = Input { names: Names::new(origin.jit_names, profile), ..Input::default() };
+        self.input = WrittenInput { names: Names::new(origin.jit_names, profile), ..WrittenInput::default() };
         Ok(())
     }
 
@@ -194,27 +194,27 @@ fn mapped(profile: &Profile) -> FxHashMap<Pid, RuntimeSet> {
 }
 
 /// Messages on their way out.
-struct Messages<'o> {
-    form: Form,
+struct OutgoingMessages<'o> {
+    form: Framing,
     out: Box<dyn Write + 'o>,
     /// The first, until it is known whether it is the only one.
     first: Option<Vec<u8>>,
     count: u64,
 }
 
-impl Messages<'_> {
+impl OutgoingMessages<'_> {
     fn write(&mut self, message: Vec<u8>) -> Result<()> {
         self.count += 1;
         match self.form {
-            Form::Json => {
+            Framing::Json => {
                 json::write(&message, &mut self.out)?;
                 Ok(self.out.write_all(b"\n")?)
             }
-            Form::Protobuf if self.count == 1 => {
+            Framing::Protobuf if self.count == 1 => {
                 self.first = Some(message);
                 Ok(())
             }
-            Form::Protobuf => {
+            Framing::Protobuf => {
                 if let Some(first) = self.first.take() {
                     behind_length(&first, &mut self.out)?;
                 }

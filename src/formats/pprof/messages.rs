@@ -5,17 +5,17 @@ use rustc_hash::FxHashMap;
 
 /// `Profile`
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct ProfileMessage {
+pub(super) struct PprofProfile {
     #[prost(message, repeated, tag = "1")]
     pub(super) sample_type: Vec<ValueType>,
     #[prost(message, repeated, tag = "2")]
-    pub(super) sample: Vec<SampleMessage>,
+    pub(super) sample: Vec<PprofSample>,
     #[prost(message, repeated, tag = "3")]
-    pub(super) mapping: Vec<MappingMessage>,
+    pub(super) mapping: Vec<PprofMapping>,
     #[prost(message, repeated, tag = "4")]
-    pub(super) location: Vec<LocationMessage>,
+    pub(super) location: Vec<PprofLocation>,
     #[prost(message, repeated, tag = "5")]
-    pub(super) function: Vec<FunctionMessage>,
+    pub(super) function: Vec<PprofFunction>,
     #[prost(string, repeated, tag = "6")]
     pub(super) string_table: Vec<String>,
     #[prost(int64, tag = "9")]
@@ -43,7 +43,7 @@ pub(super) struct ValueType {
 
 /// `Sample`
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct SampleMessage {
+pub(super) struct PprofSample {
     /// Leaf first.
     #[prost(uint64, repeated, tag = "1")]
     pub(super) location_id: Vec<u64>,
@@ -66,7 +66,7 @@ pub(super) struct LabelMessage {
 
 /// `Mapping`
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct MappingMessage {
+pub(super) struct PprofMapping {
     #[prost(uint64, tag = "1")]
     pub(super) id: u64,
     #[prost(uint64, tag = "2")]
@@ -91,7 +91,7 @@ pub(super) struct MappingMessage {
 
 /// `Location`
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct LocationMessage {
+pub(super) struct PprofLocation {
     #[prost(uint64, tag = "1")]
     pub(super) id: u64,
     #[prost(uint64, tag = "2")]
@@ -99,12 +99,12 @@ pub(super) struct LocationMessage {
     #[prost(uint64, tag = "3")]
     pub(super) address: u64,
     #[prost(message, repeated, tag = "4")]
-    pub(super) line: Vec<LineMessage>,
+    pub(super) line: Vec<PprofLine>,
 }
 
 /// `Line`
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct LineMessage {
+pub(super) struct PprofLine {
     #[prost(uint64, tag = "1")]
     pub(super) function_id: u64,
     #[prost(int64, tag = "2")]
@@ -113,7 +113,7 @@ pub(super) struct LineMessage {
 
 /// `Function`
 #[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct FunctionMessage {
+pub(super) struct PprofFunction {
     #[prost(uint64, tag = "1")]
     pub(super) id: u64,
     #[prost(int64, tag = "2")]

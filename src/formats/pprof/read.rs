@@ -77,8 +77,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         return Err(Error::new("has no table of strings, which stands behind the samples: it is cut off"));
     }
     let mut profile = Profile::keeping(options.keep);
-    let events = Events::of(&tables, &mut profile);
-    let mut reading = Reading {
+    let events = ProfileEvents::of(&tables, &mut profile);
+    let mut reading = PprofReading {
         frames: FrameLists::of(&tables, options.columns, &mut profile),
         tables: &tables,
         events,
@@ -96,7 +96,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 }
 
 /// One event: where its values stand in a sample.
-struct Event {
+struct EventValues {
     series: usize,
     value: usize,
     /// Where the number of samples stands.
@@ -106,9 +106,9 @@ struct Event {
 }
 
 /// The events of a profile.
-struct Events(Vec<Event>);
+struct ProfileEvents(Vec<EventValues>);
 
-impl Events {
+impl ProfileEvents {
     fn of(tables: &Tables<'_>, profile: &mut Profile) -> Self {
         let types = &tables.sample_types;
         let is_count = |at: usize| counted(tables, types[at]).is_some() && types.len() > 1;
@@ -120,7 +120,7 @@ impl Events {
             let first = shown.remove(first);
             shown.insert(0, first);
         }
-        Self(shown.into_iter().map(|at| Event::of(tables, at, profile)).collect())
+        Self(shown.into_iter().map(|at| EventValues::of(tables, at, profile)).collect())
     }
 }
 
@@ -143,7 +143,7 @@ fn counts_for(tables: &Tables<'_>, at: usize) -> Option<usize> {
     (fits && counted(tables, *next).is_none()).then_some(at + 1)
 }
 
-impl Event {
+impl EventValues {
     fn of(tables: &Tables<'_>, at: usize, profile: &mut Profile) -> Self {
         let ValueType { name, unit } = tables.sample_types[at];
         let (scale, unit) = Unit::of_word(&tables.text(unit));
@@ -232,17 +232,17 @@ fn number(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(0)
 }
 
-struct Reading<'t, 'd> {
+struct PprofReading<'t, 'd> {
     tables: &'t Tables<'d>,
     frames: FrameLists,
-    events: Events,
+    events: ProfileEvents,
     profile: Profile,
     sampled: Option<TimeExtent>,
 }
 
-impl Reading<'_, '_> {
+impl PprofReading<'_, '_> {
     fn sample(&mut self, message: &[u8], left: &mut u64) -> Result<()> {
-        let (mut locations, mut values, mut labels) = (Vec::new(), Vec::new(), Labels::default());
+        let (mut locations, mut values, mut labels) = (Vec::new(), Vec::new(), SampleLabels::default());
         for (tag, value) in inner(message) {
             match tag {
                 1 => locations.extend(value.numbers()),
@@ -287,12 +287,12 @@ impl Reading<'_, '_> {
 
 /// What labels tell of whose a sample is, and when it was taken.
 #[derive(Default)]
-struct Labels {
+struct SampleLabels {
     track: Track,
     time: Option<Nanos>,
 }
 
-impl Labels {
+impl SampleLabels {
     fn add(&mut self, message: &[u8], tables: &Tables<'_>) {
         let label = Label::read(message, tables);
         let Label { key, text, number } = label;

@@ -21,7 +21,7 @@ pub(super) struct Changes<'a> {
 }
 
 #[derive(Serialize)]
-struct Change {
+struct OpenOrClose {
     r#type: &'static str,
     frame: u32,
     at: u64,
@@ -81,7 +81,7 @@ impl Serialize for Changes<'_> {
         let all = rows.chain(std::iter::once((None, &0)));
         serializer.collect_seq(all.flat_map(|(stack, weight)| {
             let (mut changes, mut begun) = (Vec::new(), Vec::new());
-            let change = |r#type, frame: FrameId| Change { r#type, frame: frame.0, at };
+            let change = |r#type, frame: FrameId| OpenOrClose { r#type, frame: frame.0, at };
             changed(
                 self.lists.profile,
                 before,

@@ -20,15 +20,15 @@ pub fn sniff(head: &[u8]) -> bool {
 }
 
 #[derive(Deserialize)]
-struct File {
-    shared: Shared,
+struct FileRead {
+    shared: FileShared,
     profiles: Vec<OneProfile>,
     #[serde(default)]
     exporter: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Shared {
+struct FileShared {
     frames: Vec<SharedFrame>,
 }
 
@@ -71,7 +71,7 @@ struct FrameEvent {
 
 /// Reads all profiles of a file.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let file: File =
+    let file: FileRead =
         serde_json::from_slice(bytes).map_err(|error| Error::new("is no whole speedscope file").because(error))?;
     let mut profile = Profile::keeping(options.keep);
     let mut named = NamedFrames::default();
@@ -82,7 +82,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         .map(|frame| told(frame, options.columns))
         .map(|told| named.frame(&mut profile, told))
         .collect();
-    let mut reading = Reading { profile, frames, skipped: Skipped::new("sample") };
+    let mut reading = SpeedscopeReading { profile, frames, skipped: Skipped::new("sample") };
     let is_own = file.exporter.is_some_and(|exporter| exporter.starts_with("jitgraft "));
     for one in &file.profiles {
         let track = if file.profiles.len() > 1 || is_own { track(&one.name) } else { Track::default() };
@@ -130,13 +130,13 @@ fn track(name: &str) -> Track {
     }
 }
 
-struct Reading {
+struct SpeedscopeReading {
     profile: Profile,
     frames: Vec<FrameId>,
     skipped: Skipped,
 }
 
-impl Reading {
+impl SpeedscopeReading {
     fn add(&mut self, one: &OneProfile, track: Track) {
         let track = self.profile.track(track);
         let (name, unit, scale) = match one.unit.as_str() {

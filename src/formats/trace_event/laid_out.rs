@@ -6,7 +6,7 @@ use crate::model::stacks::{Row, StackId};
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Sum {
+struct ValueSum {
     duration: i64,
     samples: u64,
     weight: u64,
@@ -15,7 +15,7 @@ struct Sum {
 /// The call tree of one thread: sums of each stack, and what is called from it.
 struct EventLayout<'p> {
     writing: Writing<'p>,
-    sums: BTreeMap<StackId, Sum>,
+    sums: BTreeMap<StackId, ValueSum>,
     callees: BTreeMap<Option<StackId>, Vec<StackId>>,
 }
 
@@ -37,7 +37,7 @@ impl EventLayout<'_> {
             let callees = &mut self.callees;
             let sum = self.sums.entry(stack).or_insert_with(|| {
                 callees.entry(parent).or_default().push(stack);
-                Sum::default()
+                ValueSum::default()
             });
             sum.duration = sum.duration.saturating_add(duration);
             sum.samples = sum.samples.saturating_add(row.count);
@@ -53,7 +53,7 @@ impl EventLayout<'_> {
         let mut free = BTreeMap::<Option<StackId>, i64>::new();
         let mut spans = Vec::new();
         while let Some((stack, parent)) = waiting.pop() {
-            let Sum { duration, samples, weight } = self.sums.get(&stack).copied().unwrap_or_default();
+            let ValueSum { duration, samples, weight } = self.sums.get(&stack).copied().unwrap_or_default();
             let start = *free.entry(parent).or_insert(0);
             free.insert(parent, start.saturating_add(duration));
             free.insert(Some(stack), start);

@@ -17,32 +17,32 @@ pub(super) struct Pattern<'a> {
     /// The arguments by their keys; `None` if they are none that can be told apart.
     pub(super) args: Option<Vec<Argument<'a>>>,
     /// What stands before each value that differs, and how it is read.
-    steps: Vec<Step>,
+    steps: Vec<PatternStep>,
     /// What stands behind the last one.
     tail: SameBytes,
-    shape: Shape<'a>,
+    shape: EventShape<'a>,
 }
 
 #[derive(Debug)]
-struct Step {
+struct PatternStep {
     before: SameBytes,
     member: SlotMember,
-    kind: Kind,
+    kind: ValueKind,
 }
 
 /// All values of an event, and the bytes between them.
 #[derive(Debug)]
-struct Shape<'a> {
+struct EventShape<'a> {
     /// The event, from brace to brace.
     bytes: &'a [u8],
-    slots: Vec<Slot>,
+    slots: Vec<ValueSlot>,
 }
 
 /// A value.
 #[derive(Debug, Clone, Copy)]
-struct Slot {
+struct ValueSlot {
     member: SlotMember,
-    kind: Kind,
+    kind: ValueKind,
     /// Where it stands in its event, without quotes.
     start: usize,
     end: usize,
@@ -60,7 +60,7 @@ enum SlotMember {
 
 /// How a value is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ValueKind {
     Text,
     Word,
     Nested,
@@ -69,18 +69,18 @@ enum Kind {
 /// More members than that are no event that is worth it.
 const MOST_MEMBERS: usize = 64;
 
-impl<'a> Shape<'a> {
+impl<'a> EventShape<'a> {
     /// Of the event that was found whole in `bytes`; `None` if it has what only the scanner knows to tell: a key with
     /// escapes, or one twice (`id` and `id2` are one).
     fn of(bytes: &'a [u8]) -> Option<(Self, Option<Vec<Argument<'a>>>)> {
         let place = |raw: &[u8]| raw.as_ptr().addr() - bytes.as_ptr().addr();
         let slot = |member: SlotMember, value: JsonValue<'a>, varies: bool| {
             let (kind, raw) = match value {
-                JsonValue::Text(text) => (Kind::Text, text.raw()),
-                JsonValue::Word(raw) => (Kind::Word, raw),
-                JsonValue::Nested(raw) => (Kind::Nested, raw),
+                JsonValue::Text(text) => (ValueKind::Text, text.raw()),
+                JsonValue::Word(raw) => (ValueKind::Word, raw),
+                JsonValue::Nested(raw) => (ValueKind::Nested, raw),
             };
-            Slot { member, kind, start: place(raw), end: place(raw) + raw.len(), varies }
+            ValueSlot { member, kind, start: place(raw), end: place(raw) + raw.len(), varies }
         };
         let (mut slots, mut args, mut met, mut odd) = (Vec::new(), None, Vec::<Member>::new(), false);
         let scanned = Scanner::new(bytes, 0).members(|key, value| {
@@ -105,7 +105,7 @@ impl<'a> Shape<'a> {
 
     /// Whether nothing but values differs.
     fn is_like(&self, other: &Self) -> bool {
-        let same = |one: &Slot, other: &Slot| one.member == other.member && one.kind == other.kind;
+        let same = |one: &ValueSlot, other: &ValueSlot| one.member == other.member && one.kind == other.kind;
         self.slots.len() == other.slots.len()
             && self.slots.iter().zip(&other.slots).all(|(one, other)| same(one, other))
             && self.between().eq(other.between())
@@ -118,7 +118,7 @@ impl<'a> Shape<'a> {
         starts.zip(ends).map(|(start, end)| &self.bytes[end..start])
     }
 
-    fn value(&self, slot: &Slot) -> &'a [u8] {
+    fn value(&self, slot: &ValueSlot) -> &'a [u8] {
         &self.bytes[slot.start..slot.end]
     }
 
@@ -143,11 +143,11 @@ fn arguments(raw: &[u8]) -> Option<Vec<Argument<'_>>> {
 
 impl<'a> Pattern<'a> {
     /// From a shape, and what the scanner made of it.
-    fn new(shape: Shape<'a>, args: Option<Vec<Argument<'a>>>, event: TraceEvent<'a>) -> Self {
+    fn new(shape: EventShape<'a>, args: Option<Vec<Argument<'a>>>, event: TraceEvent<'a>) -> Self {
         let (mut steps, mut start) = (Vec::new(), 0);
         for slot in shape.slots.iter().filter(|slot| slot.varies) {
             let before = SameBytes::new(&shape.bytes[start..slot.start]);
-            steps.push(Step { before, member: slot.member, kind: slot.kind });
+            steps.push(PatternStep { before, member: slot.member, kind: slot.kind });
             start = slot.end;
         }
         let tail = SameBytes::new(&shape.bytes[start..]);
@@ -161,13 +161,13 @@ impl<'a> Pattern<'a> {
         for step in &self.steps {
             scanner.at = step.before.behind(bytes, scanner.at)?;
             let value = match step.kind {
-                Kind::Text => {
+                ValueKind::Text => {
                     let text = scanner.rest_of_string().ok()?;
                     // The quote is a byte of what stands behind the value.
                     scanner.at -= 1;
                     JsonValue::Text(text)
                 }
-                Kind::Word => match step.member {
+                ValueKind::Word => match step.member {
                     SlotMember::Event(member @ (Member::Time | Member::Duration))
                         if let Some((time, end)) = nanoseconds_at(bytes, scanner.at) =>
                     {
@@ -177,10 +177,10 @@ impl<'a> Pattern<'a> {
                     }
                     _ => JsonValue::Word(scanner.word().ok().filter(|word| !word.is_empty())?),
                 },
-                Kind::Nested if matches!(bytes.get(scanner.at)?, b'{' | b'[') => {
+                ValueKind::Nested if matches!(bytes.get(scanner.at)?, b'{' | b'[') => {
                     JsonValue::Nested(scanner.nested().ok()?)
                 }
-                Kind::Nested => return None,
+                ValueKind::Nested => return None,
             };
             match (step.member, &mut self.args) {
                 (SlotMember::Event(Member::Id2), _) => {
@@ -231,7 +231,7 @@ impl SameBytes {
 /// Patterns of a stretch of the document.
 #[derive(Debug)]
 pub(super) struct Patterns<'a> {
-    known: Vec<Known<'a>>,
+    known: Vec<KnownValue<'a>>,
     /// The number of the one that fitted last.
     last: usize,
     /// Which one is replaced next.
@@ -241,7 +241,7 @@ pub(super) struct Patterns<'a> {
 }
 
 #[derive(Debug)]
-struct Known<'a> {
+struct KnownValue<'a> {
     pattern: Pattern<'a>,
     /// The number of the one that fitted the next event the last time.
     next: usize,
@@ -285,7 +285,7 @@ impl<'a> Patterns<'a> {
     pub(super) fn learn(&mut self, event: &TraceEvent<'a>) {
         let Some(credit) = self.credit.checked_sub(COST) else { return };
         self.credit = credit;
-        let Some((mut shape, args)) = Shape::of(event.raw) else { return };
+        let Some((mut shape, args)) = EventShape::of(event.raw) else { return };
         let like = self.known.iter().position(|known| known.pattern.shape.is_like(&shape));
         if let Some(like) = like {
             shape.differ_from(&self.known[like].pattern.shape);
@@ -296,9 +296,9 @@ impl<'a> Patterns<'a> {
             self.oldest = (self.oldest + 1) % MOST_PATTERNS;
             self.oldest
         });
-        let known = Known { pattern: Pattern::new(shape, args, *event), next: number };
+        let known = KnownValue { pattern: Pattern::new(shape, args, *event), next: number };
         match self.known.get_mut(number) {
-            Some(place) => *place = Known { next: place.next, ..known },
+            Some(place) => *place = KnownValue { next: place.next, ..known },
             None => self.known.push(known),
         }
         if let Some(last) = self.known.get_mut(self.last) {

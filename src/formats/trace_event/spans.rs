@@ -74,7 +74,7 @@ struct SpanBuilder {
 struct ThreadSpans {
     who: (i64, i64),
     name: Option<Box<[u8]>>,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingEvent>,
     passed: Option<i64>,
     stack: Stack,
     /// Whether it has whole spans: their place among the others is only known at the end.
@@ -83,7 +83,7 @@ struct ThreadSpans {
 
 /// An event of a thread's own track, until it is its turn.
 #[derive(Debug, Clone, Copy)]
-struct Waiting {
+struct WaitingEvent {
     time: i64,
     duration: i64,
     name: NameNo,
@@ -126,7 +126,7 @@ impl SpanBuilder {
                 self.by_id(phase, Id { cat, pid, id: seen.id }, (thread, name, sub, time, origin));
             }
             phase => {
-                self.wait(thread, Waiting { time, duration: seen.duration, name, cat, sub, phase, origin });
+                self.wait(thread, WaitingEvent { time, duration: seen.duration, name, cat, sub, phase, origin });
             }
         }
     }
@@ -170,11 +170,11 @@ impl SpanBuilder {
 
     /// Puts an event in its place among the last ones of its thread, and takes the first of them.
     #[inline]
-    fn wait(&mut self, number: u32, event: Waiting) {
+    fn wait(&mut self, number: u32, event: WaitingEvent) {
         let thread = &mut self.threads[number as usize];
         if event.phase == b'X' && !self.compat {
             thread.has_whole = true;
-            let Waiting { time: start, duration, name, sub, origin, .. } = event;
+            let WaitingEvent { time: start, duration, name, sub, origin, .. } = event;
             let whole = Slice { start, duration, name, sub, track: number, depth: 0, kind: SliceKind::Span, origin };
             return self.timeline.slices.push(whole);
         }
@@ -194,8 +194,8 @@ impl SpanBuilder {
         }
     }
 
-    fn take(&mut self, number: u32, event: Waiting) {
-        let Waiting { time, name, cat, sub, origin, .. } = event;
+    fn take(&mut self, number: u32, event: WaitingEvent) {
+        let WaitingEvent { time, name, cat, sub, origin, .. } = event;
         let thread = &mut self.threads[number as usize];
         if thread.passed.is_some_and(|passed| passed > time) {
             self.timeline.oddities.late += 1;

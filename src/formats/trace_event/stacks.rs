@@ -37,7 +37,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let writing = Writing { profile, weight: options.weight, counts_time, stretch };
     let mut named = Vec::new();
     for (number, thread) in threads.iter().enumerate() {
-        let place = Place::of(thread, number);
+        let place = EventThread::of(thread, number);
         if !named.contains(&place.pid) {
             named.push(place.pid);
             writer.process_name(place.pid, &String::from_utf8_lossy(thread.comm))?;
@@ -57,12 +57,12 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
 
 /// Process and thread, as events name them.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct EventThread {
     pid: i64,
     tid: i64,
 }
 
-impl Place {
+impl EventThread {
     /// What has no number gets one.
     fn of(thread: &ThreadRows<'_>, number: usize) -> Self {
         let pid = thread.pid.map_or(1, |pid| i64::from(pid.0));
@@ -129,7 +129,7 @@ fn signed(nanos: u64) -> i64 {
     i64::try_from(nanos).unwrap_or(i64::MAX)
 }
 
-fn span_event(writing: Writing<'_>, span: &StackSpan, place: Place, writer: &mut TraceWriter<'_>) -> Result<()> {
+fn span_event(writing: Writing<'_>, span: &StackSpan, place: EventThread, writer: &mut TraceWriter<'_>) -> Result<()> {
     let profile = writing.profile;
     let frame = profile.frame_of(span.frame);
     let mut args = b"{".to_vec();

@@ -15,10 +15,10 @@ pub struct SharedRanges<V> {
     root: Tree<V>,
 }
 
-type Tree<V> = Option<Arc<Node<V>>>;
+type Tree<V> = Option<Arc<RangeNode<V>>>;
 
 #[derive(Debug, Clone)]
-struct Node<V> {
+struct RangeNode<V> {
     entry: Entry<V>,
     rank: u64,
     before: Tree<V>,
@@ -92,7 +92,7 @@ impl<V: Copy> SharedRanges<V> {
     fn put(&mut self, entry: Entry<V>, ranks: &mut Ranks) {
         let (before, rest) = split(self.root.take(), entry.start);
         let (_, behind) = split(rest, entry.end);
-        let node = Some(Arc::new(Node { entry, rank: ranks.next(), before: None, behind: None }));
+        let node = Some(Arc::new(RangeNode { entry, rank: ranks.next(), before: None, behind: None }));
         self.root = join(join(before, node), behind);
     }
 }
@@ -100,8 +100,8 @@ impl<V: Copy> SharedRanges<V> {
 /// What lies before an address, and what from there on.
 fn split<V: Copy>(tree: Tree<V>, addr: u64) -> (Tree<V>, Tree<V>) {
     let Some(node) = tree else { return (None, None) };
-    let Node { entry, rank, before, behind } = Arc::unwrap_or_clone(node);
-    let tree = |entry, before, behind| Some(Arc::new(Node { entry, rank, before, behind }));
+    let RangeNode { entry, rank, before, behind } = Arc::unwrap_or_clone(node);
+    let tree = |entry, before, behind| Some(Arc::new(RangeNode { entry, rank, before, behind }));
     if entry.end <= addr {
         let (low, high) = split(behind, addr);
         (tree(entry, before, low), high)
@@ -122,10 +122,10 @@ fn join<V: Copy>(low: Tree<V>, high: Tree<V>) -> Tree<V> {
     };
     if low.rank <= high.rank {
         let low = Arc::unwrap_or_clone(low);
-        Some(Arc::new(Node { behind: join(low.behind, Some(high)), ..low }))
+        Some(Arc::new(RangeNode { behind: join(low.behind, Some(high)), ..low }))
     } else {
         let high = Arc::unwrap_or_clone(high);
-        Some(Arc::new(Node { before: join(Some(low), high.before), ..high }))
+        Some(Arc::new(RangeNode { before: join(Some(low), high.before), ..high }))
     }
 }
 

@@ -63,9 +63,9 @@ impl<'m, 'data> CodeNames<'m, 'data> {
             timed.sort_by_key(|segment| (segment.from, segment.code, segment.start));
             for segment in timed.iter().filter(|segment| segment.start < segment.end) {
                 let entry = painter.entry(segment.code, segment.start.0.wrapping_sub(segment.offset));
-                painter.paint(Stretch { start: segment.start.0, end: segment.end.0, entry });
+                painter.paint(EntryTime { start: segment.start.0, end: segment.end.0, entry });
             }
-            let stretch = |span: Entry<u32>| Stretch { start: span.start, end: span.end, entry: span.value };
+            let stretch = |span: Entry<u32>| EntryTime { start: span.start, end: span.end, entry: span.value };
             painter.spans.iter().map(stretch).collect()
         });
         let mut entries = painter.entries;
@@ -176,17 +176,17 @@ impl<'m, 'data> Painter<'m, 'data> {
     }
 
     /// Where pieces of code are that never moved.
-    fn stretches(&mut self, codes: impl Iterator<Item = (CodeId, Code<'data>)>) -> Vec<Stretch> {
+    fn stretches(&mut self, codes: impl Iterator<Item = (CodeId, Code<'data>)>) -> Vec<EntryTime> {
         let with_ends = codes.map(|(id, code)| (id, code.addr.0, code.addr.0.saturating_add(code.size)));
         let mut stretches = Vec::with_capacity(self.entries.capacity());
         for (id, start, end) in with_ends.filter(|(_, start, end)| start < end) {
-            stretches.push(Stretch { start, end, entry: self.entry(id, start) });
+            stretches.push(EntryTime { start, end, entry: self.entry(id, start) });
         }
         stretches
     }
 
     /// Puts a stretch of an entry on top.
-    fn paint(&mut self, Stretch { start, end, entry }: Stretch) {
+    fn paint(&mut self, EntryTime { start, end, entry }: EntryTime) {
         let (map, entries, mut over_other) = (self.map, &self.entries, false);
         self.spans.insert(start..end, entry, |below| {
             // A map that lists what the dump has loaded is no other code.
@@ -215,14 +215,14 @@ impl<'m, 'data> Painter<'m, 'data> {
 
 /// Where an entry can be seen, or was put.
 #[derive(Debug, Clone, Copy)]
-struct Stretch {
+struct EntryTime {
     start: u64,
     end: u64,
     entry: u32,
 }
 
 /// The same by address, if nothing lies over anything else: then there is nothing to paint.
-fn lying_apart(stretches: &[Stretch]) -> Option<Vec<Stretch>> {
+fn lying_apart(stretches: &[EntryTime]) -> Option<Vec<EntryTime>> {
     let mut by_addr = stretches.to_vec();
     by_addr.sort_unstable_by_key(|stretch| stretch.start);
     by_addr.is_sorted_by(|before, behind| before.end <= behind.start).then_some(by_addr)

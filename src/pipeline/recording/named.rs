@@ -73,7 +73,7 @@ struct LocationInfo {
 }
 
 /// What naming depends on.
-struct Naming<'a> {
+struct FrameNaming<'a> {
     spots: &'a Locator<'a>,
     origins: &'a [Origin],
     runtimes: ProcessRuntimes<'a>,
@@ -81,7 +81,7 @@ struct Naming<'a> {
     announced: FxHashSet<Pid>,
     modules: Vec<Vec<u8>>,
     module_ids: FxHashMap<Vec<u8>, u32>,
-    of_dso: FxHashMap<DsoId, Module>,
+    of_dso: FxHashMap<DsoId, FrameModule>,
 }
 
 /// What JIT code is said to be in.
@@ -97,7 +97,7 @@ pub(super) struct Origin {
 
 /// What a frame is shown under.
 #[derive(Debug, Clone, Copy)]
-struct Module {
+struct FrameModule {
     name: u32,
     /// What the process runs whose JIT code it holds; `None` if it holds none.
     jit: Option<RuntimeSet>,
@@ -118,7 +118,7 @@ impl Named {
         let mut numbers: FxHashMap<Location, u32> = FxHashMap::default();
         let (modules, module_ids, of_dso) = (Vec::new(), FxHashMap::default(), FxHashMap::default());
         let announced = origins.iter().filter(|origin| origin.is_sure).filter_map(|origin| origin.pid).collect();
-        let mut naming = Naming { spots, origins, runtimes, announced, modules, module_ids, of_dso };
+        let mut naming = FrameNaming { spots, origins, runtimes, announced, modules, module_ids, of_dso };
         let mut told = Vec::with_capacity(chains.places().len());
         for spot in chains.places() {
             let next = locations.len() as u32;
@@ -215,7 +215,7 @@ fn enter(spots: &[FrameLocation], frames: &Frames, told: &mut [(u32, LocationInf
     locations
 }
 
-impl Naming<'_> {
+impl FrameNaming<'_> {
     fn tell(&mut self, spot: &FrameLocation) -> LocationInfo {
         let back = u64::from(spot.is_return);
         let mut kind = match spot.mode {
@@ -287,18 +287,18 @@ impl Naming<'_> {
     }
 
     /// What a thing that was mapped is called, and whether it is an image of JIT code (`perf inject --jit`).
-    fn dso(&mut self, id: DsoId, spot: &FrameLocation) -> Module {
+    fn dso(&mut self, id: DsoId, spot: &FrameLocation) -> FrameModule {
         let dso = self.spots.spaces.dsos().get(id);
         if dso.kind == DsoKind::Anonymous && !Backing::of(&dso.path).has_own_name() {
             // perf calls such memory by the map that would tell of it.
-            return Module { name: self.module(format!("/tmp/perf-{}.map", spot.pid).as_bytes()), jit: None };
+            return FrameModule { name: self.module(format!("/tmp/perf-{}.map", spot.pid).as_bytes()), jit: None };
         }
         if let Some(&known) = self.of_dso.get(&id) {
             return known;
         }
         let label = if matches!(dso.kind, DsoKind::KernelSymbol(_)) { b"[bpf]" } else { dso.label() };
         let jit = image_of_jit_code(label).map(|pid| self.runtimes_of(pid));
-        let known = Module { name: self.module(label), jit };
+        let known = FrameModule { name: self.module(label), jit };
         self.of_dso.insert(id, known);
         known
     }

@@ -13,7 +13,7 @@ use super::samples::{Beside, KeptRegisters, SampleRow, Samples, StackEnd, Taken}
 use crate::analysis::filter::PlacedFilter;
 use crate::model::about::{self, TimeExtent};
 use crate::model::chains::{ChainId, PlaceId};
-use crate::model::interner::Numbers;
+use crate::model::interner::InternedNumbers;
 use crate::model::near_map::near_hash;
 use crate::model::process::CpuMode;
 use crate::model::stacks::{Keep, Track};
@@ -77,20 +77,20 @@ pub(super) struct Reading<'a, 'data> {
     unwound: UnwoundChain,
     cache: Cache,
     /// The stack of the sample before, outermost first.
-    before: Vec<Kept>,
+    before: Vec<KeptFrame>,
     before_of: Option<(Pid, Nanos)>,
     /// The words of its frames, if they are nothing else.
     before_words: Option<ChainWords<'data>>,
     /// What addresses were found to be, each at its last time.
     found: Vec<SeenAddress>,
     /// Where an address is among them.
-    seen: Numbers,
+    seen: InternedNumbers,
     /// The one by which each chain was reached last: those of one stack stand side by side.
     reached: Vec<u32>,
     /// The tracks of threads, each while it had that name last.
     named: Vec<NamedThread>,
     /// Where a thread is among them.
-    named_at: Numbers,
+    named_at: InternedNumbers,
 }
 
 /// The call chain of a sample.
@@ -104,7 +104,7 @@ struct ReadChain {
 
 /// A frame of the sample before.
 #[derive(Debug, Clone, Copy)]
-struct Kept {
+struct KeptFrame {
     frame: (CpuMode, FrameAddr),
     chain: ChainId,
     /// Until when this and all frames outside of it are what they were.
@@ -150,10 +150,10 @@ impl<'a, 'data> Reading<'a, 'data> {
             before_of: None,
             before_words: None,
             found: Vec::new(),
-            seen: Numbers::default(),
+            seen: InternedNumbers::default(),
             reached: Vec::new(),
             named: Vec::new(),
-            named_at: Numbers::default(),
+            named_at: InternedNumbers::default(),
         }
     }
 
@@ -289,7 +289,7 @@ impl<'a, 'data> Reading<'a, 'data> {
                 None => self.reach(caller, pid, frame, time),
             };
             let until = last.map_or(until, |last| last.until.min(until));
-            let kept = Kept { frame, chain, until };
+            let kept = KeptFrame { frame, chain, until };
             self.before.push(kept);
             last = Some(kept);
         }
@@ -381,7 +381,7 @@ impl<'a, 'data> Reading<'a, 'data> {
         if !self.is_before(pid, time) {
             return 0;
         }
-        let same = |(kept, frame): &(&Kept, &(CpuMode, FrameAddr))| kept.frame == **frame && time < kept.until;
+        let same = |(kept, frame): &(&KeptFrame, &(CpuMode, FrameAddr))| kept.frame == **frame && time < kept.until;
         self.before.iter().zip(frames.iter().rev()).take_while(same).count()
     }
 

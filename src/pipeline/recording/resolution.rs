@@ -145,7 +145,7 @@ impl<'a> Resolution<'a> {
         &self,
         keep: Keep,
         job: &Job,
-        read: impl FnOnce(Context<'_>, Chunks<'_, 'a>, &Progress) -> O,
+        read: impl FnOnce(Context<'_>, WeightedChunks<'_, 'a>, &Progress) -> O,
     ) -> O {
         let (options, recording, chunks) = (self.options, self.survey.recording, &self.survey.chunks);
         let max_depth = options.max_stack.unwrap_or(MAX_DEPTH);
@@ -225,7 +225,7 @@ impl<'a> Resolution<'a> {
 }
 
 /// Chunks of records, and what those of their samples count for that carry counter values.
-type Chunks<'list, 'data> = &'list mut (dyn Iterator<Item = (Records<'data>, Counted)> + Send);
+type WeightedChunks<'list, 'data> = &'list mut (dyn Iterator<Item = (Records<'data>, Counted)> + Send);
 
 /// The records, told to the bar as they are read.
 fn told<'data>(records: Records<'data>, progress: &Progress) -> impl Iterator<Item = RawRecord<'data>> {

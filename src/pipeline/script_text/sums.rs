@@ -69,14 +69,14 @@ pub(crate) fn sums(
 }
 
 /// What a reader has of an event.
-struct Spelled {
+struct SpelledEvent {
     name: String,
     unit: Unit,
     first: (u64, usize),
     lines: Run,
 }
 
-fn add(events: &mut Vec<EventSums>, new: Spelled) {
+fn add(events: &mut Vec<EventSums>, new: SpelledEvent) {
     let known = events.iter_mut().find(|event| event.name == new.name && event.unit == new.unit);
     match known {
         Some(event) => {
@@ -142,12 +142,12 @@ impl SumReader {
     }
 
     /// Spells what was read since the last time.
-    fn spell(&mut self, options: &WriteOptions) -> Vec<Spelled> {
+    fn spell(&mut self, options: &WriteOptions) -> Vec<SpelledEvent> {
         let (profile, mut spelled) = (self.reader.profile(), Vec::new());
         for (series, &first) in profile.series.iter().zip(&self.firsts).filter(|(series, _)| !series.rows.is_empty()) {
             self.speller.spell(profile, &series.rows, options.weight, &mut self.sorting);
             let name = given_name(&profile.series, series).to_owned();
-            spelled.push(Spelled { name, unit: series.unit.clone(), first, lines: self.sorting.sorted() });
+            spelled.push(SpelledEvent { name, unit: series.unit.clone(), first, lines: self.sorting.sorted() });
         }
         self.reader.forget_rows();
         spelled

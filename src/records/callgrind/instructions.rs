@@ -88,7 +88,7 @@ pub struct CostedInstruction {
 
 /// Reads a whole file.
 pub fn instruction_costs(bytes: &[u8], warnings: &mut Warnings) -> InstructionCosts {
-    let mut reader = Reader { ids: definitions(bytes), ..Reader::default() };
+    let mut reader = InstructionReader { ids: definitions(bytes), ..InstructionReader::default() };
     let mut skipped = Skipped::new("line");
     for (at, text) in lines(bytes) {
         if let Err(error) = reader.line(Statement::parse(text)) {
@@ -96,14 +96,14 @@ pub fn instruction_costs(bytes: &[u8], warnings: &mut Warnings) -> InstructionCo
         }
     }
     warnings.extend(skipped.into_warning());
-    let Reader { mut costs, totals, summary, .. } = reader;
+    let InstructionReader { mut costs, totals, summary, .. } = reader;
     costs.totals = if totals.is_empty() { summary } else { totals };
     costs
 }
 
 /// What ids stand for, by their space. Parts of a file may use what only a later one defines.
-fn definitions(bytes: &[u8]) -> Ids<'_> {
-    let mut ids = Ids::default();
+fn definitions(bytes: &[u8]) -> FunctionIds<'_> {
+    let mut ids = FunctionIds::default();
     for (_, _, line) in statements(bytes) {
         if let Statement::Spec(key, value) = line
             && let Some(space) = key.space()
@@ -115,10 +115,10 @@ fn definitions(bytes: &[u8]) -> Ids<'_> {
     ids
 }
 
-type Ids<'a> = FxHashMap<(IdSpace, u32), &'a [u8]>;
+type FunctionIds<'a> = FxHashMap<(IdSpace, u32), &'a [u8]>;
 
 #[derive(Default)]
-struct Reader<'a> {
+struct InstructionReader<'a> {
     costs: InstructionCosts,
     /// What the parts say that they add up to.
     totals: Vec<u64>,
@@ -127,7 +127,7 @@ struct Reader<'a> {
     decoder: PositionDecoder,
     /// Whoever wrote it measures relative positions as the manual says, not as valgrind does.
     every_line_moves: bool,
-    ids: Ids<'a>,
+    ids: FunctionIds<'a>,
     files: FxHashMap<&'a [u8], usize>,
     functions: FxHashMap<(&'a [u8], &'a [u8]), usize>,
     /// Stated functions by object, file and name.
@@ -143,17 +143,17 @@ struct Reader<'a> {
     called_object: Option<&'a [u8]>,
     called_file: Option<usize>,
     callee: Option<usize>,
-    site: Option<Site>,
+    site: Option<NextLineKind>,
 }
 
 /// What the next cost line is, if not a self cost.
 #[derive(Debug, Clone, Copy)]
-enum Site {
+enum NextLineKind {
     Jump,
     Calls { count: u64, entry: u64 },
 }
 
-impl<'a> Reader<'a> {
+impl<'a> InstructionReader<'a> {
     fn line(&mut self, line: Statement<'a>) -> Result<()> {
         match line {
             Statement::Spec(key, value) => self.spec(key, value),
@@ -191,11 +191,11 @@ impl<'a> Reader<'a> {
                 let target = self.decoder.peek(target).ok_or_else(|| Error::new("calls= has no position"));
                 let count = number(count).ok_or_else(|| Error::new("calls= has no count"));
                 // Its cost line is no self cost, whatever is wrong with it.
-                self.site = Some(Site::Jump);
+                self.site = Some(NextLineKind::Jump);
                 let entry = target?.0.0[self.columns.instr.unwrap_or(0)];
-                self.site = Some(Site::Calls { count: count?, entry });
+                self.site = Some(NextLineKind::Calls { count: count?, entry });
             }
-            Keyword::Jump | Keyword::Jcnd => self.site = Some(Site::Jump),
+            Keyword::Jump | Keyword::Jcnd => self.site = Some(NextLineKind::Jump),
             _ => self.site = None,
         }
         // Costs of a function whose name is not understood are no other's.
@@ -286,7 +286,7 @@ impl<'a> Reader<'a> {
         let position = if site.is_some() { self.decoder.site(text) } else { self.decoder.cost(text) };
         let (position, words) = position.ok_or_else(|| Error::new("a position is no number, or relative to none"))?;
         let callee = self.callee.take();
-        if matches!(site, Some(Site::Jump)) {
+        if matches!(site, Some(NextLineKind::Jump)) {
             return Ok(());
         }
         let Some(stated) = self.function else {
@@ -300,7 +300,7 @@ impl<'a> Reader<'a> {
         let is_number = add_costs(words, &mut costs.stated[stated].calling);
         let is_number = is_number.and_then(|()| {
             let function = &mut costs.functions[costs.stated[stated].function];
-            let Some((callee, Site::Calls { count, entry })) = callee.zip(site) else {
+            let Some((callee, NextLineKind::Calls { count, entry })) = callee.zip(site) else {
                 let instruction = function.at.entry(addr).or_default();
                 instruction.file = self.file;
                 instruction.line = self.columns.line.map_or(0, |line| position.0[line]);

@@ -19,7 +19,7 @@ impl Image<'_, '_> {
 /// table, DWARF) need not be hashed.
 fn build_id(image: &Image) -> BuildId {
     let Image { target, addressing, layout, .. } = image;
-    let mut content = Content::new();
+    let mut content = HashedContent::new();
     content.bytes(WRITER);
     content.number(u64::from(target.machine) << 2 | u64::from(target.is_64) << 1 | u64::from(target.is_big()));
     content.number(u64::from(*addressing == Addressing::RunTime));
@@ -40,7 +40,7 @@ fn build_id(image: &Image) -> BuildId {
 }
 
 /// What is hashed. It is mostly short: a few thousand bytes are hashed at a time.
-struct Content {
+struct HashedContent {
     hash: Sha1,
     waiting: Vec<u8>,
 }
@@ -48,7 +48,7 @@ struct Content {
 /// So many bytes wait at most.
 const WAITING: usize = 1 << 13;
 
-impl Content {
+impl HashedContent {
     fn new() -> Self {
         Self { hash: Sha1::new(), waiting: Vec::with_capacity(WAITING) }
     }

@@ -74,7 +74,7 @@ pub(super) fn build<'a, 'data>(
 }
 
 /// What one image will be like.
-struct Plan {
+struct ImagePlan {
     layout: Layout,
     /// Where its first byte would be in the process, if that is one place for all of it.
     base: Option<u64>,
@@ -83,9 +83,15 @@ struct Plan {
 
 /// The layout of one image, and what else of it must be mapped. `same` is the base of another image of this stretch;
 /// `free` tells addresses where no code ever was.
-fn plan(target: Target, slots: &[Slot], group: &Group, same: Option<u64>, free: &dyn Fn(&Range<u64>) -> bool) -> Plan {
+fn plan(
+    target: Target,
+    slots: &[Slot],
+    group: &Group,
+    same: Option<u64>,
+    free: &dyn Fn(&Range<u64>) -> bool,
+) -> ImagePlan {
     let header = header_size(target, SEGMENTS);
-    let mirror = || Plan { layout: Layout::mirror(slots, target), base: None, aux_mappings: Vec::new() };
+    let mirror = || ImagePlan { layout: Layout::mirror(slots, target), base: None, aux_mappings: Vec::new() };
     let Some(span) = &group.span else { return mirror() };
     let frames = eh_frame::measure(target, slots);
     // In front: header, table and code are one piece of the address space.
@@ -96,7 +102,11 @@ fn plan(target: Target, slots: &[Slot], group: &Group, same: Option<u64>, free: 
         && free(&(base..span.start))
     {
         let layout = Layout::one_region(slots, target, base, span, FramesAt::InFront(frames.len));
-        return Plan { layout, base: Some(base), aux_mappings: vec![AuxMapping { addr: base, len: front, offset: 0 }] };
+        return ImagePlan {
+            layout,
+            base: Some(base),
+            aux_mappings: vec![AuxMapping { addr: base, len: front, offset: 0 }],
+        };
     }
     let front = header + span.start % 16;
     let Some(base) = same.or(span.start.checked_sub(front)) else { return mirror() };
@@ -113,7 +123,7 @@ fn plan(target: Target, slots: &[Slot], group: &Group, same: Option<u64>, free: 
         aux_mappings.push(AuxMapping { addr: base, len: 1, offset: 0 });
         aux_mappings.push(AuxMapping { addr: behind.start, len: frames.len, offset: at });
     }
-    Plan { layout, base: Some(base), aux_mappings }
+    ImagePlan { layout, base: Some(base), aux_mappings }
 }
 
 #[cfg(test)]

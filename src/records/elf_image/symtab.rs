@@ -39,7 +39,7 @@ pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut ByteSink<W>, sect
     let mut batch = Vec::with_capacity(BATCH + 64);
     encoder.null_symbol(&mut batch);
     // Names of code that samples touch: they lie all over the dump, and are fetched from there only once.
-    let mut names = NameTable(vec![0]);
+    let mut names = SymbolNames(vec![0]);
     let first = first_name(image);
     if !first.is_empty() {
         let note = note(image.target, image.layout.segments);
@@ -71,9 +71,9 @@ pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut ByteSink<W>, sect
 }
 
 /// The string table under way.
-struct NameTable(Vec<u8>);
+struct SymbolNames(Vec<u8>);
 
-impl NameTable {
+impl SymbolNames {
     /// Adds a name and gives its offset. Names beyond 4 GiB cannot be referred to: such a symbol has none.
     fn add(&mut self, name: &[u8]) -> u32 {
         match u32::try_from(self.0.len()) {

@@ -51,7 +51,7 @@ fn sniff(head: &[u8]) -> bool {
 }
 
 fn read(bytes: &[u8]) -> Result<CodeLog> {
-    let mut reader = Reader::default();
+    let mut reader = TraceReader::default();
     let (mut offset, mut verbose) = (0, false);
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {
         let text = line.trim_ascii_end();
@@ -115,7 +115,7 @@ fn is_verbose(line: &[u8]) -> bool {
 }
 
 #[derive(Debug)]
-struct Reader {
+struct TraceReader {
     log: CodeLog,
     /// Where each trace that is being made begins.
     places: FxHashMap<u64, TextId>,
@@ -130,7 +130,7 @@ struct Reader {
     has_code: bool,
 }
 
-impl Default for Reader {
+impl Default for TraceReader {
     fn default() -> Self {
         let log = CodeLog::new(LogClock::None, "line");
         let (places, alive) = (FxHashMap::default(), Vec::new());
@@ -138,7 +138,7 @@ impl Default for Reader {
     }
 }
 
-impl Reader {
+impl TraceReader {
     fn line(&mut self, line: &[u8], offset: u64) {
         if let Some(head) = head_of(line) {
             self.head(&head, offset);

@@ -112,14 +112,14 @@ struct TextReader<'t> {
     /// The stack's own lines, by how many bytes there are from the begin of each to the stack's end.
     lines: Vec<(usize, LineFrames)>,
     /// The last sample's thread, as its first line tells it.
-    thread: Option<(Thread<'t>, TrackId)>,
+    thread: Option<(TextThread<'t>, TrackId)>,
     /// The events of this part, and the series of each; the last sample's is the first.
     events: Vec<(&'t [u8], usize)>,
 }
 
 /// Whose sample it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Thread<'t> {
+struct TextThread<'t> {
     comm: &'t [u8],
     pid: Option<Pid>,
     tid: Option<Tid>,
@@ -257,7 +257,7 @@ impl<'t> TextReader<'t> {
     fn track(&mut self, header: &Header<'t>) -> TrackId {
         let of_thread = |tid| self.known.process_of(tid).or_else(|| self.before.process_of(tid));
         let pid = header.pid.or_else(|| header.tid.and_then(of_thread)).or(header.tid.map(|tid| Pid(tid.0)));
-        let thread = Thread { comm: header.comm, pid, tid: header.tid };
+        let thread = TextThread { comm: header.comm, pid, tid: header.tid };
         if let Some((_, track)) = self.thread.filter(|(last, _)| *last == thread) {
             return track;
         }

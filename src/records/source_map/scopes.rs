@@ -52,7 +52,7 @@ struct ScopesReader {
 
 impl ScopesReader {
     fn item(&mut self, bytes: &[u8]) -> Option<()> {
-        let mut item = Item(bytes);
+        let mut item = ScopeItem(bytes);
         match item.tag()? {
             0 => self.source = self.source.checked_add(1)?,
             1 => self.scope_start(&mut item)?,
@@ -68,7 +68,7 @@ impl ScopesReader {
         Some(())
     }
 
-    fn scope_start(&mut self, item: &mut Item<'_>) -> Option<()> {
+    fn scope_start(&mut self, item: &mut ScopeItem<'_>) -> Option<()> {
         let flags = item.unsigned()?;
         self.authored = moved(self.authored, item.unsigned()?, item.unsigned()?)?;
         let name = if flags & HAS_NAME == 0 { NONE } else { self.name(item.signed()?)? };
@@ -86,7 +86,7 @@ impl ScopesReader {
         u32::try_from(self.name).ok().filter(|name| (*name as usize) < self.names)
     }
 
-    fn scope_end(&mut self, item: &mut Item<'_>) -> Option<()> {
+    fn scope_end(&mut self, item: &mut ScopeItem<'_>) -> Option<()> {
         self.authored = moved(self.authored, item.unsigned()?, item.unsigned()?)?;
         self.scopes.authored[self.open.pop()?].end = self.authored;
         if self.open.is_empty() {
@@ -95,7 +95,7 @@ impl ScopesReader {
         Some(())
     }
 
-    fn range_start(&mut self, item: &mut Item<'_>) -> Option<()> {
+    fn range_start(&mut self, item: &mut ScopeItem<'_>) -> Option<()> {
         let flags = item.unsigned()?;
         let lines = if flags & HAS_LINE == 0 { 0 } else { item.unsigned()? };
         self.generated = moved(self.generated, lines, item.unsigned()?)?;
@@ -120,9 +120,9 @@ fn moved(place: Place, lines: u64, columns: u64) -> Option<Place> {
 }
 
 /// The numbers of an item.
-struct Item<'a>(&'a [u8]);
+struct ScopeItem<'a>(&'a [u8]);
 
-impl Item<'_> {
+impl ScopeItem<'_> {
     /// The tag; an empty item is that of a file without scopes.
     fn tag(&mut self) -> Option<u64> {
         if self.0.is_empty() { Some(0) } else { self.unsigned() }

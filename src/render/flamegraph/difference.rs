@@ -22,14 +22,14 @@ pub struct Side<'a> {
 }
 
 /// A side's trees: by what was asked for, and by samples, which have the same nodes.
-struct Counted {
+struct CountedTrees {
     tree: CallTree,
     samples: CallTree,
     /// What one sample counts.
     one: u64,
 }
 
-impl Counted {
+impl CountedTrees {
     fn new(side: Side<'_>, options: &WriteOptions, look: &Look, difference: Difference) -> Result<Self> {
         let series: &Series = side.profile.series.get(side.series).ok_or_else(nothing)?;
         let merged = |options: &WriteOptions| {
@@ -58,8 +58,10 @@ impl Drawing {
     ) -> Result<Self> {
         let after_options = WriteOptions { series: after.series, ..options.clone() };
         let mut drawing = Self::flame_facts(after.profile, &after_options, look)?;
-        let (old, new) =
-            (Counted::new(before, options, look, difference)?, Counted::new(after, options, look, difference)?);
+        let (old, new) = (
+            CountedTrees::new(before, options, look, difference)?,
+            CountedTrees::new(after, options, look, difference)?,
+        );
         let (total, total_before) = (new.tree.total(), old.tree.total());
         let scale = if difference.normalize { total as f64 / total_before as f64 } else { 1.0 };
         let scaled = |amount: u64| (amount as f64 * scale).round() as u64;

@@ -71,14 +71,14 @@ pub(super) fn script() -> String {
 
 /// A module taken apart.
 #[derive(Debug, Default)]
-struct Module<'t> {
+struct ModuleParts<'t> {
     /// The names that it imports, with the module that has each.
     imports: Vec<(&'t str, &'t str)>,
     /// Everything else, as it is without its neighbours.
     text: String,
 }
 
-impl<'t> Module<'t> {
+impl<'t> ModuleParts<'t> {
     fn of(text: &'t str) -> Self {
         let mut module = Self::default();
         let mut rest = text;
@@ -116,7 +116,7 @@ fn joined(first: &str, modules: &[(&str, &str)]) -> String {
             continue;
         }
         let text = modules.iter().find(|(other, _)| *other == name).map_or("", |(_, text)| *text);
-        let module = Module::of(text);
+        let module = ModuleParts::of(text);
         if imports_done {
             script.push_str(&module.text);
             done.push(name);
@@ -170,7 +170,7 @@ mod tests {
             }
         }
         for (module, text) in MODULES {
-            for (name, from) in Module::of(text).imports {
+            for (name, from) in ModuleParts::of(text).imports {
                 assert_eq!(owners.get(name), Some(&(from, true)), "{module} imports {name} of {from}");
             }
         }
@@ -180,7 +180,7 @@ mod tests {
     fn the_script_has_all_modules_and_nothing_that_ends_it() {
         let script = script();
         for (module, text) in MODULES {
-            assert!(script.contains(&Module::of(text).text), "nobody imports {module}");
+            assert!(script.contains(&ModuleParts::of(text).text), "nobody imports {module}");
         }
         for word in
             ["\nimport ", "\nexport ", "</script", "<!--", "innerHTML", "insertAdjacentHTML", "document.write", "eval("]

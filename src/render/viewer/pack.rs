@@ -25,11 +25,11 @@ pub struct Section {
     name: &'static str,
     /// Its text: values take ten times the room.
     json: String,
-    columns: Vec<Column>,
+    columns: Vec<PackedColumn>,
 }
 
 #[derive(Debug, Clone)]
-struct Column {
+struct PackedColumn {
     name: String,
     kind: &'static str,
     len: usize,
@@ -73,7 +73,7 @@ impl Section {
             push_varint(number, &mut bytes);
             len += 1;
         }
-        self.columns.push(Column { name: name.into(), kind: "numbers", len, bytes });
+        self.columns.push(PackedColumn { name: name.into(), kind: "numbers", len, bytes });
         self
     }
 
@@ -86,7 +86,7 @@ impl Section {
             before = number;
             len += 1;
         }
-        self.columns.push(Column { name: name.into(), kind: "deltas", len, bytes });
+        self.columns.push(PackedColumn { name: name.into(), kind: "deltas", len, bytes });
         self
     }
 
@@ -100,7 +100,7 @@ impl Section {
             bytes.extend_from_slice(readable(text.as_ref().as_bytes()).as_bytes());
             len += 1;
         }
-        self.columns.push(Column { name: name.into(), kind: "texts", len, bytes });
+        self.columns.push(PackedColumn { name: name.into(), kind: "texts", len, bytes });
         self
     }
 }

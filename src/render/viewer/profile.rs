@@ -22,7 +22,7 @@ const EXACT: usize = 300_000;
 /// The section `profile`, and with a profile to compare with the section `baseline`: the samples of its events of the
 /// same names.
 pub fn sections(profile: &Profile, baseline: Option<&Profile>) -> Vec<Section> {
-    let mut tables = Tables { compares: baseline.is_some(), ..Tables::default() };
+    let mut tables = PageTables { compares: baseline.is_some(), ..PageTables::default() };
     let shown = tables.add(profile);
     let before = baseline.map(|baseline| (baseline, tables.add(baseline)));
     let is_stated: Vec<bool> = profile.series.iter().map(|series| CallGraph::of(profile, series).is_some()).collect();
@@ -31,7 +31,7 @@ pub fn sections(profile: &Profile, baseline: Option<&Profile>) -> Vec<Section> {
         ("events", profile.series.iter().map(event).collect()),
         ("calls", json!(is_stated)),
         ("notes", json!(notes.collect::<Vec<_>>())),
-        ("time", json!(Clock::of(profile).map(Clock::json))),
+        ("time", json!(PageClock::of(profile).map(PageClock::json))),
         ("categories", categories().into()),
         ("categories_known", Category::are_known(profile).into()),
         ("baseline", baseline.is_some().into()),
@@ -48,7 +48,7 @@ pub fn sections(profile: &Profile, baseline: Option<&Profile>) -> Vec<Section> {
             profile.series.iter().map(|series| same(series).cloned().unwrap_or_else(|| emptied(series))).collect();
         let json = json!({
             "events": series.iter().map(event).collect::<Vec<_>>(),
-            "time": Clock::of(baseline).map(Clock::json),
+            "time": PageClock::of(baseline).map(PageClock::json),
         });
         sections.push(rows(baseline, &series, &numbers, Section::new("baseline").json(json)));
     }
@@ -64,21 +64,21 @@ fn emptied(series: &Series) -> Series {
 
 /// Functions, stacks and threads, each once.
 #[derive(Default)]
-struct Tables<'p> {
-    texts: Texts,
+struct PageTables<'p> {
+    texts: PageTexts,
     /// Whether two profiles are put together.
     compares: bool,
     /// Then, by the last part of a module's path, the text of the path that was seen first.
     modules: FxHashMap<Box<[u8]>, u32>,
-    functions: Vec<Function>,
-    function_numbers: FxHashMap<FunctionKey, u32>,
+    functions: Vec<PageFunction>,
+    function_numbers: FxHashMap<PageFunctionKey, u32>,
     nodes: PrefixTree<u32>,
     tracks: Vec<&'p Track>,
     track_numbers: FxHashMap<&'p Track, u32>,
 }
 
 /// What the stacks and threads of a profile are called in the tables.
-struct Numbers {
+struct PageNumbers {
     /// By frame.
     functions: Vec<u32>,
     nodes: Vec<u32>,
@@ -87,15 +87,15 @@ struct Numbers {
 
 /// What makes a function one: name, module and category; the file, where calls are stated.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct FunctionKey {
+struct PageFunctionKey {
     name: u32,
     module: Option<u32>,
     file: Option<u32>,
     category: Category,
 }
 
-struct Function {
-    key: FunctionKey,
+struct PageFunction {
+    key: PageFunctionKey,
     /// Where most ends in it.
     file: Option<u32>,
     line: u32,
@@ -115,12 +115,12 @@ fn places(profile: &Profile) -> Vec<Option<(NameId, u32)>> {
 }
 
 #[derive(Default)]
-struct Texts {
+struct PageTexts {
     list: Vec<String>,
     numbers: FxHashMap<String, u32>,
 }
 
-impl Texts {
+impl PageTexts {
     fn number(&mut self, text: &str) -> u32 {
         if let Some(&number) = self.numbers.get(text) {
             return number;
@@ -132,9 +132,9 @@ impl Texts {
     }
 }
 
-impl<'p> Tables<'p> {
+impl<'p> PageTables<'p> {
     /// Adds what a profile holds but its samples.
-    fn add(&mut self, profile: &'p Profile) -> Numbers {
+    fn add(&mut self, profile: &'p Profile) -> PageNumbers {
         let first = self.functions.len();
         let mut is_stated = vec![false; profile.frame_count()];
         for own in profile.calls.iter().flat_map(|calls| &calls.functions) {
@@ -153,18 +153,18 @@ impl<'p> Tables<'p> {
             nodes.push(self.nodes.child(parent, functions[frame.index()]));
         }
         let tracks = profile.tracks().iter().map(|track| self.track(track)).collect();
-        Numbers { functions, nodes, tracks }
+        PageNumbers { functions, nodes, tracks }
     }
 
     fn function(&mut self, profile: &Profile, frame: &Frame, file: Option<NameId>) -> u32 {
-        let key = FunctionKey {
+        let key = PageFunctionKey {
             name: self.texts.number(&readable(label::function(profile, frame).as_bytes())),
             module: frame.module.map(|module| self.module(profile.name_of(module), frame)),
             file: file.map(|file| self.texts.number(&readable(profile.name_of(file)))),
             category: Category::of(frame),
         };
         *self.function_numbers.entry(key).or_insert_with(|| {
-            self.functions.push(Function { key, file: key.file, line: 0 });
+            self.functions.push(PageFunction { key, file: key.file, line: 0 });
             self.functions.len() as u32 - 1
         })
     }
@@ -225,7 +225,7 @@ pub fn category_number(category: Category) -> u64 {
 }
 
 /// Adds the columns of each event's calls, with the threads of them.
-fn calls(profile: &Profile, is_stated: &[bool], numbers: &Numbers, mut section: Section) -> Section {
+fn calls(profile: &Profile, is_stated: &[bool], numbers: &PageNumbers, mut section: Section) -> Section {
     let function = |frame: FrameId| u64::from(numbers.functions[frame.index()]);
     let events = profile.series.iter().enumerate().filter(|(event, _)| is_stated[*event]);
     for (event, series) in events {
@@ -255,8 +255,8 @@ fn calls(profile: &Profile, is_stated: &[bool], numbers: &Numbers, mut section: 
 }
 
 /// Adds the columns of each event's samples, in the order of their times.
-fn rows(profile: &Profile, series: &[Series], numbers: &Numbers, mut section: Section) -> Section {
-    let clock = Clock::of(profile);
+fn rows(profile: &Profile, series: &[Series], numbers: &PageNumbers, mut section: Section) -> Section {
+    let clock = PageClock::of(profile);
     for (event, series) in series.iter().enumerate() {
         let mut rows: Vec<&Row> = series.rows.iter().collect();
         rows.sort_by_key(|row| row.time);
@@ -276,13 +276,13 @@ fn rows(profile: &Profile, series: &[Series], numbers: &Numbers, mut section: Se
 
 /// How times are told.
 #[derive(Clone, Copy)]
-struct Clock {
+struct PageClock {
     start: u64,
     last: u64,
     unit: u64,
 }
 
-impl Clock {
+impl PageClock {
     /// `None` if a sample has no time.
     fn of(profile: &Profile) -> Option<Self> {
         let rows = || profile.series.iter().flat_map(|series| &series.rows);
@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn what_is_compared_has_the_same_functions_though_the_program_moved_and_ran_as_another_process() {
         let (after, before) = (profile("/usr/bin/php", "/tmp/perf-7.map"), profile("/old/bin/php", "/tmp/perf-1.map"));
-        let mut tables = Tables { compares: true, ..Tables::default() };
+        let mut tables = PageTables { compares: true, ..PageTables::default() };
         assert_eq!(tables.add(&after).nodes, tables.add(&before).nodes);
         assert_eq!(tables.texts.list, ["main", "/usr/bin/php", "hot", "[JIT]"]);
     }
@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn one_profile_has_its_modules_as_they_are_called() {
         let profile = profile("/usr/bin/php", "/tmp/perf-7.map");
-        let mut tables = Tables::default();
+        let mut tables = PageTables::default();
         tables.add(&profile);
         assert_eq!(tables.texts.list, ["main", "/usr/bin/php", "hot", "/tmp/perf-7.map"]);
     }
@@ -387,7 +387,7 @@ mod tests {
     #[test]
     fn a_function_is_where_most_ends_in_it_and_what_is_compared_with_does_not_move_it() {
         let (after, before) = (lines(&[(7, 2), (5, 3), (3, 1)]), lines(&[(9, 99)]));
-        let mut tables = Tables { compares: true, ..Tables::default() };
+        let mut tables = PageTables { compares: true, ..PageTables::default() };
         tables.add(&after);
         tables.add(&before);
         let lines: Vec<u32> = tables.functions.iter().map(|function| function.line).collect();

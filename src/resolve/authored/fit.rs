@@ -16,7 +16,7 @@ const NEAR: usize = 16;
 /// What the segments of a map say, as a whole, and in blocks of neighbors.
 #[derive(Debug, Default)]
 pub(super) struct Fit {
-    whole: Counts,
+    whole: SegmentCounts,
     /// Whether all segments were asked.
     is_complete: bool,
     /// Of each [`NEAR`] segments, as far as they were asked: [`FITS`] or [`DIFFERS`].
@@ -28,12 +28,12 @@ const DIFFERS: u8 = 2;
 
 /// The numbers of segments that are right and wrong.
 #[derive(Debug, Clone, Copy, Default)]
-struct Counts {
+struct SegmentCounts {
     right: usize,
     wrong: usize,
 }
 
-impl Counts {
+impl SegmentCounts {
     fn of<'a>(segments: impl Iterator<Item = &'a Segment>, check: impl Fn(&Segment) -> Option<bool>) -> Self {
         let mut counts = Self::default();
         for right in segments.filter_map(check) {
@@ -54,7 +54,7 @@ impl Fit {
     pub(super) fn of(map: &ScriptMap, check: impl Fn(&Segment) -> Option<bool>) -> Self {
         let segments = map.segments();
         let step = segments.len().div_ceil(MOST).max(1);
-        let whole = Counts::of(segments.iter().step_by(step), check);
+        let whole = SegmentCounts::of(segments.iter().step_by(step), check);
         let blocks = segments.len().div_ceil(NEAR);
         Self { whole, is_complete: step == 1, blocks: (0..blocks).map(|_| AtomicU8::new(0)).collect() }
     }
@@ -84,10 +84,10 @@ impl Fit {
 
 /// Whether a block of segments and its neighbors fit: behind a change nothing fits any more, before it everything does.
 fn fits_around(segments: &[Segment], block: usize, check: impl Fn(&Segment) -> Option<bool>) -> bool {
-    let mut near = Counts::default();
+    let mut near = SegmentCounts::default();
     for block in block.saturating_sub(1)..=block + 1 {
         let own = segments.iter().skip(block * NEAR).take(NEAR);
-        let own = Counts::of(own, &check);
+        let own = SegmentCounts::of(own, &check);
         if own.wrong > 2 && !own.holds() {
             return false;
         }

@@ -198,13 +198,13 @@ impl<'data> FromIterator<CodeEvent<'data>> for CodeList<'data> {
 /// The pieces of code, by number.
 #[derive(Debug, Default)]
 pub(super) struct Codes<'data> {
-    packed: Vec<Packed<'data>>,
+    packed: Vec<PackedCode<'data>>,
     /// Of those that have any.
     details: Vec<(Lines<'data>, Option<Unwind<'data>>)>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Packed<'data> {
+struct PackedCode<'data> {
     name: &'data [u8],
     body: EventBody<'data>,
     addr: Addr,
@@ -230,7 +230,7 @@ impl<'data> Codes<'data> {
             self.details.push((lines, unwind));
         }
         let body = bytes.map_or(EventBody::Size(size), EventBody::Bytes);
-        self.packed.push(Packed { name, body, addr, origin, details });
+        self.packed.push(PackedCode { name, body, addr, origin, details });
         CodeId(self.packed.len() as u32 - 1)
     }
 
@@ -292,7 +292,7 @@ impl<'data> Codes<'data> {
     }
 
     pub(super) fn get(&self, id: CodeId) -> Code<'data> {
-        let Packed { name, body, addr, origin, details } = self.packed[id.0 as usize];
+        let PackedCode { name, body, addr, origin, details } = self.packed[id.0 as usize];
         let bytes = match body {
             EventBody::Bytes(bytes) => Some(bytes),
             EventBody::Size(_) => None,
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_load_stays_small() {
-        assert_eq!(size_of::<Packed<'_>>(), 48);
+        assert_eq!(size_of::<PackedCode<'_>>(), 48);
         assert_eq!(size_of::<Change>(), 40);
     }
 

@@ -153,18 +153,18 @@ struct Cuts {
     /// In the order of time.
     execs: Vec<Nanos>,
     /// In the order of time.
-    files: OrderedRanges<File>,
+    files: OrderedRanges<MappedFileAt>,
 }
 
 /// Where and when a file was mapped.
 #[derive(Debug, Clone, Copy)]
-struct File {
+struct MappedFileAt {
     start: Addr,
     end: Addr,
     time: Nanos,
 }
 
-impl Span for File {
+impl Span for MappedFileAt {
     fn range(&self) -> Range<u64> {
         self.start.0..self.end.0
     }
@@ -176,7 +176,7 @@ impl Cuts {
             process.mappings.iter().filter(|mapping| mapping.executable && mapping.backing().ends_jit_code());
         let file = |mapping: &Mapping| {
             let end = Addr(mapping.addr.0.saturating_add(mapping.len));
-            File { start: mapping.addr, end, time: mapping.time }
+            MappedFileAt { start: mapping.addr, end, time: mapping.time }
         };
         let mut files: Vec<_> = covering.map(file).collect();
         files.sort_by_key(|file| file.time);
@@ -198,7 +198,7 @@ impl Cuts {
         let mut next = self.files.position(|file| is_over(file.time));
         while !live.is_empty()
             && let Some(at) = self.files.first_over(range(), next)
-            && let File { start, end, time } = self.files.as_slice()[at]
+            && let MappedFileAt { start, end, time } = self.files.as_slice()[at]
             && time <= until
             && exec.is_none_or(|exec| time < exec)
         {

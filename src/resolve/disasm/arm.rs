@@ -25,7 +25,7 @@ pub struct Arm {
 }
 
 /// The instructions of an `it` block that are still to come: their conditions, the next one last.
-type Block = Vec<u16>;
+type ItBlock = Vec<u16>;
 
 impl Arm {
     pub(super) fn new(kind: CodeKind) -> Self {
@@ -34,7 +34,7 @@ impl Arm {
     }
 
     pub(super) fn decode(&self, code: &[u8], addr: u64) -> Vec<Instruction> {
-        let (mut at, mut block, mut all) = (0, Block::new(), Vec::new());
+        let (mut at, mut block, mut all) = (0, ItBlock::new(), Vec::new());
         while let Some(rest) = code.get(at..).filter(|rest| !rest.is_empty()) {
             let here = addr.wrapping_add(at as u64);
             let (len, text, target) = match self.kind {
@@ -56,7 +56,7 @@ impl Arm {
         (4, text.unwrap_or_else(|| format!(".inst  {word:#010x}")), target)
     }
 
-    fn thumb(&self, rest: &[u8], addr: u64, block: &mut Block) -> (usize, String, Option<Target>) {
+    fn thumb(&self, rest: &[u8], addr: u64, block: &mut ItBlock) -> (usize, String, Option<Target>) {
         let Some(first) = rest.first_chunk::<2>().map(|bytes| u16::from_le_bytes(*bytes)) else {
             return (rest.len(), bytes_text(rest), None);
         };
@@ -163,7 +163,7 @@ fn thumb_target(first: u16, second: u16, addr: u64) -> Option<Target> {
 }
 
 /// The conditions that an `it` gives, the first one last.
-fn it_block(it: u16) -> Block {
+fn it_block(it: u16) -> ItBlock {
     let (condition, mask) = (it >> 4 & 15, it & 15);
     let count = 4 - mask.trailing_zeros() as u16;
     let of = |at: u16| if at == 0 { condition } else { condition & !1 | mask >> (4 - at) & 1 };

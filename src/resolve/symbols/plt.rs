@@ -33,7 +33,7 @@ pub(super) fn is_hit(addresses: &[u64], start: u64, end: u64) -> bool {
 
 /// All stubs whose slot is known.
 pub fn stubs(object: &object::File<'_>) -> Vec<Stub> {
-    let find: fn(&Section<'_>) -> Vec<FoundStub> = match object.architecture() {
+    let find: fn(&PltSection<'_>) -> Vec<FoundStub> = match object.architecture() {
         Architecture::X86_64 | Architecture::X86_64_X32 => |section| blocks(section, x86_64_slot),
         Architecture::I386 => |section| blocks(section, |code, _| i386_slot(code, section.got)),
         Architecture::Aarch64 => |section| anywhere(section, aarch64_stub),
@@ -48,7 +48,7 @@ pub fn stubs(object: &object::File<'_>) -> Vec<Stub> {
     for section in sections(object) {
         let Ok(code) = section.data() else { continue };
         let is_got = section.name() == Ok(".plt.got");
-        for FoundStub { start, end, slot } in find(&Section { code, addr: section.address(), is_got, got }) {
+        for FoundStub { start, end, slot } in find(&PltSection { code, addr: section.address(), is_got, got }) {
             stubs.extend(slots.get(&slot).map(|name| Stub { start, end, name: name.clone() }));
         }
     }
@@ -56,7 +56,7 @@ pub fn stubs(object: &object::File<'_>) -> Vec<Stub> {
 }
 
 /// The code of a procedure linkage table.
-struct Section<'data> {
+struct PltSection<'data> {
     code: &'data [u8],
     addr: u64,
     /// `.plt.got`, whose stubs are shorter on x86.
@@ -73,7 +73,7 @@ struct FoundStub {
 }
 
 /// Stubs of x86, which have one size in a section.
-fn blocks(section: &Section<'_>, slot_of: impl Fn(&[u8], u64) -> Option<u64>) -> Vec<FoundStub> {
+fn blocks(section: &PltSection<'_>, slot_of: impl Fn(&[u8], u64) -> Option<u64>) -> Vec<FoundStub> {
     const STUB: usize = 16;
     const SHORT_STUB: usize = 8;
     let is_tracked = section.code.starts_with(&ENDBR64) || section.code.starts_with(&ENDBR32);
@@ -89,7 +89,7 @@ fn blocks(section: &Section<'_>, slot_of: impl Fn(&[u8], u64) -> Option<u64>) ->
 type StubAt = fn(&[u8], u64) -> Option<(usize, u64)>;
 
 /// Stubs of other machines: wherever the code of one begins.
-fn anywhere(section: &Section<'_>, stub: StubAt) -> Vec<FoundStub> {
+fn anywhere(section: &PltSection<'_>, stub: StubAt) -> Vec<FoundStub> {
     let (mut at, mut found) = (0, Vec::new());
     while let Some(code) = section.code.get(at..).filter(|code| !code.is_empty()) {
         let start = section.addr.wrapping_add(at as u64);
@@ -250,7 +250,8 @@ mod tests {
         assert_eq!(aarch64_stub(&tracked, 0x6ac), Some((24, 0x10f90)));
         let signed = [&plain[..12], &le(&[0xd503_219f]), &plain[12..], &le(&[0xd503_201f])].concat();
         assert_eq!(aarch64_stub(&signed, 0x6b0), Some((24, 0x10f90)));
-        let section = Section { code: &[&signed[..], &tracked, &plain].concat(), addr: 0x6b0, is_got: false, got: 0 };
+        let section =
+            PltSection { code: &[&signed[..], &tracked, &plain].concat(), addr: 0x6b0, is_got: false, got: 0 };
         let found: Vec<_> = anywhere(&section, aarch64_stub).iter().map(|stub| (stub.start, stub.end)).collect();
         assert_eq!(found, [(0x6b0, 0x6c8), (0x6c8, 0x6e0), (0x6e0, 0x6f0)]);
     }

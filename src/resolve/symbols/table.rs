@@ -38,11 +38,11 @@ pub struct Symbol<'data> {
     sized: bool,
     binding: Binding,
     /// How good the name is to read, once somebody asked.
-    spelling: OnceLock<Spelling>,
+    spelling: OnceLock<NameQuality>,
 }
 
 /// How good a name is to read: what is greater is better.
-type Spelling = (Reverse<usize>, usize);
+type NameQuality = (Reverse<usize>, usize);
 
 /// In ascending preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -168,7 +168,7 @@ impl Symbol<'_> {
     }
 
     /// Looked up for each address again, it would be most of what naming costs.
-    fn spelling(&self) -> Spelling {
+    fn spelling(&self) -> NameQuality {
         *self.spelling.get_or_init(|| {
             let readable = demangle(&self.name);
             let name = readable.as_deref().map_or(&*self.name, str::as_bytes);

@@ -124,9 +124,9 @@ impl ExidxRow {
     /// The caller's registers, behind a call. `None` if there is no caller.
     pub fn caller(&self, callee: &Registers, read: &impl Fn(u64) -> Option<u64>) -> Result<Option<Registers>, Lost> {
         let Some(operations) = &self.operations else { return Ok(None) };
-        let mut frame = Frame { registers: *callee, sp: callee.sp().ok_or(Lost)?, has_pc: false, read };
+        let mut frame = ExidxFrame { registers: *callee, sp: callee.sp().ok_or(Lost)?, has_pc: false, read };
         frame.run(operations).ok_or(Lost)?;
-        let Frame { mut registers, sp, has_pc, .. } = frame;
+        let ExidxFrame { mut registers, sp, has_pc, .. } = frame;
         let returns = registers.get(if has_pc { arm::PC } else { arm::LR }).ok_or(Lost)?;
         registers.set(arm::SP, sp);
         registers.set(arm::PC, Machine::Arm.plain(returns));
@@ -136,7 +136,7 @@ impl ExidxRow {
 }
 
 /// A frame while its operations run.
-struct Frame<'r, R> {
+struct ExidxFrame<'r, R> {
     registers: Registers,
     /// The virtual stack pointer.
     sp: u64,
@@ -144,7 +144,7 @@ struct Frame<'r, R> {
     read: &'r R,
 }
 
-impl<R: Fn(u64) -> Option<u64>> Frame<'_, R> {
+impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
     fn run(&mut self, operations: &[u8]) -> Option<()> {
         let mut bytes = operations.iter().copied();
         while let Some(byte) = bytes.next() {

@@ -67,7 +67,7 @@ struct Candidate {
 
 /// When samples were taken.
 #[derive(Debug, Clone, Copy)]
-struct When {
+struct SampledTimes {
     clock: Clock,
     sampled: TimeExtent,
 }
@@ -91,7 +91,7 @@ impl Finder<'_> {
             .filter_map(|&pid| Some(Candidate { is_wanted: without.contains(&pid), ..self.candidate(pid, &sampled)? }))
             .collect();
         let Some(times) = sampled.times else { return };
-        let when = When { clock: self.processes.clock, sampled: times };
+        let when = SampledTimes { clock: self.processes.clock, sampled: times };
         // A file that only lies in a public directory is of interest if it fits.
         let fits = fits(&files, &processes, &when);
         let verdicts: Vec<_> = (0..files.len()).map(|file| judge(file, &fits)).collect();
@@ -237,10 +237,10 @@ fn kind_by_name(name: &OsStr) -> Option<Kind> {
     }
 }
 
-type Contents = (Vec<(u64, u64)>, Option<(Nanos, Nanos)>);
+type OrphanContents = (Vec<(u64, u64)>, Option<(Nanos, Nanos)>);
 
 /// Where a file's code is, and of which times; `None` if it tells of none.
-fn contents(bytes: &[u8], kind: Kind) -> Option<Contents> {
+fn contents(bytes: &[u8], kind: Kind) -> Option<OrphanContents> {
     let (mut ranges, mut times) = (Vec::new(), None);
     match kind {
         Kind::PerfMap => {
@@ -264,12 +264,12 @@ fn contents(bytes: &[u8], kind: Kind) -> Option<Contents> {
 }
 
 /// Every file with every process.
-fn fits(files: &[Orphan], processes: &[Candidate], when: &When) -> Vec<Fit> {
+fn fits(files: &[Orphan], processes: &[Candidate], when: &SampledTimes) -> Vec<Fit> {
     let pairs = files.iter().enumerate().flat_map(|file| processes.iter().map(move |process| (file, process)));
     pairs.map(|((at, file), process)| fit(at, file, process, when)).collect()
 }
 
-fn fit(at: usize, file: &Orphan, process: &Candidate, when: &When) -> Fit {
+fn fit(at: usize, file: &Orphan, process: &Candidate, when: &SampledTimes) -> Fit {
     let samples = process.samples.iter().map(|(_, count)| count).sum();
     let covered = process.samples.iter().filter(|(addr, _)| holds(&file.ranges, addr.0)).map(|(_, count)| count).sum();
     let mapped = file.ranges.iter().filter(|(start, _)| holds(&process.mapped, *start)).count();
@@ -295,7 +295,7 @@ fn fit(at: usize, file: &Orphan, process: &Candidate, when: &When) -> Fit {
 }
 
 /// What else says that a file is not of this process.
-fn against(file: &Orphan, process: &Candidate, when: &When) -> Option<String> {
+fn against(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<String> {
     let number = inner_pid(&file.path);
     if let (Some(number), Some(own)) = (number, process.inner.filter(|own| Some(*own) != number)) {
         return Some(format!("the process, which runs still, knows itself as {own}, not as {number}"));
@@ -306,7 +306,7 @@ fn against(file: &Orphan, process: &Candidate, when: &When) -> Option<String> {
 }
 
 /// Whether the times of a dump are those of the process; `None` if that cannot be told.
-fn times(file: &Orphan, process: &Candidate, when: &When) -> Option<Result<(), String>> {
+fn times(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<Result<(), String>> {
     let (first, last) = file.times.filter(|_| when.clock.clockid == Some(CLOCK_MONOTONIC))?;
     let seconds = |time: Nanos| format!("{}.{:03} s", time.0 / 1_000_000_000, time.0 / 1_000_000 % 1000);
     let against = |what: &str, at: Nanos| {
@@ -326,7 +326,7 @@ fn times(file: &Orphan, process: &Candidate, when: &When) -> Option<Result<(), S
 }
 
 /// Whether a file was last written while samples were taken, or as the process ended.
-fn was_written_then(file: &Orphan, when: &When) -> bool {
+fn was_written_then(file: &Orphan, when: &SampledTimes) -> bool {
     let wall = |time| wall_time(&when.clock, time);
     let (Some(first), Some(last), Some(written)) = (wall(when.sampled.first), wall(when.sampled.last), file.written)
     else {

@@ -57,7 +57,7 @@ const DEEPEST: usize = 3;
 type PlacedText = (PathBuf, Vec<u8>);
 
 /// A map that may be a script's.
-struct Candidate {
+struct MapCandidate {
     name: String,
     /// Where it is, if it is a file.
     path: Option<PathBuf>,
@@ -113,7 +113,7 @@ impl MapSearch<'_> {
         &self,
         text: &[u8],
         mention: &Mention<'_>,
-        Candidate { bytes, base, .. }: Candidate,
+        MapCandidate { bytes, base, .. }: MapCandidate,
         (recorded, place): (&Path, &Path),
         deep: usize,
     ) -> Result<(AuthoredScript, usize), String> {
@@ -213,7 +213,7 @@ impl MapSearch<'_> {
     }
 
     /// The map that the user named for a script.
-    fn given(&self, script: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
+    fn given(&self, script: &Path, mention: &Mention<'_>) -> Option<Result<MapCandidate, Refusal>> {
         self.options.given.iter().find_map(|GivenMap { path, script: of }| match of {
             Some(of) => script.ends_with(of).then(|| self.candidate(path, Named::User))?,
             None if io::is_directory(path) => self.in_directory(path, script, mention),
@@ -226,7 +226,7 @@ impl MapSearch<'_> {
         directory: &Path,
         script: &Path,
         mention: &Mention<'_>,
-    ) -> Option<Result<Candidate, Refusal>> {
+    ) -> Option<Result<MapCandidate, Refusal>> {
         if let Some(found) = self.candidate(&directory.join(with_map(script.file_name()?)), Named::User) {
             return Some(found);
         }
@@ -238,7 +238,7 @@ impl MapSearch<'_> {
     }
 
     /// A map of the user's, if it says itself that it belongs to this script.
-    fn if_of(&self, path: &Path, script: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
+    fn if_of(&self, path: &Path, script: &Path, mention: &Mention<'_>) -> Option<Result<MapCandidate, Refusal>> {
         let name = script.file_name()?;
         if path.file_name() == Some(&with_map(name)) {
             return self.candidate(path, Named::User);
@@ -250,20 +250,21 @@ impl MapSearch<'_> {
         same_id.unwrap_or_else(same_name).then_some(Ok(found))
     }
 
-    fn candidate(&self, path: &Path, named: Named) -> Option<Result<Candidate, Refusal>> {
+    fn candidate(&self, path: &Path, named: Named) -> Option<Result<MapCandidate, Refusal>> {
         let name = path.display().to_string();
         let base = std::path::absolute(path).ok().and_then(|path| Some(path.parent()?.to_owned())).unwrap_or_default();
-        let candidate = |bytes| Candidate { name: name.clone(), path: Some(path.to_owned()), bytes, base };
+        let candidate = |bytes| MapCandidate { name: name.clone(), path: Some(path.to_owned()), bytes, base };
         Some(self.read(path, named)?.map_err(|why| (name.clone(), why)).map(candidate))
     }
 
     /// The map that the script names, or that lies beside it. `recorded` is where the engine read it, `place` where it is.
-    fn own(&self, recorded: &Path, place: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
+    fn own(&self, recorded: &Path, place: &Path, mention: &Mention<'_>) -> Option<Result<MapCandidate, Refusal>> {
         let (directory, here) = (recorded.parent()?, place.parent()?);
         let beside = || {
             let path = here.join(with_map(place.file_name()?));
             Some(
-                self.candidate(&path, Named::Recording)?.map(|found| Candidate { base: directory.to_owned(), ..found }),
+                self.candidate(&path, Named::Recording)?
+                    .map(|found| MapCandidate { base: directory.to_owned(), ..found }),
             )
         };
         let Some(url) = mention.url else { return beside() };
@@ -273,7 +274,7 @@ impl MapSearch<'_> {
                 let Some(bytes) = source_map::data(rest) else {
                     return Some(Err((name, "its data: URL cannot be decoded".to_owned())));
                 };
-                return Some(Ok(Candidate { name, path: None, bytes, base: directory.to_owned() }));
+                return Some(Ok(MapCandidate { name, path: None, bytes, base: directory.to_owned() }));
             }
             Some(("file", _)) => Cow::Owned(file_of(url)?),
             Some(_) => {
@@ -297,7 +298,7 @@ impl MapSearch<'_> {
         let base = named.parent().unwrap_or(directory).to_owned();
         let found = self.candidate(&here.join(below), Named::Recording);
         match found {
-            Some(found) => Some(found.map(|found| Candidate { base, ..found })),
+            Some(found) => Some(found.map(|found| MapCandidate { base, ..found })),
             None => beside(),
         }
     }

@@ -68,7 +68,7 @@ pub struct MapAccount {
 }
 
 /// The functions of each script, each once.
-type Functions<'n> = BTreeMap<&'n str, BTreeMap<(Place, &'n str), Vec<ScriptName<'n>>>>;
+type ScriptFunctions<'n> = BTreeMap<&'n str, BTreeMap<(Place, &'n str), Vec<ScriptName<'n>>>>;
 
 impl SourceMaps {
     /// Finds the maps of the scripts of these functions.
@@ -77,7 +77,7 @@ impl SourceMaps {
         search: &MapSearch<'_>,
         warnings: &mut Warnings,
     ) -> Self {
-        let mut scripts = Functions::new();
+        let mut scripts = ScriptFunctions::new();
         for name in names {
             let Some(place) = Place::from_one(name.line, name.column) else { continue };
             let same = scripts.entry(name.script).or_default().entry((place, name.function)).or_default();

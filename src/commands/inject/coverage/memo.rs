@@ -51,13 +51,13 @@ pub(super) enum FramePlace {
 #[derive(Debug)]
 pub(super) struct Memo {
     /// A power of two.
-    slots: Vec<Slot>,
+    slots: Vec<MemoSlot>,
     /// How many answers came since there are so many slots.
     came: usize,
 }
 
 #[derive(Debug, Clone)]
-struct Slot {
+struct MemoSlot {
     pid: Pid,
     asked: Asked,
     /// Holds never at first.
@@ -66,11 +66,11 @@ struct Slot {
 
 impl Default for Memo {
     fn default() -> Self {
-        Self { slots: vec![Slot::EMPTY; FEW], came: 0 }
+        Self { slots: vec![MemoSlot::EMPTY; FEW], came: 0 }
     }
 }
 
-impl Slot {
+impl MemoSlot {
     const EMPTY: Self = Self {
         pid: Pid(0),
         asked: Asked::word(Addr(0)),
@@ -85,7 +85,7 @@ impl Memo {
     /// The answer, if it is here and holds at this time.
     #[inline]
     pub(super) fn get(&self, pid: Pid, asked: Asked, time: Nanos) -> Option<&Lasting<StackAnswer>> {
-        let Slot { pid: of, asked: there, found } = &self.slots[self.place(pid, asked)];
+        let MemoSlot { pid: of, asked: there, found } = &self.slots[self.place(pid, asked)];
         (*there == asked && *of == pid && found.holds.contains(&time)).then_some(found)
     }
 
@@ -93,10 +93,10 @@ impl Memo {
     pub(super) fn put(&mut self, pid: Pid, asked: Asked, found: Lasting<StackAnswer>) {
         self.came += 1;
         if self.came > self.slots.len() && self.slots.len() < MOST {
-            *self = Self { slots: vec![Slot::EMPTY; self.slots.len() * 2], came: 0 };
+            *self = Self { slots: vec![MemoSlot::EMPTY; self.slots.len() * 2], came: 0 };
         }
         let place = self.place(pid, asked);
-        self.slots[place] = Slot { pid, asked, found };
+        self.slots[place] = MemoSlot { pid, asked, found };
     }
 
     /// Addresses of calls differ in all of their lower bits.

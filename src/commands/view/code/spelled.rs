@@ -19,24 +19,24 @@ const BETWEEN: u32 = 6;
 #[derive(Debug, Default)]
 pub(super) struct Spelled {
     instructions: Vec<u32>,
-    texts: Numbered<Spelling>,
-    targets: Vec<Target>,
-    outs: Numbered<Out>,
-    sources: Vec<Source>,
-    files: Numbered<Vec<u8>>,
+    texts: NumberedValues<InstructionText>,
+    targets: Vec<BranchTarget>,
+    outs: NumberedValues<Out>,
+    sources: Vec<SourceStart>,
+    files: NumberedValues<Vec<u8>>,
     lines: BTreeMap<LinePlace, String>,
 }
 
 /// How an instruction is spelled, without the address that a branch leads to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Spelling {
+struct InstructionText {
     text: String,
     len: u64,
 }
 
 /// Where an instruction leads to.
 #[derive(Debug)]
-struct Target {
+struct BranchTarget {
     at: u64,
     kind: TargetKind,
     to: TargetTo,
@@ -59,7 +59,7 @@ struct Out {
 
 /// From an instruction on: the source line; file 0: not known.
 #[derive(Debug)]
-struct Source {
+struct SourceStart {
     at: u64,
     file: u32,
     line: u32,
@@ -73,18 +73,18 @@ struct LinePlace {
 
 /// Values, each once, in the order in which they came.
 #[derive(Debug)]
-struct Numbered<T> {
+struct NumberedValues<T> {
     list: Vec<T>,
     numbers: FxHashMap<T, u32>,
 }
 
-impl<T> Default for Numbered<T> {
+impl<T> Default for NumberedValues<T> {
     fn default() -> Self {
         Self { list: Vec::new(), numbers: FxHashMap::default() }
     }
 }
 
-impl<T: Clone + Eq + std::hash::Hash> Numbered<T> {
+impl<T: Clone + Eq + std::hash::Hash> NumberedValues<T> {
     fn number(&mut self, value: T) -> u32 {
         let next = self.list.len() as u32;
         let number = *self.numbers.entry(value.clone()).or_insert(next);
@@ -99,20 +99,20 @@ impl Spelled {
     /// Adds the instructions of a listing behind all others.
     pub(super) fn add(&mut self, listing: &Listing, names: &PageNames) {
         let Code::Listed { lines, files, .. } = &listing.code else { return };
-        let mut before = Source { at: 0, file: 0, line: 0 };
+        let mut before = SourceStart { at: 0, file: 0, line: 0 };
         // Each listing begins anew.
         let mut is_first = true;
         for (number, line) in lines.iter().enumerate() {
             let at = self.instructions.len() as u64;
-            let text = self.texts.number(Spelling { text: spelling(line), len: line.len });
+            let text = self.texts.number(InstructionText { text: spelling(line), len: line.len });
             self.instructions.push(text);
             self.add_target(at, number, line, lines, names);
             let (file, line) = line
                 .source
                 .map_or((0, 0), |source| (self.files.number(files[source.file].name.clone()) + 1, source.line));
             if is_first || (file, line) != (before.file, before.line) {
-                before = Source { at, file, line };
-                self.sources.push(Source { ..before });
+                before = SourceStart { at, file, line };
+                self.sources.push(SourceStart { ..before });
             }
             is_first = false;
         }
@@ -132,7 +132,7 @@ impl Spelled {
             TargetPlace::Unknown if *kind == TargetKind::Immediate => return,
             TargetPlace::Unknown => self.out(String::new(), 0, *addr),
         };
-        self.targets.push(Target { at, kind: *kind, to });
+        self.targets.push(BranchTarget { at, kind: *kind, to });
     }
 
     fn out(&mut self, function: String, offset: u64, addr: u64) -> TargetTo {

@@ -27,23 +27,23 @@ struct Resource<'t> {
 #[derive(Deserialize)]
 struct Scope<'t> {
     #[serde(borrow, default)]
-    profiles: Option<Vec<Profile<'t>>>,
+    profiles: Option<Vec<JsonProfile<'t>>>,
 }
 
 #[derive(Deserialize)]
-struct Profile<'t> {
+struct JsonProfile<'t> {
     #[serde(borrow, default, alias = "sample")]
-    samples: Option<Vec<Sample<'t>>>,
+    samples: Option<Vec<JsonSample<'t>>>,
 }
 
 #[derive(Deserialize)]
-struct Sample<'t> {
+struct JsonSample<'t> {
     #[serde(borrow, default, alias = "stack_index", rename = "stackIndex")]
     stack: Option<&'t RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Dictionary<'t> {
+struct JsonDictionary<'t> {
     #[serde(borrow, default, alias = "location_table", rename = "locationTable")]
     locations: Option<&'t RawValue>,
     #[serde(borrow, default, alias = "function_table", rename = "functionTable")]
@@ -55,7 +55,7 @@ struct Dictionary<'t> {
 }
 
 #[derive(Deserialize)]
-struct Location<'t> {
+struct JsonLocation<'t> {
     #[serde(borrow, default, alias = "line")]
     lines: Option<&'t RawValue>,
 }
@@ -65,8 +65,8 @@ pub(super) fn written(text: &[u8], message: &Message<'_>, plan: &Plan) -> Result
     let text = std::str::from_utf8(text).map_err(|error| Error::new("is no text").because(error))?;
     let data: Data<'_> = serde_json::from_str(text).map_err(no_json)?;
     let dictionary = data.dictionary.ok_or_else(|| Error::new("has no dictionary"))?;
-    let tables: Dictionary<'_> = serde_json::from_str(dictionary.get()).map_err(no_json)?;
-    let mut edits = Edits { text, splices: Splices::default() };
+    let tables: JsonDictionary<'_> = serde_json::from_str(dictionary.get()).map_err(no_json)?;
+    let mut edits = JsonEdits { text, splices: Splices::default() };
     if !plan.moved.is_empty() {
         edits.move_samples(&data, message, plan);
     }
@@ -103,12 +103,12 @@ pub(super) fn written(text: &[u8], message: &Message<'_>, plan: &Plan) -> Result
     Ok(out)
 }
 
-struct Edits<'t> {
+struct JsonEdits<'t> {
     text: &'t str,
     splices: Splices,
 }
 
-impl Edits<'_> {
+impl JsonEdits<'_> {
     /// Where a part of the text is in it.
     fn place(&self, part: &RawValue) -> Range<usize> {
         let start = part.get().as_ptr().addr() - self.text.as_ptr().addr();
@@ -122,7 +122,7 @@ impl Edits<'_> {
             let mut samples = profiles.flat_map(|profile| profile.samples.iter().flatten());
             message.samples_of(read, &mut |sample| {
                 let new = plan.moved.get(&(sample.stack, sample.pid));
-                if let (Some(Sample { stack: Some(stack) }), Some(new)) = (samples.next(), new) {
+                if let (Some(JsonSample { stack: Some(stack) }), Some(new)) = (samples.next(), new) {
                     self.splices.replace(self.place(stack), new.to_string().into_bytes());
                 }
             });
@@ -157,8 +157,8 @@ fn with_lines(location: &str, lines: &[NewLine]) -> Result<String> {
         number => format!("{{\"functionIndex\":{},\"line\":\"{number}\"}}", line.function),
     };
     let new = format!("[{}]", lines.iter().map(line).collect::<Vec<_>>().join(","));
-    let read: Location<'_> = serde_json::from_str(location).map_err(no_json)?;
-    let mut edits = Edits { text: location, splices: Splices::default() };
+    let read: JsonLocation<'_> = serde_json::from_str(location).map_err(no_json)?;
+    let mut edits = JsonEdits { text: location, splices: Splices::default() };
     match read.lines {
         // There, and empty.
         Some(lines) => edits.splices.replace(edits.place(lines), new.into_bytes()),

@@ -29,7 +29,7 @@ use crate::error::{Result, Skipped, Warning, Warnings};
 use framed::{Framed, Opened, frames};
 use plan::Asked;
 use std::io::Write;
-use uses::{Message, Uses};
+use uses::{LocationUses, Message};
 
 /// Messages, some of whose locations have no name.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl UnsymbolizedOtlp<'_> {
     fn ask_for(&mut self, framed: &Framed<'_>) -> Result<()> {
         let opened = framed.open()?;
         let message = Message::read(&opened.message, opened.version())?;
-        let uses = Uses::find(&message, &mut self.files);
+        let uses = LocationUses::find(&message, &mut self.files);
         self.unversioned += uses.unversioned;
         self.addresses.extend(uses.addresses());
         self.addresses.sort_unstable();
@@ -114,7 +114,7 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
 /// What becomes of a message; `None` if it stays.
 fn named(opened: &Opened<'_>, files: &mut Vec<CodeFile>, asked: &Asked<'_>) -> Result<Option<Vec<u8>>> {
     let message = Message::read(&opened.message, opened.version())?;
-    let uses = Uses::find(&message, files);
+    let uses = LocationUses::find(&message, files);
     let plan = plan::Plan::of(&message, &uses, asked)?;
     if plan.is_empty() {
         return Ok(None);

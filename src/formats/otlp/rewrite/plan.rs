@@ -1,7 +1,7 @@
 //! What is changed: locations get lines, or copies with lines where they mean several functions. Nothing of it depends on
 //! how the message is written.
 
-use super::uses::{Message, Use, Uses};
+use super::uses::{LocationUse, LocationUses, Message};
 use crate::contract::unsymbolized::{BareAddress, NamedCall};
 use crate::error::{Error, Result};
 use crate::model::Pid;
@@ -44,10 +44,10 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Asks for the names.
-    pub(super) fn of(message: &Message<'_>, uses: &Uses, asked: &Asked<'_>) -> Result<Self> {
-        let (mut plan, mut names) = (Self::default(), Names::default());
+    pub(super) fn of(message: &Message<'_>, uses: &LocationUses, asked: &Asked<'_>) -> Result<Self> {
+        let (mut plan, mut names) = (Self::default(), PlannedNames::default());
         // The locations that are in place of others.
-        let mut moved: FxHashMap<Use, u64> = FxHashMap::default();
+        let mut moved: FxHashMap<LocationUse, u64> = FxHashMap::default();
         for of_location in uses.list.chunk_by(|a, b| a.location == b.location) {
             let mut meanings = meanings(of_location, uses, asked).into_iter();
             let (Some(first), Some(one)) = (meanings.next(), of_location.first()) else { continue };
@@ -76,7 +76,12 @@ impl Plan {
         self.lines.is_empty() && self.copies.is_empty()
     }
 
-    fn move_stacks(&mut self, message: &Message<'_>, uses: &Uses, moved: &FxHashMap<Use, u64>) -> Result<()> {
+    fn move_stacks(
+        &mut self,
+        message: &Message<'_>,
+        uses: &LocationUses,
+        moved: &FxHashMap<LocationUse, u64>,
+    ) -> Result<()> {
         let mut known: FxHashMap<Vec<u64>, u64> = FxHashMap::default();
         for &(stack, pid) in &uses.stacks {
             let before = message.stack(stack);
@@ -103,7 +108,7 @@ impl Plan {
     fn named<'d>(
         &mut self,
         calls: &[NamedCall<'_>],
-        names: &mut Names<'d>,
+        names: &mut PlannedNames<'d>,
         message: &Message<'d>,
     ) -> Result<Vec<NewLine>> {
         let line = |call: &NamedCall<'_>| {
@@ -125,7 +130,7 @@ impl Plan {
     }
 
     /// The place of a string. What is no text becomes one.
-    fn string<'d>(&mut self, text: &[u8], names: &mut Names<'d>, message: &Message<'d>) -> Result<u64> {
+    fn string<'d>(&mut self, text: &[u8], names: &mut PlannedNames<'d>, message: &Message<'d>) -> Result<u64> {
         if text.is_empty() {
             return Ok(0);
         }
@@ -146,29 +151,29 @@ impl Plan {
 
 /// What names have become.
 #[derive(Debug, Default)]
-struct Names<'d> {
+struct PlannedNames<'d> {
     /// All strings, once one is asked for.
     strings: Option<FxHashMap<Cow<'d, [u8]>, u64>>,
     functions: FxHashMap<NewFunction, u64>,
 }
 
 /// What one function is at a location, and for whom.
-struct Meaning<'a> {
+struct LocationMeaning<'a> {
     calls: Vec<NamedCall<'a>>,
-    uses: Vec<Use>,
+    uses: Vec<LocationUse>,
 }
 
 /// What a location means for those that run through it. The first is that of the location itself: of the first of them,
 /// in order of processes.
-fn meanings<'a>(of_location: &[Use], uses: &Uses, asked: &Asked<'a>) -> Vec<Meaning<'a>> {
-    let mut meanings: Vec<Meaning<'a>> = Vec::new();
+fn meanings<'a>(of_location: &[LocationUse], uses: &LocationUses, asked: &Asked<'a>) -> Vec<LocationMeaning<'a>> {
+    let mut meanings: Vec<LocationMeaning<'a>> = Vec::new();
     for one in of_location {
         let calls = uses.address(one).map(|address| asked(&address)).unwrap_or_default();
         // A caller's line may be another than a leaf's at the same address.
         let names = |calls: &[NamedCall<'a>]| calls.iter().map(|call| call.name).collect::<Vec<_>>();
         match meanings.iter_mut().find(|meaning| names(&meaning.calls) == names(&calls)) {
             Some(meaning) => meaning.uses.push(*one),
-            None => meanings.push(Meaning { calls, uses: vec![*one] }),
+            None => meanings.push(LocationMeaning { calls, uses: vec![*one] }),
         }
     }
     meanings

@@ -98,7 +98,7 @@ fn messages(message: &[u8], tag: u32) -> impl Iterator<Item = &[u8]> {
 
 /// A location without a function, as samples of one process run through it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Use {
+pub(super) struct LocationUse {
     pub(super) location: u64,
     /// Whose samples, if they tell, and if that makes a difference.
     pub(super) pid: Option<Pid>,
@@ -117,7 +117,7 @@ enum Bare {
 
 /// All of them.
 #[derive(Debug)]
-pub(super) struct Uses {
+pub(super) struct LocationUses {
     /// Of each location.
     bare: Vec<Option<Bare>>,
     /// Of each location whether it is in the kernel.
@@ -125,12 +125,12 @@ pub(super) struct Uses {
     /// The locations without a function in files whose version the message does not contain.
     pub(super) unversioned: u64,
     /// In ascending order.
-    pub(super) list: Vec<Use>,
+    pub(super) list: Vec<LocationUse>,
     /// The processes of each stack, in ascending order.
     pub(super) stacks: Vec<(u64, Option<Pid>)>,
 }
 
-impl Uses {
+impl LocationUses {
     pub(super) fn find(message: &Message<'_>, files: &mut Vec<CodeFile>) -> Self {
         let locations = &message.dictionary.locations;
         let bare = locations.iter().map(|location| bare(location, message, files)).collect();
@@ -157,18 +157,18 @@ impl Uses {
     }
 
     /// The locations of a stack that have no function.
-    fn of(&self, locations: &[u64], pid: Option<Pid>) -> impl Iterator<Item = Use> {
+    fn of(&self, locations: &[u64], pid: Option<Pid>) -> impl Iterator<Item = LocationUse> {
         (0..locations.len()).filter_map(move |depth| self.at(locations, depth, pid))
     }
 
     /// That at one depth of a stack.
-    pub(super) fn at(&self, locations: &[u64], depth: usize, pid: Option<Pid>) -> Option<Use> {
+    pub(super) fn at(&self, locations: &[u64], depth: usize, pid: Option<Pid>) -> Option<LocationUse> {
         let location = *locations.get(depth)?;
         let pid = match self.bare_at(location)? {
             Bare::Memory(_) => pid,
             Bare::File(..) => None,
         };
-        Some(Use { location, pid, is_caller: self.is_caller(locations, depth) })
+        Some(LocationUse { location, pid, is_caller: self.is_caller(locations, depth) })
     }
 
     /// Whether the code at that depth of a stack called the code below it. The kernel was entered at any instruction.
@@ -182,7 +182,7 @@ impl Uses {
     }
 
     /// What one asks for.
-    pub(super) fn address(&self, one: &Use) -> Option<BareAddress> {
+    pub(super) fn address(&self, one: &LocationUse) -> Option<BareAddress> {
         let (file, addr) = match self.bare_at(one.location)? {
             Bare::Memory(addr) => (None, addr),
             Bare::File(file, addr) => (Some(file), addr),

@@ -2,7 +2,7 @@
 
 use crate::contract::unsymbolized::NamedCall;
 use crate::error::{Error, Result};
-use crate::formats::pprof::messages::{FunctionMessage, LineMessage};
+use crate::formats::pprof::messages::{PprofFunction, PprofLine};
 use crate::formats::pprof::tables::Tables;
 use prost::encoding;
 use rustc_hash::FxHashMap;
@@ -16,7 +16,7 @@ pub(super) struct NewNames {
     string_ids: FxHashMap<String, i64>,
     /// The highest number of a function so far.
     last_function: u64,
-    functions: Vec<FunctionMessage>,
+    functions: Vec<PprofFunction>,
     function_ids: FxHashMap<(i64, i64), u64>,
 }
 
@@ -35,7 +35,7 @@ impl NewNames {
     /// The lines of a location, the innermost call first, as they are added to its message.
     pub(super) fn lines(&mut self, calls: &[NamedCall<'_>], out: &mut Vec<u8>) -> Result<()> {
         for call in calls {
-            let line = LineMessage { function_id: self.function(call)?, line: call.line.into() };
+            let line = PprofLine { function_id: self.function(call)?, line: call.line.into() };
             encoding::message::encode(4, &line, out);
         }
         Ok(())
@@ -48,7 +48,7 @@ impl NewNames {
         }
         self.last_function = next_id(self.last_function, "function")?;
         let id = self.last_function;
-        self.functions.push(FunctionMessage { id, name, system_name: name, filename });
+        self.functions.push(PprofFunction { id, name, system_name: name, filename });
         self.function_ids.insert((name, filename), id);
         Ok(id)
     }

@@ -27,12 +27,12 @@ pub(super) struct Uses {
     pub(super) list: Vec<Use>,
     /// What they ask for, each once, in ascending order.
     pub(super) addresses: Vec<BareAddress>,
-    places: Places,
+    places: LocationPlaces,
 }
 
 /// The places of locations without a function, by their numbers.
 #[derive(Debug, Default)]
-struct Places {
+struct LocationPlaces {
     /// Of numbers that are hardly higher than there are locations, as most writers count them.
     dense: Vec<Option<NonZero<u32>>>,
     /// Of others.
@@ -41,7 +41,7 @@ struct Places {
 
 /// Uses as they are found, each hardly more than once.
 #[derive(Debug)]
-struct Found {
+struct FoundUses {
     list: Vec<Use>,
     /// How many there were when they were last sorted.
     distinct: usize,
@@ -53,7 +53,7 @@ impl Uses {
     /// Walks the samples. Those that cannot be read are passed on as they are.
     pub(super) fn find(tables: &Tables<'_>, warnings: &mut Warnings) -> Self {
         let mut uses = Self { places: places(tables, warnings), ..Self::default() };
-        let (mut found, mut skipped) = (Found::among(tables.locations.len()), Skipped::new("sample"));
+        let (mut found, mut skipped) = (FoundUses::among(tables.locations.len()), Skipped::new("sample"));
         let mut calls = SampleCalls::default();
         for sample in &tables.samples {
             match calls.read(sample, tables) {
@@ -88,7 +88,7 @@ impl Uses {
     }
 }
 
-impl Found {
+impl FoundUses {
     fn among(locations: usize) -> Self {
         Self { list: Vec::new(), distinct: 0, last: vec![[None; 2]; locations] }
     }
@@ -120,7 +120,7 @@ impl Found {
     }
 }
 
-impl Places {
+impl LocationPlaces {
     /// For so many locations.
     fn of(locations: usize) -> Self {
         Self { dense: vec![None; 2 * locations + 1], sparse: FxHashMap::default() }
@@ -152,8 +152,8 @@ impl Use {
 }
 
 /// The places of locations without a function, by their numbers. Of two of one number the later one is meant.
-fn places(tables: &Tables<'_>, warnings: &mut Warnings) -> Places {
-    let (mut places, mut skipped) = (Places::of(tables.locations.len()), Skipped::new("location"));
+fn places(tables: &Tables<'_>, warnings: &mut Warnings) -> LocationPlaces {
+    let (mut places, mut skipped) = (LocationPlaces::of(tables.locations.len()), Skipped::new("location"));
     for (at, location) in (0..).zip(&tables.locations) {
         let damage = Fields::of(location.message()).find_map(Result::err);
         let lacks_name = damage.is_none() && lacks_name(location, tables);

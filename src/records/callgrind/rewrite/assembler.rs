@@ -27,9 +27,9 @@ pub struct Assembler<'a> {
     jit: &'a dyn JitFunctions,
     last_ids: [u32; 3],
     /// By id space.
-    names: [NewNames<'a>; 3],
+    names: [AddedNames<'a>; 3],
     /// Places of the names of code in those of functions; [`NOT_YET`] where it has none.
-    entries: Vec<Place>,
+    entries: Vec<AddedName>,
     dropped: DroppedIds,
     /// Counts the headers at which ids are forgotten.
     era: u32,
@@ -48,16 +48,16 @@ impl std::fmt::Debug for Assembler<'_> {
 
 /// Names that were not in the input.
 #[derive(Debug, Default)]
-struct NewNames<'a> {
+struct AddedNames<'a> {
     names: Vec<NewName<'a>>,
     /// Finds them.
-    places: HashTable<Place>,
+    places: HashTable<AddedName>,
     /// The one asked for last: mostly it is asked for again.
-    last: Option<Place>,
+    last: Option<AddedName>,
 }
 
-/// A place in [`NewNames::names`].
-type Place = u32;
+/// A place in [`AddedNames::names`].
+type AddedName = u32;
 
 #[derive(Debug)]
 struct NewName<'a> {
@@ -74,7 +74,7 @@ fn hash(name: &[u8]) -> u64 {
 impl<'a> Assembler<'a> {
     /// New ids start above those of the file.
     pub fn new(index: &FileIndex<'_>, jit: &'a dyn JitFunctions) -> Self {
-        let mut names: [NewNames<'a>; 3] = Default::default();
+        let mut names: [AddedNames<'a>; 3] = Default::default();
         // Not many more functions than these will get names.
         let functions = &mut names[IdSpace::Function as usize];
         let expected = index.unknown_functions().len();
@@ -198,8 +198,8 @@ impl<'a> Assembler<'a> {
     }
 
     /// The place of a name, with an id if it had none.
-    fn place(&mut self, space: IdSpace, name: &[u8], kept: impl FnOnce() -> Cow<'a, [u8]>) -> Result<Place> {
-        let NewNames { names, places, .. } = &mut self.names[space as usize];
+    fn place(&mut self, space: IdSpace, name: &[u8], kept: impl FnOnce() -> Cow<'a, [u8]>) -> Result<AddedName> {
+        let AddedNames { names, places, .. } = &mut self.names[space as usize];
         let hash = hash(name);
         if let Some(place) = places.find(hash, |place| *names[*place as usize].name == *name) {
             return Ok(*place);
@@ -209,14 +209,14 @@ impl<'a> Assembler<'a> {
         let id = last.checked_add(1).ok_or_else(none_left)?;
         *last = id;
         // Fewer than 2^32: each has an id.
-        let place = names.len() as Place;
+        let place = names.len() as AddedName;
         names.push(NewName { name: kept(), id, era: NOT_YET });
         places.insert_unique(hash, place, |place| self::hash(&names[*place as usize].name));
         Ok(place)
     }
 
     /// Writes an id, and behind it the name where it is not known.
-    fn put_new(&mut self, space: IdSpace, place: Place) {
+    fn put_new(&mut self, space: IdSpace, place: AddedName) {
         let NewName { name, id, era } = &mut self.names[space as usize].names[place as usize];
         let is_known = std::mem::replace(era, self.era) == self.era;
         push_id(*id, &mut self.buffer);

@@ -10,20 +10,20 @@ use std::collections::BinaryHeap;
 
 /// What makes a function the next one: whether no caller is unplaced, how much of its cost came from callers that are
 /// placed (in halves, rounded), this cost, a small number.
-type Rank = (bool, u8, Cost, Reverse<u32>);
+type Rank = (bool, u8, CallCost, Reverse<u32>);
 
 #[derive(Clone, Copy, PartialEq)]
-struct Cost(f64);
+struct CallCost(f64);
 
-impl Eq for Cost {}
+impl Eq for CallCost {}
 
-impl Ord for Cost {
+impl Ord for CallCost {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.0.total_cmp(&other.0)
     }
 }
 
-impl PartialOrd for Cost {
+impl PartialOrd for CallCost {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
@@ -41,7 +41,7 @@ pub(super) fn order(callees: &Lists<(u32, f64)>, begun: &[f64]) -> Vec<u32> {
     let rank = |function: u32, cost: &[f64], unplaced: &[usize]| -> Rank {
         let at = function as usize;
         let halves = if cost[at] > 0.0 { (2.0 * cost[at] / whole[at]).round() as u8 } else { 0 };
-        (unplaced[at] == 0, halves, Cost(cost[at]), Reverse(function))
+        (unplaced[at] == 0, halves, CallCost(cost[at]), Reverse(function))
     };
     let mut heap: BinaryHeap<Rank> = (0..count as u32).map(|at| rank(at, &cost, &unplaced)).collect();
     let (mut order, mut is_placed) = (Vec::with_capacity(count), vec![false; count]);

@@ -41,7 +41,7 @@ struct Way {
 
 /// A stack that ends in a function, while its cost is divided.
 #[derive(Debug, Clone, Copy)]
-struct Open {
+struct DividedStack {
     stack: StackId,
     cost: f64,
     left: f64,
@@ -90,8 +90,9 @@ pub(super) fn stacks(
         if flow.below[at] <= 0.0 {
             continue;
         }
-        let stack = |way: &Way| Open { stack: profile.stack(way.caller, frames[at]), cost: way.cost, left: way.cost };
-        let mut open: Vec<Open> = paths.ways(at).iter().map(stack).collect();
+        let stack =
+            |way: &Way| DividedStack { stack: profile.stack(way.caller, frames[at]), cost: way.cost, left: way.cost };
+        let mut open: Vec<DividedStack> = paths.ways(at).iter().map(stack).collect();
         let stacks = paths.divide(at, &mut open);
         if flow.own[at] > 0.0 {
             found.push(FunctionStacks { function, stacks });
@@ -115,7 +116,7 @@ impl Paths<'_> {
     }
 
     /// Divides what a function cost; gives the stacks that end in it.
-    fn divide(&mut self, at: usize, open: &mut [Open]) -> Vec<(StackId, f64)> {
+    fn divide(&mut self, at: usize, open: &mut [DividedStack]) -> Vec<(StackId, f64)> {
         open.sort_by(|a, b| b.cost.total_cmp(&a.cost));
         let largest = open[0].stack;
         let whole = open.iter().map(|open| open.cost).sum();
@@ -181,7 +182,7 @@ impl Paths<'_> {
         parts
     }
 
-    fn give(&mut self, taker: usize, open: &mut Open, cost: f64) {
+    fn give(&mut self, taker: usize, open: &mut DividedStack, cost: f64) {
         open.left -= cost;
         self.arrivals[taker].push(Way { caller: Some(open.stack), cost });
         if let Some(owed) = self.owed.get_mut(taker) {

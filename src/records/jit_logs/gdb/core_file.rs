@@ -23,7 +23,7 @@ pub(super) struct Core<'data> {
     /// `e_machine`.
     pub(super) machine: u16,
     /// By ascending address.
-    segments: Vec<Segment>,
+    segments: Vec<CoreSegment>,
     /// As the process knew itself.
     pub(super) pid: Option<i32>,
     /// What the process had mapped, by ascending address.
@@ -34,7 +34,7 @@ pub(super) struct Core<'data> {
 
 /// Memory that is in the file.
 #[derive(Debug, Clone)]
-struct Segment {
+struct CoreSegment {
     addr: Range<u64>,
     offset: usize,
     is_writable: bool,
@@ -96,7 +96,7 @@ impl<'data> Core<'data> {
             kind if kind == elf::PT_LOAD.0 && there > 0 => {
                 let Some(end) = addr.checked_add(there) else { return Ok(()) };
                 let is_writable = flags & elf::PF_W.0 != 0;
-                self.segments.push(Segment { addr: addr..end, offset: start, is_writable });
+                self.segments.push(CoreSegment { addr: addr..end, offset: start, is_writable });
             }
             kind if kind == elf::PT_NOTE.0 => {
                 let notes = &self.bytes[start..start + there as usize];
@@ -140,12 +140,12 @@ impl<'data> Core<'data> {
     /// where nobody tells what the files are.
     pub(super) fn data_of_files(&self) -> Vec<Range<u64>> {
         let writable = self.segments.iter().filter(|segment| segment.is_writable);
-        let is_file = |segment: &&Segment| MappedFile::at(&self.files, segment.addr.start).is_some();
+        let is_file = |segment: &&CoreSegment| MappedFile::at(&self.files, segment.addr.start).is_some();
         if !self.files.is_empty() {
             return writable.filter(is_file).map(|segment| segment.addr.clone()).collect();
         }
         let mut left = UNLISTED;
-        let first = |segment: &Segment| {
+        let first = |segment: &CoreSegment| {
             let len = left.min(segment.addr.end - segment.addr.start);
             left -= len;
             segment.addr.start..segment.addr.start + len
@@ -173,7 +173,7 @@ impl<'data> Core<'data> {
     }
 }
 
-impl Segment {
+impl CoreSegment {
     /// Where in the file it ends.
     fn behind(&self) -> Option<usize> {
         self.offset.checked_add(usize::try_from(self.addr.end - self.addr.start).ok()?)

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
+type LineTableReader<'a> = EndianSlice<'a, RunTimeEndian>;
 
 /// More expanded calls than these are in no other, as nobody writes them.
 const DEEPEST: usize = 256;
@@ -80,12 +80,12 @@ struct ObjectLines {
 
 #[derive(Debug, Default)]
 struct FunctionLines {
-    rows: Vec<Row>,
+    rows: Vec<LineRow>,
     calls: Vec<Call>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Row {
+struct LineRow {
     offset: u64,
     place: SourcePlace,
     inlined: Option<u32>,
@@ -118,7 +118,7 @@ impl ObjectLines {
         let edges = edges(&dwarf());
         let context = Context::from_dwarf(dwarf()).ok()?;
         // A line takes a byte at least, as does an expanded call.
-        let mut reader = LineReader { context, edges, left: symfile.size, lines: Self::default() };
+        let mut reader = LineProgramReader { context, edges, left: symfile.size, lines: Self::default() };
         for function in symfile.functions() {
             let lines = reader.function(&function);
             reader.lines.functions.insert(function.addr, lines);
@@ -129,7 +129,7 @@ impl ObjectLines {
     fn source_map(&self, addr: u64) -> Option<SourceMap<'_>> {
         let FunctionLines { rows, calls } = self.functions.get(&addr)?;
         let file = |place: SourcePlace| self.texts.get(place.file);
-        let line = |row: &Row| Line {
+        let line = |row: &LineRow| Line {
             offset: row.offset,
             file: file(row.place),
             line: row.place.line,
@@ -148,7 +148,7 @@ impl ObjectLines {
 }
 
 /// Where expanded calls begin and end, ascending.
-fn edges(dwarf: &gimli::Dwarf<Reader<'_>>) -> Vec<u64> {
+fn edges(dwarf: &gimli::Dwarf<LineTableReader<'_>>) -> Vec<u64> {
     let mut edges = Vec::new();
     let mut units = dwarf.units();
     while let Ok(Some(header)) = units.next() {
@@ -169,15 +169,15 @@ fn edges(dwarf: &gimli::Dwarf<Reader<'_>>) -> Vec<u64> {
     edges
 }
 
-struct LineReader<'a> {
-    context: Context<Reader<'a>>,
+struct LineProgramReader<'a> {
+    context: Context<LineTableReader<'a>>,
     edges: Vec<u64>,
     /// So many lines and calls may still be kept.
     left: usize,
     lines: ObjectLines,
 }
 
-impl LineReader<'_> {
+impl LineProgramReader<'_> {
     fn function(&mut self, function: &Function<'_>) -> FunctionLines {
         let (start, end) = (function.addr, function.addr.saturating_add(function.size));
         let mut places = vec![start];
@@ -193,7 +193,7 @@ impl LineReader<'_> {
         for at in places {
             let before = lines.rows.len() + lines.calls.len();
             let row = self.row(at, at - start, &mut lines, &mut known);
-            let is_same = |last: &Row| (last.place, last.inlined) == (row.place, row.inlined);
+            let is_same = |last: &LineRow| (last.place, last.inlined) == (row.place, row.inlined);
             if !lines.rows.last().is_some_and(is_same) {
                 lines.rows.push(row);
             }
@@ -206,7 +206,7 @@ impl LineReader<'_> {
     }
 
     /// What is at an address: of the frames there, all but the last were expanded.
-    fn row(&mut self, addr: u64, offset: u64, lines: &mut FunctionLines, known: &mut FxHashMap<Call, u32>) -> Row {
+    fn row(&mut self, addr: u64, offset: u64, lines: &mut FunctionLines, known: &mut FxHashMap<Call, u32>) -> LineRow {
         let mut frames = Vec::new();
         if let Ok(mut found) = self.context.find_frames(addr).skip_all_loads() {
             while let (true, Ok(Some(frame))) = (frames.len() < DEEPEST, found.next()) {
@@ -228,6 +228,6 @@ impl LineReader<'_> {
                 lines.calls.len() as u32 - 1
             }));
         }
-        Row { offset, place: place.unwrap_or_else(unknown), inlined: parent }
+        LineRow { offset, place: place.unwrap_or_else(unknown), inlined: parent }
     }
 }

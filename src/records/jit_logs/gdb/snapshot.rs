@@ -30,7 +30,7 @@ pub struct SnapshotOf {
 pub fn snapshot(memory: &impl Memory, data: &[Range<u64>], of: SnapshotOf) -> Option<Vec<u8>> {
     let list = list::find(memory, data);
     let mut has_code = false;
-    let mut pages = Pages { ranges: Vec::new(), left: MOST };
+    let mut pages = MemoryPages { ranges: Vec::new(), left: MOST };
     list.descriptors.iter().for_each(|addr| pages.add(*addr, 24));
     list.entries.iter().for_each(|entry| pages.add(entry.addr, 32));
     for entry in &list.entries {
@@ -51,12 +51,12 @@ pub fn snapshot(memory: &impl Memory, data: &[Range<u64>], of: SnapshotOf) -> Op
 }
 
 /// The pages that are wanted.
-struct Pages {
+struct MemoryPages {
     ranges: Vec<Range<u64>>,
     left: u64,
 }
 
-impl Pages {
+impl MemoryPages {
     fn add(&mut self, addr: u64, len: u64) {
         let start = addr / PAGE * PAGE;
         let end = addr.checked_add(len).and_then(|end| end.checked_next_multiple_of(PAGE));
@@ -82,12 +82,12 @@ impl Pages {
     }
 }
 
-struct Writer {
+struct CoreWriter {
     out: Vec<u8>,
     endian: Endian,
 }
 
-impl Writer {
+impl CoreWriter {
     fn number(&mut self, value: u64, width: usize) {
         match self.endian {
             Endian::Little => self.out.extend_from_slice(&value.to_le_bytes()[..width]),
@@ -121,7 +121,7 @@ fn write(memory: &impl Memory, ranges: Vec<Range<u64>>, descriptors: &[u64], of:
     // More than a header can count do not come of real lists.
     segments.truncate(0xfff0);
     let count = segments.len() + 1;
-    let mut writer = Writer { out: Vec::new(), endian: memory.endian() };
+    let mut writer = CoreWriter { out: Vec::new(), endian: memory.endian() };
     let data = if writer.endian == Endian::Little { elf::ELFDATA2LSB.0 } else { elf::ELFDATA2MSB.0 };
     writer.out.extend_from_slice(&[0x7f, b'E', b'L', b'F', elf::ELFCLASS64.0, data, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     writer.numbers(&[(elf::ET_CORE.0.into(), 2), (of.machine.into(), 2), (1, 4), (0, 8), (HEADER as u64, 8), (0, 8)]);

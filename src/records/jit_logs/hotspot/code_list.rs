@@ -57,13 +57,13 @@ fn number_of_jcmd(line: &[u8]) -> Option<i32> {
     line.strip_suffix(b":").and_then(number)
 }
 
-struct Entry {
+struct CodeListEntry {
     name: Vec<u8>,
     start: u64,
     size: u64,
 }
 
-fn parse(line: &[u8]) -> Option<Entry> {
+fn parse(line: &[u8]) -> Option<CodeListEntry> {
     let mut words = line.splitn(4, |&byte| byte == b' ');
     let (_id, level, _state) = (number_in(words.next()?)?, number_in(words.next()?)?, number_in(words.next()?)?);
     let rest = words.next()?;
@@ -74,7 +74,7 @@ fn parse(line: &[u8]) -> Option<Entry> {
     let (start, end) = (address(start)?, address(end)?);
     let mut name = Method::from_joined(&rest[..bracket])?.spelled();
     name.extend_from_slice(compiler_mark(b"", u32::try_from(level).ok()));
-    Some(Entry { name, start, size: end.checked_sub(start)? })
+    Some(CodeListEntry { name, start, size: end.checked_sub(start)? })
 }
 
 fn number_in(word: &[u8]) -> Option<i64> {

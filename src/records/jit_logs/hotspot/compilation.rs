@@ -59,14 +59,14 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeLog> {
     log.pid = attribute(header, b"process").and_then(number);
     // A log without a whole line at its end is of a JVM that still runs or was killed.
     log.torn = !bytes.trim_ascii_end().ends_with(b">");
-    let mut reader = Reader { log, by_id: FxHashMap::default(), blobs: BTreeMap::new() };
+    let mut reader = CompilationReader { log, by_id: FxHashMap::default(), blobs: BTreeMap::new() };
     reader.methods(bytes);
     reader.tasks(bytes);
     reader.log.positions = Some(Box::new(Inlining));
     Ok(reader.log)
 }
 
-struct Reader {
+struct CompilationReader {
     log: CodeLog,
     /// The event that loaded the code of a compilation.
     by_id: FxHashMap<u32, usize>,
@@ -74,7 +74,7 @@ struct Reader {
     blobs: BTreeMap<u64, (u64, usize)>,
 }
 
-impl Reader {
+impl CompilationReader {
     fn methods(&mut self, bytes: &[u8]) {
         for at in memmem::find_iter(bytes, b"nmethod compile_id='") {
             let start = [&b"<"[..], b"<relocated "].into_iter().find(|begin| bytes[..at].ends_with(begin));

@@ -32,7 +32,7 @@ impl LogPositions for Inlining {
     }
 
     fn expanded(&self, entry: &[u8]) -> Vec<ExpandedCall> {
-        let mut task = Task::default();
+        let mut task = CompileTask::default();
         let mut rest = entry;
         while let Some(at) = memchr::memchr(b'<', rest) {
             rest = &rest[at..];
@@ -54,7 +54,7 @@ struct Parsed<'a> {
 }
 
 #[derive(Default)]
-struct Task<'a> {
+struct CompileTask<'a> {
     /// Classes and primitive types, by number.
     types: FxHashMap<&'a [u8], &'a [u8]>,
     /// The tags of methods, by number.
@@ -66,7 +66,7 @@ struct Task<'a> {
     callers: Option<Vec<(&'a [u8], u32)>>,
 }
 
-impl<'a> Task<'a> {
+impl<'a> CompileTask<'a> {
     fn element(&mut self, tag: &'a [u8]) {
         let name = tag.split(|&byte| byte == b' ').next().unwrap_or_default();
         let value = |key: &[u8]| attribute(tag, key);

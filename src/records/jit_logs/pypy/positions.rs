@@ -48,7 +48,7 @@ impl LogPositions for Positions {
     fn source_map<'a>(&'a self, file: &'a [u8], entry: &'a [u8]) -> SourceMap<'a> {
         let start = (entry.as_ptr() as usize).wrapping_sub(file.as_ptr() as usize);
         let Some(operations) = self.operations.get(&start) else { return SourceMap::default() };
-        let mut walk = Walk::default();
+        let mut walk = OperationWalk::default();
         if operations.is_place {
             walk.enter(0, None, Place::parse(entry));
             walk.operation(0);
@@ -79,12 +79,12 @@ struct OpenCall<'a> {
 }
 
 #[derive(Debug, Default)]
-struct Walk<'a> {
+struct OperationWalk<'a> {
     open: Vec<OpenCall<'a>>,
     map: SourceMap<'a>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> OperationWalk<'a> {
     fn line(&mut self, line: &'a [u8], ahead: u64) {
         if let Some((depth, number, text)) = merge_point(line) {
             self.enter(depth, Some(number), Place::parse(&line[text]));

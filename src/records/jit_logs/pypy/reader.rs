@@ -17,7 +17,7 @@ const HELPER: &[u8] = b"PyPy helper";
 
 pub(super) fn read(bytes: &[u8]) -> CodeLog {
     let log = CodeLog::new(LogClock::None, "line");
-    let mut reader = Reader { bytes, log, ..Reader::default() };
+    let mut reader = PypyLogReader { bytes, log, ..PypyLogReader::default() };
     let mut offset = 0;
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {
         reader.line(line.trim_ascii_end(), offset);
@@ -35,7 +35,7 @@ struct OpenOperations {
 }
 
 #[derive(Debug)]
-struct Reader<'a> {
+struct PypyLogReader<'a> {
     bytes: &'a [u8],
     log: CodeLog,
     /// Of the last bracket.
@@ -57,7 +57,7 @@ struct Reader<'a> {
     patched: Option<usize>,
 }
 
-impl Default for Reader<'_> {
+impl Default for PypyLogReader<'_> {
     fn default() -> Self {
         Self {
             bytes: b"",
@@ -77,7 +77,7 @@ impl Default for Reader<'_> {
     }
 }
 
-impl Reader<'_> {
+impl PypyLogReader<'_> {
     fn line(&mut self, line: &[u8], offset: usize) {
         if let Some(bracket) = bracket(line) {
             self.bracket(bracket, offset);
@@ -218,7 +218,7 @@ impl Reader<'_> {
             let positions =
                 Operations::of(&trace, trace.block.and_then(|block| Some(self.code.blocks.get(block)?.start)));
             if let Some(code) = self.load(&trace, &name, &positions) {
-                events.push(Part { offset: trace.offset, time: trace.time, code });
+                events.push(LoggedCodePart { offset: trace.offset, time: trace.time, code });
             }
             operations.insert(positions.entry.start, positions);
             names.push(name);
@@ -227,21 +227,21 @@ impl Reader<'_> {
         // On other processors it is the thread's own time.
         let is_ticks = matches!(self.log.machine, Some(3 | 62));
         self.log.clock = if is_ticks { LogClock::Ticks } else { LogClock::None };
-        let time = |part: Part| part.time.filter(|_| is_ticks);
-        let event = |part: Part| LogEvent { time: time(part), kind: LogEventKind::Load(part.code) };
+        let time = |part: LoggedCodePart| part.time.filter(|_| is_ticks);
+        let event = |part: LoggedCodePart| LogEvent { time: time(part), kind: LogEventKind::Load(part.code) };
         self.log.events = events.into_iter().map(event).collect();
         self.log.positions = Some(Box::new(Positions { operations, points: self.points }));
         self.log
     }
 
     /// The blocks that no loop or bridge is in, with their places in the log.
-    fn helpers(&mut self) -> Vec<Part> {
+    fn helpers(&mut self) -> Vec<LoggedCodePart> {
         let name = self.log.texts.intern(HELPER);
         let blocks = self.code.blocks.iter().enumerate().filter(|(number, _)| !self.in_block.contains_key(number));
         let code = |(_, block): (usize, &Block)| {
             let bytes = Some(self.log.texts.push(&block.bytes));
             let code = LogCode { bytes, ..LogCode::new(name, block.start, block.bytes.len() as u64) };
-            Part { offset: block.offset, time: block.time, code }
+            LoggedCodePart { offset: block.offset, time: block.time, code }
         };
         blocks.map(code).collect()
     }
@@ -276,7 +276,7 @@ impl Reader<'_> {
 
 /// Code, and where and when the log tells of it.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct LoggedCodePart {
     offset: usize,
     time: Option<u64>,
     code: LogCode,

@@ -49,7 +49,7 @@ impl<'a> SourceInfo<'a> {
 
     /// In the order of the log, up to damage.
     pub(super) fn positions(&self) -> impl Iterator<Item = Position> + use<'a> {
-        let mut list = List(self.positions);
+        let mut list = PositionList(self.positions);
         std::iter::from_fn(move || {
             let code = list.number(b'C')??;
             let script = place(list.number(b'O')?);
@@ -59,7 +59,7 @@ impl<'a> SourceInfo<'a> {
 
     /// The same of inlined calls.
     pub(super) fn inlined(&self) -> impl Iterator<Item = Inlined> + use<'a> {
-        let mut list = List(self.inlined);
+        let mut list = PositionList(self.inlined);
         std::iter::from_fn(move || {
             let function = place(list.number(b'F')?);
             let script = place(list.number(b'O')?);
@@ -80,9 +80,9 @@ fn place(number: Option<u64>) -> Option<u32> {
 
 /// Numbers behind letters.
 #[derive(Debug, Clone, Copy)]
-struct List<'a>(&'a [u8]);
+struct PositionList<'a>(&'a [u8]);
 
-impl List<'_> {
+impl PositionList<'_> {
     /// The number behind this letter, `Some(None)` if there is none or it is negative; `None` if another letter or
     /// damage comes next.
     fn number(&mut self, letter: u8) -> Option<Option<u64>> {

@@ -14,7 +14,7 @@ const BUILTINS: i64 = 2;
 /// Reads a whole log.
 pub(super) fn read(file: &[u8]) -> Result<CodeLog> {
     let log = CodeLog::new(LogClock::SinceStart { began: None }, "line");
-    let mut reader = Reader {
+    let mut reader = V8LogReader {
         file,
         log,
         sources: Sources::default(),
@@ -35,12 +35,12 @@ pub(super) fn read(file: &[u8]) -> Result<CodeLog> {
             reader.log.skipped.add(Error::new(format!("{word} {why}")).at(record.at as u64));
         }
     }
-    let Reader { mut log, sources, .. } = reader;
+    let V8LogReader { mut log, sources, .. } = reader;
     log.positions = Some(Box::new(sources.finish()));
     Ok(log)
 }
 
-struct Reader<'a> {
+struct V8LogReader<'a> {
     file: &'a [u8],
     log: CodeLog,
     sources: Sources,
@@ -63,7 +63,7 @@ struct Created<'a> {
     function: Option<u32>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> V8LogReader<'a> {
     fn record(&mut self, record: &LogRecord<'a>) -> Result<(), &'static str> {
         let fields = record.fields();
         match record.word() {

@@ -20,7 +20,7 @@ const UNKNOWN: &[u8] = b"(unknown)";
 pub(super) struct Sources {
     texts: Texts,
     scripts: Vec<Script>,
-    functions: Vec<Function>,
+    functions: Vec<ScriptFunction>,
     /// Where functions were, and from when on; sorted in the end.
     homes: Vec<Home>,
     /// Which function is at an address now.
@@ -41,7 +41,7 @@ struct Script {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Function {
+struct ScriptFunction {
     /// Without tag and mark.
     name: TextId,
     /// Its tag and `:`.
@@ -70,7 +70,7 @@ impl Sources {
         let name = self.texts.intern(scratch);
         let tag = self.texts.intern(&[creation.tag, b":"].concat());
         let function = u32::try_from(self.functions.len()).ok()?;
-        self.functions.push(Function { name, tag, script: None });
+        self.functions.push(ScriptFunction { name, tag, script: None });
         self.is_at(id, creation.time, function);
         Some(function)
     }
@@ -110,7 +110,7 @@ impl Sources {
             if self.inlined.contains_key(&(function, prefix)) {
                 continue;
             }
-            let Function { name, tag, .. } = self.functions[function as usize];
+            let ScriptFunction { name, tag, .. } = self.functions[function as usize];
             // What is inlined into a script's own code is a function.
             let outer = [b"Script", &b"Eval"[..]].contains(&creation.tag);
             let tag = if outer { self.texts.get(tag).to_vec() } else { [creation.tag, b":"].concat() };

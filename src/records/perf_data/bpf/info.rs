@@ -18,8 +18,8 @@ pub(super) struct ProgramInfo<'data> {
     /// The number of its BTF object.
     pub(super) btf: u32,
     pub(super) functions: Vec<FunctionInfo<'data>>,
-    line_info: Array<'data>,
-    line_addrs: Array<'data>,
+    line_info: InfoArray<'data>,
+    line_addrs: InfoArray<'data>,
 }
 
 /// One of its functions.
@@ -36,7 +36,7 @@ pub(super) struct FunctionInfo<'data> {
 
 /// Entries of one length, of which the first so many bytes are known.
 #[derive(Debug, Clone, Copy)]
-struct Array<'data> {
+struct InfoArray<'data> {
     bytes: &'data [u8],
     stride: usize,
     endian: Endian,
@@ -101,7 +101,7 @@ impl<'data> Raw<'data> {
     }
 
     /// An array; empty if the recorder did not ask for it.
-    fn array(&self, field: &ArrayField, skipped: &mut Skipped) -> Array<'data> {
+    fn array(&self, field: &ArrayField, skipped: &mut Skipped) -> InfoArray<'data> {
         let read = || -> Result<&'data [u8]> {
             if self.arrays >> field.bit & 1 == 0 || field.count == 0 {
                 return Ok(&[]);
@@ -118,7 +118,7 @@ impl<'data> Raw<'data> {
             skipped.add(error);
             &[]
         });
-        Array { bytes, stride: (field.stride as usize).max(1), endian: self.info.endian() }
+        InfoArray { bytes, stride: (field.stride as usize).max(1), endian: self.info.endian() }
     }
 
     fn error(&self, message: String) -> Error {
@@ -145,7 +145,7 @@ impl<'data> Raw<'data> {
     fn functions(
         &self,
         mut code: &'data [u8],
-        [addrs, lens, types, tags]: [Array<'data>; 4],
+        [addrs, lens, types, tags]: [InfoArray<'data>; 4],
         skipped: &mut Skipped,
     ) -> Vec<FunctionInfo<'data>> {
         let mut functions = Vec::with_capacity(addrs.len().min(lens.len()));
@@ -193,7 +193,7 @@ impl ProgramInfo<'_> {
 /// The column is in the lower bits of `line_col`.
 const COLUMN_BITS: u32 = 10;
 
-impl<'data> Array<'data> {
+impl<'data> InfoArray<'data> {
     fn rows(&self) -> std::slice::ChunksExact<'data, u8> {
         self.bytes.chunks_exact(self.stride)
     }

@@ -14,7 +14,7 @@ const UNLOADED: u16 = 2;
 pub(super) struct Lives {
     of_programs: FxHashMap<(u32, [u8; 8]), Life>,
     /// By address, in the order of loading.
-    at: FxHashMap<u64, Vec<Candidate>>,
+    at: FxHashMap<u64, Vec<FunctionCandidate>>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -25,7 +25,7 @@ struct Life {
 
 /// A function that may be meant.
 #[derive(Debug, Clone, Copy)]
-struct Candidate {
+struct FunctionCandidate {
     life: Life,
     function: BpfFunctionId,
     tags: [Option<[u8; 8]>; 2],
@@ -65,7 +65,7 @@ impl Lives {
     pub(super) fn settle(&mut self, known: &[KnownFunction]) {
         for &KnownFunction { id, program, addr, tags } in known {
             let life = self.of_programs.get(&program).copied().unwrap_or_default();
-            self.at.entry(addr).or_default().push(Candidate { life, function: id, tags });
+            self.at.entry(addr).or_default().push(FunctionCandidate { life, function: id, tags });
         }
         self.at.values_mut().for_each(|candidates| candidates.sort_by_key(|candidate| candidate.life.loaded));
     }

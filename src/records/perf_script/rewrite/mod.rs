@@ -107,7 +107,7 @@ struct RewriteJob<'b, 'n, 'f> {
 }
 
 /// What became of a frame.
-enum Asked {
+enum FrameAnswer {
     /// The memo has it under this key.
     Named(Key),
     /// It has that, too.
@@ -368,15 +368,15 @@ impl<'b> RewriteJob<'b, '_, '_> {
         let known = frame.symbol != UNKNOWN;
         let markers = self.state.known.markers_of(pid);
         match self.ask(behind_address, object, Wanted { pid, addr, time, file: None, markers }) {
-            Asked::Named(key) => {
+            FrameAnswer::Named(key) => {
                 self.counts.named += 1;
                 return Some(key);
             }
-            Asked::Unknown(key) => {
+            FrameAnswer::Unknown(key) => {
                 self.counts.unresolved += u64::from(!known);
                 return Some(key);
             }
-            Asked::NotLoaded => {
+            FrameAnswer::NotLoaded => {
                 self.needs.pids.insert(pid);
             }
         }
@@ -391,24 +391,24 @@ impl<'b> RewriteJob<'b, '_, '_> {
         let addr = if returns { FrameAddr::Return(offset) } else { FrameAddr::Ip(offset) };
         let object = self.memo.file(dso);
         match self.ask(behind_address, object, Wanted { pid: Pid(0), addr, time: None, file: Some(dso), markers: 0 }) {
-            Asked::Named(_) => self.counts.native += 1,
-            Asked::Unknown(_) => self.counts.native_left += 1,
-            Asked::NotLoaded => {
+            FrameAnswer::Named(_) => self.counts.native += 1,
+            FrameAnswer::Unknown(_) => self.counts.native_left += 1,
+            FrameAnswer::NotLoaded => {
                 self.needs.places.insert((dso.to_vec(), addr.for_lookup().0));
             }
         }
     }
 
     /// Names a frame if its name is known, from this or an earlier block or by the namer.
-    fn ask(&mut self, behind_address: Range<usize>, object: Object, wanted: Wanted<'_>) -> Asked {
+    fn ask(&mut self, behind_address: Range<usize>, object: Object, wanted: Wanted<'_>) -> FrameAnswer {
         let key = (wanted.pid, wanted.addr, object);
         match self.memo.get(&key, When { time: wanted.time, markers: wanted.markers }) {
             Some(Known::Named { text, is_one_of_several }) => {
                 self.counts.ambiguous += u64::from(is_one_of_several);
                 self.edited.replace(behind_address, text);
-                return Asked::Named(key);
+                return FrameAnswer::Named(key);
             }
-            Some(Known::Unknown) => return Asked::Unknown(key),
+            Some(Known::Unknown) => return FrameAnswer::Unknown(key),
             None => {}
         }
         match (self.namer)(wanted) {
@@ -416,13 +416,13 @@ impl<'b> RewriteJob<'b, '_, '_> {
                 self.counts.ambiguous += u64::from(named.is_one_of_several);
                 let text = self.memo.add(key, &named, valid, self.style);
                 self.edited.replace(behind_address, text);
-                Asked::Named(key)
+                FrameAnswer::Named(key)
             }
             Answer::Unknown(valid) => {
                 self.memo.add_unknown(key, valid, wanted.markers);
-                Asked::Unknown(key)
+                FrameAnswer::Unknown(key)
             }
-            Answer::NotLoaded => Asked::NotLoaded,
+            Answer::NotLoaded => FrameAnswer::NotLoaded,
         }
     }
 

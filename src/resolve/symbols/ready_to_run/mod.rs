@@ -69,7 +69,7 @@ impl ReadyToRun {
     /// Reads an image. `None` if it has no code of this sort, or is damaged.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let pe = Pe::read(bytes)?;
-        let header = Header::read(&pe)?;
+        let header = ImageHeader::read(&pe)?;
         let machine = machine(pe.machine)?;
         let functions = functions(&pe, header.section(RUNTIME_FUNCTIONS)?, machine);
         let metadata = Metadata::read(&pe)?;
@@ -93,11 +93,11 @@ impl ReadyToRun {
 }
 
 /// The image's own header.
-struct Header {
+struct ImageHeader {
     sections: Vec<(u32, u32, u32)>,
 }
 
-impl Header {
+impl ImageHeader {
     fn read(pe: &Pe<'_>) -> Option<Self> {
         let at = pe.offset(pe.native_header?)?;
         let number = |index: usize| pe::u32_at(pe.bytes, at.checked_add(4 * index)?);

@@ -58,7 +58,8 @@ const CONVENTIONS: [&str; 6] =
 /// A method's signature around its name.
 pub(super) fn method(metadata: &Metadata<'_>, signature: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(name.len() + 64);
-    let mut writer = Writer { metadata, blob: Blob::new(signature, 0), spelling: Spelling::Signature, out: &mut out };
+    let mut writer =
+        SignatureWriter { metadata, blob: Blob::new(signature, 0), spelling: Spelling::Signature, out: &mut out };
     writer.method(name, 0)?;
     Some(out)
 }
@@ -75,7 +76,7 @@ pub(super) enum Spelling {
 /// A type's name.
 pub(super) fn type_name(metadata: &Metadata<'_>, token: Token, spelling: Spelling) -> Option<Vec<u8>> {
     let mut out = Vec::new();
-    Writer { metadata, blob: Blob::new(&[], 0), spelling, out: &mut out }.type_of(token, 0)?;
+    SignatureWriter { metadata, blob: Blob::new(&[], 0), spelling, out: &mut out }.type_of(token, 0)?;
     Some(out)
 }
 
@@ -91,7 +92,7 @@ pub(super) fn scope_name<'a>(metadata: &Metadata<'a>, scope: Token) -> Option<&'
 /// The type at the head of a blob, as an argument of types is spelled; the blob goes on behind it.
 pub(super) fn argument(metadata: &Metadata<'_>, blob: &mut Blob<'_>) -> Option<Vec<u8>> {
     let mut out = Vec::new();
-    let mut writer = Writer { metadata, blob: *blob, spelling: Spelling::Owner, out: &mut out };
+    let mut writer = SignatureWriter { metadata, blob: *blob, spelling: Spelling::Owner, out: &mut out };
     writer.one(0)?;
     *blob = writer.blob;
     Some(out)
@@ -107,14 +108,14 @@ pub(super) fn generic(signature: &[u8]) -> Option<Token> {
     blob.type_token()
 }
 
-struct Writer<'b, 'o, 'm> {
+struct SignatureWriter<'b, 'o, 'm> {
     metadata: &'o Metadata<'m>,
     blob: Blob<'b>,
     spelling: Spelling,
     out: &'o mut Vec<u8>,
 }
 
-impl<'b> Writer<'b, '_, '_> {
+impl<'b> SignatureWriter<'b, '_, '_> {
     fn put(&mut self, text: &str) {
         self.out.extend_from_slice(text.as_bytes());
     }
@@ -193,7 +194,7 @@ impl<'b> Writer<'b, '_, '_> {
         let (outer, name, space) = match token.table {
             TYPE_SPEC => {
                 let blob = Blob::new(metadata.blob(token, 0)?, 0);
-                return Writer { metadata, blob, spelling: self.spelling, out: &mut *self.out }.one(depth + 1);
+                return SignatureWriter { metadata, blob, spelling: self.spelling, out: &mut *self.out }.one(depth + 1);
             }
             TYPE_DEF => (metadata.enclosing(token), 1, 2),
             TYPE_REF => (metadata.coded(token, 0, RESOLUTION_SCOPE).filter(|scope| scope.row != 0), 1, 2),

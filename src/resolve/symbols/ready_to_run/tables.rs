@@ -12,7 +12,7 @@ pub(super) const LONGEST: usize = 8192;
 pub(super) struct Metadata<'a> {
     strings: &'a [u8],
     blobs: &'a [u8],
-    tables: Vec<Table<'a>>,
+    tables: Vec<MetadataTable<'a>>,
     wide: Wide,
     /// The type around each nested one.
     nested: FxHashMap<u32, u32>,
@@ -28,7 +28,7 @@ pub(super) struct Token {
 
 /// Rows of one table.
 #[derive(Debug, Clone, Copy, Default)]
-struct Table<'a> {
+struct MetadataTable<'a> {
     bytes: &'a [u8],
     width: usize,
 }
@@ -152,7 +152,7 @@ fn streams(root: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
 }
 
 /// Cuts the stream of tables into them.
-fn read_tables(stream: &[u8]) -> Option<(Wide, Vec<Table<'_>>)> {
+fn read_tables(stream: &[u8]) -> Option<(Wide, Vec<MetadataTable<'_>>)> {
     let heaps = *stream.get(6)?;
     let wide = Wide { strings: heaps & 1 != 0, guids: heaps & 2 != 0, blobs: heaps & 4 != 0 };
     let has = u64::from(u32_at(stream, 8)?) | u64::from(u32_at(stream, 12)?) << 32;
@@ -171,7 +171,7 @@ fn read_tables(stream: &[u8]) -> Option<(Wide, Vec<Table<'_>>)> {
         let width: usize = columns.iter().map(|column| wide.width(*column, &of)).sum();
         let rest = stream.get(at..).unwrap_or_default();
         let len = width.checked_mul(usize::try_from(count).ok()?)?.min(rest.len());
-        tables.push(Table { bytes: &rest[..len], width });
+        tables.push(MetadataTable { bytes: &rest[..len], width });
         at += len;
     }
     Some((wide, tables))

@@ -131,9 +131,9 @@ fn orphan(at: usize, made: &MadeFile) -> Orphan {
     }
 }
 
-fn when() -> When {
+fn when() -> SampledTimes {
     let clock = Clock { clockid: Some(CLOCK_MONOTONIC), reference: Some((Nanos(WALL), Nanos(0))), tsc: None };
-    When { clock, sampled: TimeExtent { first: Nanos(FROM * SECOND), last: Nanos(TO * SECOND) } }
+    SampledTimes { clock, sampled: TimeExtent { first: Nanos(FROM * SECOND), last: Nanos(TO * SECOND) } }
 }
 
 fn judged(made: &Made) -> (Vec<Fit>, Vec<Orphan>) {
