@@ -7,11 +7,14 @@ mod circles;
 mod code;
 #[path = "architecture/folders.rs"]
 mod folders;
+#[path = "architecture/names.rs"]
+mod names;
 #[path = "architecture/tree.rs"]
 mod tree;
 
 use circles::{Edge, circles};
 use code::Token;
+use std::collections::BTreeSet;
 use std::path::Path;
 use tree::Tree;
 
@@ -157,6 +160,59 @@ fn said_paths(paths: &[String]) -> String {
 /// The files of a small crate: their names and texts.
 fn tree_of(files: &[(&str, &str)]) -> Tree {
     Tree::of(files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect())
+}
+
+/// Of a hundred names of types, so many may stand for more than one type.
+const SHARED_NAMES: usize = 8;
+
+#[test]
+fn few_types_share_their_name() {
+    let tree = source_tree();
+    let types = names::types(&tree);
+    let mut shared: Vec<_> = types.iter().filter(|(_, files)| files.len() > 1).collect();
+    shared.sort_by_key(|(_, files)| std::cmp::Reverse(files.len()));
+    assert!(
+        shared.len() * 100 <= types.len() * SHARED_NAMES,
+        "{} of {} names of types stand for more than one type; give some a name that says what they are there:\n{}",
+        shared.len(),
+        types.len(),
+        shared.iter().map(|(name, files)| format!("{name}: {}", files.join(", "))).collect::<Vec<_>>().join("\n")
+    );
+}
+
+#[test]
+fn a_shared_name_is_found_where_it_counts() {
+    let files = [
+        ("model/a.rs", "pub struct A; impl A { type Item = u8; } #[cfg(test)] mod tests { struct B; }"),
+        ("model/b.rs", "enum A {} struct B; trait C { type Item; }"),
+    ];
+    let tree = tree_of(&files);
+    let types = names::types(&tree);
+    assert_eq!(types.keys().copied().collect::<Vec<_>>(), ["A", "B", "C"]);
+    assert_eq!(types["A"], ["model/a.rs", "model/b.rs"]);
+    assert_eq!(types["B"], ["model/b.rs"]);
+}
+
+#[test]
+fn what_is_public_is_used_outside_of_its_room() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let outside = ["tests", "benches", "examples"].map(|dir| Tree::read(&root.join(dir)));
+    let words = outside.iter().flat_map(|tree| &tree.files).flat_map(|file| &file.code).filter_map(Token::word);
+    let found = names::too_public(&source_tree(), &words.map(str::to_owned).collect());
+    let remedy = "write pub(super) or pub(crate), or remove what nobody uses";
+    assert!(found.is_empty(), "these are pub, and only their room uses them: {remedy}\n{}", found.join("\n"));
+}
+
+#[test]
+fn an_item_that_only_its_room_uses_is_found() {
+    let files = [
+        ("model/a.rs", "pub fn own() {} pub const fn used() {} pub(super) fn inner() {} pub const ALSO: u8 = 0;"),
+        ("model/b.rs", "use super::a::{ALSO, own};"),
+        ("formats/x.rs", "use crate::model::a::used;"),
+    ];
+    let found = names::too_public(&tree_of(&files), &BTreeSet::new());
+    assert_eq!(found, ["src/model/a.rs: own", "src/model/a.rs: ALSO"]);
+    assert!(names::too_public(&tree_of(&files), &["own", "ALSO"].map(str::to_owned).into()).is_empty());
 }
 
 #[test]

@@ -82,7 +82,7 @@ static OLD_LIMIT: OnceLock<Rlimit> = OnceLock::new();
 /// Starts a program of the user's as if this one did not stand between: neither the limit of memory nor the signal that is
 /// ignored here is handed down.
 #[expect(unsafe_code, reason = "a signal's action is set")]
-pub fn as_started<T>(start: impl FnOnce() -> T) -> T {
+pub(crate) fn as_started<T>(start: impl FnOnce() -> T) -> T {
     let own = getrlimit(Resource::Data);
     // A limit that was lower before can always be set again.
     let _ = OLD_LIMIT.get().map(|old| setrlimit(Resource::Data, *old));

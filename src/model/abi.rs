@@ -63,7 +63,7 @@ pub fn machine_name(machine: u16) -> String {
 }
 
 /// Memory may be read.
-pub const PROT_READ: u32 = 1;
+pub(crate) const PROT_READ: u32 = 1;
 /// Memory may be executed.
 pub const PROT_EXEC: u32 = 4;
 /// What is written to the memory is not written to the file.

@@ -15,7 +15,7 @@ pub type Label = u32;
 
 /// Stands for top-level calls that were shorter than [`CallOptions::min_duration`]: they have no caller to take their
 /// time.
-pub const SHORTER: &[u8] = b"[shorter]";
+const SHORTER: &[u8] = b"[shorter]";
 
 const SHORTER_LABEL: Label = Label::MAX;
 

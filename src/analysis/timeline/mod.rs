@@ -13,7 +13,7 @@ mod span_sink;
 mod summary;
 mod tally;
 
-pub use calls::{CallSums, Label, OpenCalls, SHORTER};
+pub use calls::{CallSums, Label, OpenCalls};
 pub use gaps::{Gap, Selection};
 pub use lanes::{Lanes, Span};
 pub use sampling::Sampling;

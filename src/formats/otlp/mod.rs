@@ -65,7 +65,7 @@ pub fn start<'o>(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box
 }
 
 /// Starts an output of JSON, a line a message.
-pub fn start_json<'o>(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box<dyn RowWriter + 'o>> {
+pub(crate) fn start_json<'o>(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box<dyn RowWriter + 'o>> {
     Ok(Box::new(OtlpWriter::new(Framing::Json, options, out)))
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 const RECORD: &[u8] = b"PERF_RECORD_";
 
 /// Whether a line shows a record that is not a sample.
-pub fn is_record_line(line: &[u8]) -> bool {
+pub(crate) fn is_record_line(line: &[u8]) -> bool {
     // The name stands behind the sample_id's fields: far to the left. A symbol of that name would stand behind a tab.
     // Most first lines of samples have no letter of it.
     let may_be = !line.starts_with(b"\t") && memchr::memchr(RECORD[0], line).is_some();

@@ -20,7 +20,7 @@ pub enum CodeKind {
 }
 
 /// The stretches of these link-time addresses, in order and without a gap.
-pub fn code_kinds(image: &Image, range: Range<u64>) -> Vec<(Range<u64>, CodeKind)> {
+pub(crate) fn code_kinds(image: &Image, range: Range<u64>) -> Vec<(Range<u64>, CodeKind)> {
     let Ok(object) = image.object() else { return vec![(range, CodeKind::Code)] };
     let mut marks: Vec<(u64, CodeKind)> = object.symbols().filter_map(|symbol| mark(&symbol)).collect();
     marks.sort_by_key(|&(addr, _)| addr);

@@ -32,7 +32,7 @@ pub(super) fn is_hit(addresses: &[u64], start: u64, end: u64) -> bool {
 }
 
 /// All stubs whose slot is known.
-pub fn stubs(object: &object::File<'_>) -> Vec<Stub> {
+pub(crate) fn stubs(object: &object::File<'_>) -> Vec<Stub> {
     let find: fn(&PltSection<'_>) -> Vec<FoundStub> = match object.architecture() {
         Architecture::X86_64 | Architecture::X86_64_X32 => |section| blocks(section, x86_64_slot),
         Architecture::I386 => |section| blocks(section, |code, _| i386_slot(code, section.got)),

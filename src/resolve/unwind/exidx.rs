@@ -207,7 +207,7 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
 }
 
 /// Whether what ends here is a call, in Arm or Thumb code: what a return address stands behind.
-pub fn ends_in_call(code: &[u8]) -> bool {
+pub(crate) fn ends_in_call(code: &[u8]) -> bool {
     let half = |back: usize| {
         let at = code.len().checked_sub(back)?;
         Some(u16::from_le_bytes(*code.get(at..)?.first_chunk()?))

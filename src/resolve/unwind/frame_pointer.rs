@@ -40,7 +40,7 @@ impl Stage {
 const PROLOGUE_WITHIN: usize = 64;
 
 /// The stage at `offset` of x86-64 code, by its bytes.
-pub fn stage_x86_64(code: &[u8], offset: u64) -> Stage {
+pub(crate) fn stage_x86_64(code: &[u8], offset: u64) -> Stage {
     const PUSH: u8 = 0x55;
     const RET: [u8; 2] = [0xc3, 0xc2];
     let Some(offset) = usize::try_from(offset).ok().filter(|&offset| offset < code.len()) else {

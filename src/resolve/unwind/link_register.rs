@@ -222,18 +222,18 @@ impl<'c> Around<'c> {
 }
 
 /// The stage at `offset` of code, by its bytes.
-pub fn stage_aarch64(code: &[u8], offset: u64) -> Stage {
+pub(crate) fn stage_aarch64(code: &[u8], offset: u64) -> Stage {
     Around::new(code, offset).map_or(Stage::Framed, |around| around.stage())
 }
 
 /// The same in a file, whose code may be stubs that lead to other files.
-pub fn stage_of_file(code: &[u8], offset: u64) -> Stage {
+pub(crate) fn stage_of_file(code: &[u8], offset: u64) -> Stage {
     let Some(around) = Around::new(code, offset) else { return Stage::Framed };
     if around.is_stub() { Stage::in_link(Some(around.behind().0)) } else { around.stage() }
 }
 
 /// The stage where the code has saved the link register, but has not made `x29` its own yet; all others count as framed.
-pub fn half_framed(code: &[u8], offset: u64) -> Stage {
+pub(crate) fn half_framed(code: &[u8], offset: u64) -> Stage {
     let around = Around::new(code, offset).filter(Around::is_half_made);
     around.map_or(Stage::Framed, |around| Stage::in_link(Some(around.behind().0)))
 }
