@@ -33,7 +33,7 @@ fn main() {
             bytecode_dir: None,
             sources: SourceOptions { perf_map: vec![maps.into()], ..SourceOptions::default() },
         };
-        let job = Job { pool: Pool::new(threads).unwrap(), quiet: true, verbose: false };
+        let job = Job { pool: Pool::new(threads).unwrap(), ..Job::quiet().unwrap() };
         let start = Instant::now();
         run(&options, &job).unwrap_or_else(|error| panic!("{error}"));
         let seconds = start.elapsed().as_secs_f64();

@@ -4,25 +4,28 @@
     spark-submit --master spark://HOST:7077 examples/fleet.py s3://profiles/ s3a://tables/fleet docs/sql.md
 
 The first is a directory that all machines see, or the address of one in an object store, as pyarrow.fs knows it. The
-second gets samples/host=…/day=…/HASH.parquet, a file for each recording, in the columns of docs/sql.md; and
-errors/level=…/HASH.parquet: a row for each thing that was wrong with a recording. One of level `error` is not among the
-samples: it cannot be read, or has none. The questions of the third, a document with blocks of SQL, are asked of the
-table `samples`. A recording is known by the hash of its bytes and read once: another run adds what is new, and changes
-no file. To have an unreadable one tried again, remove its file from errors.
+second becomes a data set as `jitgraft export --partition` makes it: samples, their distinct stacks, and a table
+`recordings` with a row for each file, which says why one could not be read. The questions of the third, a document with
+blocks of SQL, are asked of these tables. A file is known again by its path, size and time, and not fetched twice: another
+run adds what is new or changed, tries again what could not be read, and leaves all else as it is.
 
 Rows do not pass through Spark, which would take them apart value by value, and write them without the order and the
 filters that let engines skip most of a file: the command writes the files, Spark says who reads what, and tries again.
 """
 
-import fnmatch, glob, hashlib, os, re, sys, tempfile, uuid, warnings  # noqa: E401
-import jitgraft, pyarrow, pyarrow.fs, pyarrow.parquet  # noqa: E401
+import fnmatch, glob, hashlib, mmap, os, re, struct, sys, tempfile, uuid, warnings  # noqa: E401
+import jitgraft, pyarrow, pyarrow.dataset, pyarrow.fs, pyarrow.parquet  # noqa: E401
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 SOURCE, DATASET, *QUESTIONS = sys.argv[1:]
-RECORDINGS = ("perf.data", "perf.data.*", "*.perf.data", "data", "*.pb.gz", "*.folded")  # all else is a dump, a map …
+PACKED = ("", ".gz", ".zst")
+NAMES = ("data", "*.data", "perf.data.*", "*.pb", "*.pprof", "*.folded", "*.otlp", "*.otlp.json")
+RECORDINGS = tuple(name + packed for name in NAMES for packed in PACKED)
+BESIDE = ("jit-*.dump", "perf-*.map", "*.log", "luajit*.dump", "jdump.*", "data.*")  # what names code, or is a part
 TASK = 64 << 20  # bytes that a task reads, if its recordings are small
-READ = "input string, path string, rows long, errors long"
+FOUND = "path string, size long, mtime long"
+READ = "path string, rows long, error string"
 
 
 def place(uri):
@@ -30,74 +33,106 @@ def place(uri):
     return pyarrow.fs.FileSystem.from_uri(re.sub("^s3a:", "s3:", uri) if "://" in uri else os.path.abspath(uri))
 
 
+def is_any(path, names):
+    return any(fnmatch.fnmatch(os.path.basename(path), name) for name in names)
+
+
+def names_code_of(path, recording):
+    """Whether a file beside a recording may be of it: the recording has its name, or its process's number."""
+    number = re.search(r"-(\d+)\.(dump|map)$", path)
+    if number is None or recording[:8] not in (b"PERFILE2", b"2ELIFREP"):
+        return True
+    order = "<" if recording[:8] == b"PERFILE2" else ">"
+    return os.path.basename(path).encode() in recording or struct.pack(f"{order}I", int(number[1])) in recording
+
+
+class Bytes(mmap.mmap):
+    def __contains__(self, part):
+        return self.find(part) >= 0
+
+
 def fetched(path, scratch):
-    """The recording on this machine; from elsewhere its directory is copied, for the dumps in it."""
+    """The recording on this machine; from elsewhere it is copied, and what is beside it and of it."""
     files, _ = place(SOURCE)
     if files.type_name != "local":
-        pyarrow.fs.copy_files(os.path.dirname(path), f"{scratch}/source", source_filesystem=files)
-        path = f"{scratch}/source/{os.path.basename(path)}"
+        directory, copy = os.path.dirname(path), os.path.join(scratch, "source", os.path.basename(path))
+        os.mkdir(os.path.dirname(copy))
+        here = pyarrow.fs.LocalFileSystem()
+        fetch = lambda path, to: pyarrow.fs.copy_files(path, to, files, here)  # noqa: E731
+        fetch(path, copy)
+        beside = [info.path for info in files.get_file_info(pyarrow.fs.FileSelector(directory)) if info.is_file]
+        with open(copy, "rb") as file, Bytes(file.fileno(), 0, access=mmap.ACCESS_READ) as recording:
+            for other in beside:
+                if other != path and is_any(other, BESIDE) and names_code_of(other, recording):
+                    fetch(other, os.path.join(os.path.dirname(copy), os.path.basename(other)))
+        path = copy
     return path.removesuffix("/data")  # a recording's directory
 
 
-def digest(path):
-    """The hash of a recording's bytes, as column `input` has it."""
-    files, _ = place(SOURCE)
-    beside = files.get_file_info(pyarrow.fs.FileSelector(os.path.dirname(path))) if path.endswith("/data") else []
-    streams = [info.path for info in beside if re.search(r"/data\.\d+$", info.path)]
-    sha1 = hashlib.sha1()
-    for part in [path, *sorted(streams, key=lambda path: int(path.rsplit(".", 1)[1]))]:
-        with files.open_input_stream(part, compression=None) as stream:
-            while piece := stream.read(1 << 20):
-                sha1.update(piece)
-    return sha1.hexdigest()
-
-
-def put(file, name):
+def put(file, name, job):
     """Into the data set, whole or not at all. Who is told to do it again puts the same in the same place."""
     files, root = place(DATASET)
-    under_way = f"{root}/_under_way/{uuid.uuid4()}"
+    under_way = f"{root}/_under_way/{job}/{uuid.uuid4()}"
     for directory in (os.path.dirname(under_way), os.path.dirname(f"{root}/{name}")):
         files.create_dir(directory)
     pyarrow.fs.copy_files(file, under_way, source_filesystem=pyarrow.fs.LocalFileSystem(), destination_filesystem=files)
     files.move(under_way, f"{root}/{name}")
 
 
-def each(path, input, scratch):
-    """A recording → its file. Nothing that is wrong with it fails the job."""
-    rows, said = 0, []
-    with warnings.catch_warnings(record=True) as survived:
-        warnings.simplefilter("always", jitgraft.JitgraftWarning)
+def entry(file, path, size, mtime):
+    """The command's entry says where its copy was; the data set's says where the recording is."""
+    table = pyarrow.parquet.read_table(file)
+    for name, value in {"path": path, "size": size, "mtime_ns": mtime}.items():
+        at = table.schema.get_field_index(name)
+        field = table.schema.field(at)
+        table = table.set_column(at, field, pyarrow.array([value] * len(table), field.type))
+    pyarrow.parquet.write_table(table, file, compression="zstd")
+    return table
+
+
+def each(found, job, scratch):
+    """A recording → its files. Nothing that is wrong with it fails the job."""
+    path, output = found["path"], os.path.join(scratch, "set")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", jitgraft.JitgraftWarning)
         try:
-            jitgraft.write(fetched(path, scratch), f"{scratch}/samples", partition=True, threads=TaskContext.get().cpus())
-        except jitgraft.Error as error:
-            said = [str(error)]
-    said += [str(warning.message) for warning in survived]
-    written = [name for name in glob.glob("samples/*/*/*.parquet", root_dir=scratch)]
-    rows = sum(pyarrow.parquet.read_metadata(f"{scratch}/{name}").num_rows for name in written)
-    said = said or ([] if rows else ["no samples"])
-    if said:  # before the samples: where those are, all is told
-        table = pyarrow.table({"input": [input] * len(said), "path": [path] * len(said), "error": said})
-        pyarrow.parquet.write_table(table, f"{scratch}/errors.parquet", compression="zstd")
-        put(f"{scratch}/errors.parquet", f"errors/level={'warning' if rows else 'error'}/{input}.parquet")
-    for name in written if rows else []:
-        put(f"{scratch}/{name}", f"{os.path.dirname(name)}/{input}.parquet")
-    return {"input": input, "path": path, "rows": rows, "errors": len(said)}
+            jitgraft.write(fetched(path, scratch), output, partition=True, threads=TaskContext.get().cpus())
+        except (jitgraft.Error, ValueError, OSError) as error:
+            said = str(error)
+    written = lambda table: glob.glob(f"{table}/**/*.parquet", root_dir=output, recursive=True)  # noqa: E731
+    tables = {table: written(table) for table in ("samples", "stacks", "recordings")}
+    if not tables["recordings"]:  # not even copied: the next run tries again
+        return {"path": path, "rows": 0, "error": said}
+    row = entry(os.path.join(output, tables["recordings"][0]), **found)
+    for name in tables["samples"] + tables["stacks"]:
+        put(os.path.join(output, name), name, job)
+    of_path = hashlib.sha1(path.encode()).hexdigest() + ".parquet"
+    key = re.sub(r"[0-9a-f]+\.parquet$", "", os.path.basename(tables["recordings"][0]))
+    put(os.path.join(output, tables["recordings"][0]), f"recordings/{key}{of_path}", job)
+    files, root = place(DATASET)
+    if key != "unread-" and files.get_file_info(f"{root}/recordings/unread-{of_path}").is_file:
+        files.delete_file(f"{root}/recordings/unread-{of_path}")
+    return {"path": path, "rows": row["rows"][0].as_py(), "error": row["error"][0].as_py()}
 
 
-def read(batches):
-    """Recordings → files, on a worker."""
-    for recordings in batches:
-        for recording in recordings.to_pylist():
-            with tempfile.TemporaryDirectory() as scratch:
-                yield pyarrow.RecordBatch.from_pylist([each(recording["path"], recording["input"], scratch)])
+def reader(job):
+    def read(batches):
+        """Recordings → files, on a worker."""
+        for recordings in batches:
+            for recording in recordings.to_pylist():
+                with tempfile.TemporaryDirectory() as scratch:
+                    schema = pyarrow.schema({"path": pyarrow.string(), "rows": pyarrow.int64(), "error": pyarrow.string()})
+                    yield pyarrow.RecordBatch.from_pylist([each(recording, job, scratch)], schema)
+
+    return read
 
 
 def tasks(recordings, workers):
     """The largest first, each by itself: while one is read, the others go on. Small ones share a task."""
     together, size, enough = [], 0, min(TASK, sum(size for _, size, _ in recordings) // (4 * workers))
-    for path, bytes, input in sorted(recordings, key=lambda recording: -recording[1]):
-        together.append((path, input))
-        size += bytes
+    for recording in sorted(recordings, key=lambda recording: -recording[1]):
+        together.append(recording)
+        size += recording[1]
         if size >= enough:
             yield together
             together, size = [], 0
@@ -105,35 +140,40 @@ def tasks(recordings, workers):
         yield together
 
 
-def found(uri, *names):
-    """The files of these names below a place: path and size."""
-    files, root = place(uri)
-    below = files.get_file_info(pyarrow.fs.FileSelector(root, recursive=True, allow_not_found=True))
-    is_one = lambda path: any(fnmatch.fnmatch(path, f"*/{name}") for name in names)  # noqa: E731
-    return [(info.path, info.size) for info in below if info.is_file and is_one(info.path)]
+def recordings():
+    """Those of the source: path, size and time."""
+    files, root = place(SOURCE)
+    below = files.get_file_info(pyarrow.fs.FileSelector(root, recursive=True))
+    return {(info.path, info.size, info.mtime_ns or 0) for info in below if info.is_file and is_any(info.path, RECORDINGS)}
+
+
+def known():
+    """Those that the data set has."""
+    files, root = place(DATASET)
+    if files.get_file_info(f"{root}/recordings").type == pyarrow.fs.FileType.NotFound:
+        return set()
+    table = pyarrow.dataset.dataset(f"{root}/recordings", filesystem=files)
+    rows = table.to_table(columns=["path", "size", "mtime_ns"], filter=pyarrow.dataset.field("error").is_null())
+    return set(zip(*(rows[name].to_pylist() for name in ("path", "size", "mtime_ns"))))
 
 
 def main():
     spark = SparkSession.builder.appName("jitgraft fleet").config("spark.sql.session.timeZone", "UTC").getOrCreate()
-    recordings, workers = found(SOURCE, *RECORDINGS), spark.sparkContext.defaultParallelism
-    slices = max(1, min(len(recordings), 4 * workers))
-    hashed = spark.sparkContext.parallelize(recordings, slices).map(lambda info: (*info, digest(info[0]))).collect()
-    known = found(DATASET, "samples/*.parquet", "errors/level=error/*.parquet")
-    known = {os.path.basename(path).removesuffix(".parquet") for path, _ in known}
-    new = {input: (path, size, input) for path, size, input in sorted(hashed) if input not in known}
-    print(f"{len(recordings)} recordings, {len(new)} of them new", flush=True)
+    all, workers, job = recordings(), spark.sparkContext.defaultParallelism, str(uuid.uuid4())
+    new = all - known()
+    print(f"{len(all)} recordings, {len(new)} of them new", flush=True)
+    files, root = place(DATASET)
     if new:
-        groups = list(tasks(new.values(), workers))
+        groups = list(tasks(new, workers))
         inputs = spark.sparkContext.parallelize(groups, len(groups)).flatMap(list)
-        done = spark.createDataFrame(inputs, "path string, input string").mapInArrow(read, READ)
-        done.selectExpr("count(*) as read", "sum(rows) as rows", "count_if(rows = 0) as without_samples").show()
-        files, root = place(DATASET)
-        files.delete_dir(f"{root}/_under_way")
-    if found(DATASET, "errors/*.parquet"):
-        errors = spark.read.parquet(f"{DATASET}/errors").select("level", "path", "error")
-        errors.orderBy("level", "path", "error").show(50, truncate=100)
-    if QUESTIONS:
-        spark.read.parquet(f"{DATASET}/samples").createOrReplaceTempView("samples")
+        done = spark.createDataFrame(inputs, FOUND).mapInArrow(reader(job), READ).collect()
+        unread = [row for row in done if row.error is not None]
+        print(f"{len(done) - len(unread)} read, {sum(row.rows for row in done)} rows, {len(unread)} not read", flush=True)
+        for row in sorted(unread, key=lambda row: row.path):
+            print(f"{row.path}: {row.error}")
+        files.delete_dir(f"{root}/_under_way/{job}")
+    for table in ("samples", "stacks", "recordings") if QUESTIONS else ():
+        spark.read.option("mergeSchema", True).parquet(f"{DATASET}/{table}").createOrReplaceTempView(table)
     for document in QUESTIONS:
         for question in re.findall(r"```sql(?! duckdb| spark)[^\n]*\n(.*?)```", open(document).read(), re.S):
             spark.sql(question.rstrip().rstrip(";")).show(truncate=80)

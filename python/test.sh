@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")"
 environment=$PWD/../target/python
 [ -x "$environment/bin/python" ] || python3 -m venv "$environment"
-"$environment/bin/pip" install -q 'maturin>=1.9,<2' 'pytest>=8' 'pyarrow>=14' duckdb 'pyspark>=4' 'pandas>=2.2,<3'
+"$environment/bin/pip" install -q 'maturin>=1.9,<2' 'pytest>=8' 'pyarrow>=14' duckdb 'pyspark>=4' 'pandas>=2.2,<3' pytz
 rm -rf "$environment/wheels"
 "$environment/bin/maturin" build -q --profile dev --out "$environment/wheels"
 "$environment/bin/pip" install -q --force-reinstall --no-deps "$environment"/wheels/*.whl

@@ -143,6 +143,13 @@ impl Warning {
     }
 }
 
+impl Warning {
+    /// The same as what stops the job.
+    pub fn into_error(self) -> Error {
+        Error { file: self.file, offset: self.offset, ..Error::new(self.message) }
+    }
+}
+
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_place(f, self.file.as_deref(), self.offset)?;

@@ -47,9 +47,12 @@ const ARROWS: &[(&str, &str)] = &[
     ("error", ""),
 ];
 
-/// Rooms whose entries don't know each other, nor those of the other: a format, a layout. Only `formats/mod.rs`, the table,
-/// knows them all.
+/// Rooms whose entries don't know each other, nor those of the other: a format, a layout, a command. Only `formats/mod.rs`, the
+/// table, knows all formats.
 const KEPT_APART: &[&str] = &["formats", "records"];
+
+/// The same of commands, which use formats and layouts.
+const COMMANDS: &str = "commands";
 
 fn source_tree() -> Tree {
     let tree = Tree::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
@@ -88,8 +91,8 @@ fn wrong_arrows(tree: &Tree) -> Vec<String> {
             }
             if !may_know(&file.module, &import) {
                 wrong.push(format!(
-                    "src/{} imports crate::{}: a format or layout knows no other; let the reader record the mention and \
-                     `sources` or `commands` connect the two, or move what both need to bytes, contract or analysis",
+                    "src/{} imports crate::{}: a format, layout or command uses no other; let the reader record the mention and \
+                     `sources` or `commands` connect the two, or move what both need to bytes, contract, analysis or pipeline",
                     file.name,
                     import.join("::"),
                 ));
@@ -105,8 +108,13 @@ const SHARED_ENTRIES: &[&str] = &["cpuprofile"];
 /// Whether an entry of the rooms that are kept apart imports nothing but itself and what is shared of them.
 fn may_know(module: &[String], import: &[String]) -> bool {
     let is_kept_apart = |path: &[String]| path.first().is_some_and(|room| KEPT_APART.contains(&&room[..]));
+    let are_commands =
+        module.first().is_some_and(|room| room == COMMANDS) && import.first().is_some_and(|room| room == COMMANDS);
     let (Some(own), Some(to)) = (module.get(1), import.get(1)) else { return true };
     let is_shared = SHARED_ENTRIES.contains(&&to[..]);
+    if are_commands {
+        return own == to;
+    }
     !is_kept_apart(module) || !is_kept_apart(import) || is_shared || (module[0] == import[0] && own == to)
 }
 

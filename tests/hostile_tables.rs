@@ -5,6 +5,7 @@
 #![cfg(feature = "tables")]
 
 use std::fs;
+use std::io::Write as _;
 use std::process::Command;
 
 /// A structure in Thrift's compact protocol.
@@ -245,6 +246,19 @@ fn a_page_unpacks_to_no_more_than_writers_pack() {
     column.bytes.clear();
     column.page(2, 7, Thrift::default().int(1, 1).int(2, PLAIN), &packed, zeros.len());
     refused(&table(&column, 1), "is said to unpack to 1073741824");
+}
+
+/// Whoever says less than a page unpacks to is found out before it is all in memory.
+#[test]
+fn a_page_unpacks_to_no_more_than_it_says() {
+    const GZIP: i64 = 2;
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(&vec![0; 1 << 28]).unwrap();
+    let packed = packed.finish().unwrap();
+    let mut column = Column { codec: GZIP, ..Column::new(b"work", 3) };
+    column.bytes.clear();
+    column.page(2, 7, Thrift::default().int(1, 1).int(2, PLAIN), &packed, 1 << 20);
+    refused(&table(&column, 1), "unpacks to more than 1048576");
 }
 
 #[test]

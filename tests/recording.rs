@@ -185,7 +185,7 @@ fn rows_in_batches_are_those_in_order_of_time_and_add_up_to_the_sums() {
     let inputs = [InPath::Path(data)];
     let options = LoadOptions::default();
     for threads in [1, 3] {
-        let job = Job { pool: Pool::new(NonZeroUsize::new(threads)).unwrap(), quiet: true, verbose: false };
+        let job = Job { pool: Pool::new(NonZeroUsize::new(threads)).unwrap(), ..Job::quiet().unwrap() };
         let mut outcome = Outcome::default();
         let each = load(&inputs, Keep::EachRow, &options, &job, &mut outcome).unwrap();
         let sums = load(&inputs, Keep::Sums, &options, &job, &mut outcome).unwrap();

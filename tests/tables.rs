@@ -4,19 +4,28 @@
 #[expect(dead_code, reason = "the writers can do more than these tests need")]
 mod support;
 
+use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, LargeListArray, ListArray, ListViewArray, RecordBatch, StringArray};
+use arrow_buffer::OffsetBuffer;
 use arrow_ipc::reader::StreamReader;
+use arrow_schema::Field;
+use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
+use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::properties::{WriterProperties, WriterVersion};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::statistics::Statistics;
 use serde_json::Value;
+use sha1::{Digest, Sha1};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 use support::bytes::Order;
 use support::perf_data::{Event, Mmap, Mode, PerfData, Stamp};
 
@@ -68,6 +77,27 @@ fn texts(batches: &[RecordBatch], name: &str) -> Vec<Option<String>> {
 fn numbers(batches: &[RecordBatch], name: &str) -> Vec<Option<i64>> {
     let column = |batch: &RecordBatch| batch.column_by_name(name).unwrap().clone();
     batches.iter().flat_map(|batch| column(batch).as_primitive::<Int64Type>().iter().collect::<Vec<_>>()).collect()
+}
+
+/// All files below a directory.
+fn files_below(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let (mut files, mut folders) = (BTreeMap::new(), vec![root.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            match entry.is_dir() {
+                true => folders.push(entry),
+                false => _ = files.insert(entry.strip_prefix(root).unwrap().to_owned(), fs::read(&entry).unwrap()),
+            }
+        }
+    }
+    files
+}
+
+/// All rows of a file, as texts.
+fn rows_of(table: &Path) -> Vec<String> {
+    let file = SerializedFileReader::new(File::open(table).unwrap()).unwrap();
+    let rows = file.get_row_iter(None).unwrap();
+    rows.map(|row| row.unwrap().to_string()).collect()
 }
 
 /// Samples of two events in two threads: so many of the first, a few of the second.
@@ -149,8 +179,9 @@ fn share_that_collapse_says(recording: &Path) -> f64 {
 #[test]
 fn a_row_tells_its_recording_thread_and_what_ran() {
     let batches = batches(&stdout(&["export", "--to", "arrow"], &[&tiers()]));
-    let hash = Command::new("sha1sum").arg(tiers()).output().unwrap().stdout;
-    let hash = String::from_utf8(hash[..40].to_vec()).unwrap();
+    // That of what is in the file, however it is packed.
+    let unpacked = zstd::decode_all(File::open(tiers()).unwrap()).unwrap();
+    let hash: String = Sha1::digest(unpacked).iter().map(|byte| format!("{byte:02x}")).collect();
     let only = |name: &str| -> Option<String> {
         let all: BTreeSet<_> = texts(&batches, name).into_iter().collect();
         assert_eq!(all.len(), 1, "{name}: {all:?}");
@@ -208,28 +239,28 @@ fn equal_recordings_are_equal_files_in_equal_places() {
     let export = |threads: &str| {
         let args = ["export", "--to", "parquet", "--partition", "--threads", threads, "-o", fleet.to_str().unwrap()];
         stdout(&args, &[&tiers(), &fixture("php-recording/perf.data.zst"), &tiers()]);
-        let mut files = BTreeMap::new();
-        let mut folders = vec![fleet.clone()];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-                match entry.is_dir() {
-                    true => folders.push(entry),
-                    false => {
-                        _ = files.insert(entry.strip_prefix(&fleet).unwrap().to_owned(), fs::read(&entry).unwrap())
-                    }
-                }
-            }
-        }
-        files
+        files_below(&fleet)
     };
     let first = export("1");
-    assert_eq!(first.len(), 2, "{:?}", first.keys());
-    for path in first.keys() {
+    let of = |table: &str| first.keys().filter(|path| path.starts_with(table)).cloned().collect::<Vec<_>>();
+    assert_eq!(["samples", "stacks", "recordings"].map(|table| of(table).len()), [2; 3], "{:?}", first.keys());
+    for path in of("samples").iter().chain(&of("stacks")) {
         let path = path.to_str().unwrap();
-        assert!(path.starts_with("host=") && path.contains("/day=") && path.ends_with(".parquet"), "{path}");
+        assert!(path.contains("/host=") && path.contains("/day=") && path.ends_with(".parquet"), "{path}");
     }
     assert!(export("3") == first);
-    let file = SerializedFileReader::new(File::open(fleet.join(first.keys().next().unwrap())).unwrap()).unwrap();
+    let file = SerializedFileReader::new(File::open(fleet.join(&of("samples")[0])).unwrap()).unwrap();
+    let groups = file.metadata().row_groups();
+    let sorted = |group: &RowGroupMetaData| Some(group.sorting_columns()?.first()?.column_idx);
+    let leaf = |group: &RowGroupMetaData| {
+        group.columns().iter().position(|column| column.column_path().string() == "leaf").map(|leaf| leaf as i32)
+    };
+    assert!(groups.iter().all(|group| sorted(group).is_some() && sorted(group) == leaf(group)));
+    let keys = file.metadata().file_metadata().key_value_metadata().unwrap();
+    assert!(keys.iter().any(|key| key.key == "jitgraft.schema" && key.value.as_deref() == Some("2")));
+    let fields = file.metadata().file_metadata().schema().get_fields();
+    let ids: BTreeSet<i32> = fields.iter().map(|field| field.get_basic_info().id()).collect();
+    assert!(fields.iter().all(|field| field.get_basic_info().has_id()) && ids.len() == fields.len());
     let columns: Vec<_> = file.metadata().file_metadata().schema().get_fields().iter().map(|of| of.name()).collect();
     assert!(!columns.contains(&"host") && !columns.contains(&"day") && columns.contains(&"leaf"), "{columns:?}");
 }
@@ -402,4 +433,220 @@ fn a_table_of_version_1_is_read_and_its_code_without_a_name_gets_a_kind_by_its_m
         reader.schema().metadata()["jitgraft.schema"].clone()
     };
     assert_eq!((version(&old), version(&new)), ("1".to_owned(), "2".to_owned()));
+}
+
+/// A table of two rows, its lists of the type that `lists` makes of the usual one.
+fn foreign(lists: impl Fn(ListArray) -> ArrayRef, properties: WriterProperties, path: &Path) {
+    let mut functions = ListBuilder::new(StringBuilder::new());
+    for stack in [&["main", "f"][..], &["main", "g"]] {
+        stack.iter().for_each(|function| functions.values().append_value(function));
+        functions.append(true);
+    }
+    let weights: ArrayRef = Arc::new(arrow_array::Float64Array::from(vec![3.0, 4.0]));
+    let hosts: ArrayRef = Arc::new(arrow_array::NullArray::new(2));
+    let columns = [("functions", lists(functions.finish()), false), ("weight", weights, false), ("host", hosts, true)];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let mut writer = ArrowWriter::try_new(File::create(path).unwrap(), batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn tables_of_other_tools_are_read_whatever_they_are_packed_in_and_however_wide_their_lists_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.parquet");
+    let read = || {
+        let folded = String::from_utf8(stdout(&["collapse", "-q"], &[&path])).unwrap();
+        folded.lines().map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let expected: BTreeSet<String> = ["main;f 3", "main;g 4"].map(str::to_owned).into();
+    let codecs = [
+        Compression::UNCOMPRESSED,
+        Compression::SNAPPY,
+        Compression::GZIP(GzipLevel::default()),
+        Compression::BROTLI(BrotliLevel::default()),
+        Compression::LZ4,
+        Compression::LZ4_RAW,
+        Compression::ZSTD(ZstdLevel::default()),
+    ];
+    for codec in codecs {
+        for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+            let properties = WriterProperties::builder().set_compression(codec).set_writer_version(version).build();
+            foreign(|list| Arc::new(list), properties, &path);
+            assert_eq!(read(), expected, "{codec:?} {version:?}");
+        }
+    }
+    let large = |list: ListArray| -> ArrayRef {
+        let (_, offsets, values, nulls) = list.into_parts();
+        let offsets = OffsetBuffer::new(offsets.iter().map(|offset| i64::from(*offset)).collect());
+        let field = Arc::new(Field::new("item", values.data_type().clone(), true));
+        Arc::new(LargeListArray::new(field, offsets, values, nulls))
+    };
+    foreign(large, WriterProperties::default(), &path);
+    assert_eq!(read(), expected);
+    foreign(|list| Arc::new(ListViewArray::from(list)), WriterProperties::default(), &path);
+    assert_eq!(read(), expected);
+}
+
+#[test]
+fn a_table_of_which_nothing_can_be_decoded_fails() {
+    let dir = tempfile::tempdir().unwrap();
+    let (table, both) = (dir.path().join("t.parquet"), dir.path().join("both.parquet"));
+    foreign(|list| Arc::new(list), WriterProperties::default(), &table);
+    let mut bytes = fs::read(&table).unwrap();
+    bytes[4..40].fill(0xff);
+    fs::write(&table, &bytes).unwrap();
+    for command in [&["report"][..], &["collapse"], &["export", "--to", "arrow"], &["flamegraph"]] {
+        let said = refused(command, &[&table]);
+        assert!(said.contains("t.parquet: at byte") && said.contains("1 row group skipped"), "{command:?}: {said}");
+    }
+    // Where another group can be, it is read; with --strict that fails, too.
+    stdout(&["export", "-o", both.to_str().unwrap()], &[&recorded(dir.path(), 140_000)]);
+    let file = SerializedFileReader::new(File::open(&both).unwrap()).unwrap();
+    let columns = file.metadata().row_group(0).columns();
+    let functions = columns.iter().find(|column| column.column_path().string().starts_with("functions")).unwrap();
+    let (start, _) = functions.byte_range();
+    let mut bytes = fs::read(&both).unwrap();
+    bytes[start as usize..][..100].fill(0xff);
+    fs::write(&both, &bytes).unwrap();
+    let output = jitgraft(&["report"], &[&both]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.contains("1 row group skipped"), "{said}");
+    assert!(refused(&["report", "--strict"], &[&both]).contains("1 row group skipped"));
+}
+
+#[test]
+fn a_table_of_several_recordings_becomes_the_same_table_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let names = ["tiers-recording/perf.data.zst", "php-recording/perf.data.zst", "recording-node/perf.data.zst"];
+    let recordings = names.map(fixture);
+    let recordings = recordings.each_ref().map(PathBuf::as_path);
+    for options in [&[][..], &["--bucket", "10ms"], &["--label", "team=a", "--label", "zone=b", "--host", "h"]] {
+        let export = |from: &[&Path], to: &Path, options: &[&str]| {
+            stdout(&[&["export", "-q", "-o", to.to_str().unwrap()], options].concat(), from);
+        };
+        export(&recordings, &at("one.parquet"), options);
+        export(&[&at("one.parquet")], &at("two.parquet"), &[]);
+        let [one, two] = ["one.parquet", "two.parquet"].map(|name| {
+            let mut rows = rows_of(&at(name));
+            rows.sort();
+            rows
+        });
+        assert!(one.len() > 1_000);
+        assert!(one == two, "{options:?}: {:?}", one.iter().zip(&two).find(|(one, two)| one != two));
+    }
+    // A data set of it has the same rows, in a file for each recording.
+    let set = at("set");
+    stdout(&["export", "-q", "--to", "parquet", "--partition", "-o", set.to_str().unwrap()], &[&at("one.parquet")]);
+    let files: Vec<_> = files_below(&set.join("samples")).into_keys().collect();
+    assert_eq!(files.len(), names.len(), "{files:?}");
+    let rows: usize = files.iter().map(|file| rows_of(&set.join("samples").join(file)).len()).sum();
+    assert_eq!(rows, rows_of(&at("one.parquet")).len());
+}
+
+#[test]
+fn a_data_set_leaves_out_what_cannot_be_read_and_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let (input, set) = (dir.path().join("input"), dir.path().join("set"));
+    fs::create_dir_all(input.join("php")).unwrap();
+    let packed = fs::read(fixture("php-recording/perf.data.zst")).unwrap();
+    let plain = zstd::decode_all(&packed[..]).unwrap();
+    fs::write(input.join("php/perf.data"), &plain).unwrap();
+    fs::write(input.join("php/perf-1.map"), "1000 10 f\n").unwrap();
+    fs::write(input.join("a copy.data.zst"), &packed).unwrap();
+    fs::write(input.join("empty.data"), "").unwrap();
+    fs::write(input.join("text.data"), "hello\n").unwrap();
+    fs::write(input.join("cut.data.zst"), &packed[..packed.len() / 2]).unwrap();
+    fs::write(input.join("stacks.folded"), "main;f 3\n").unwrap();
+    let export = |options: &[&str]| {
+        let words = ["export", "--to", "parquet", "--partition", "-o", set.to_str().unwrap()];
+        let output = jitgraft(&[&words, options].concat(), &[&input]);
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (status, said) = export(&["--strict"]);
+    assert!(status == Some(1) && !set.exists(), "{said}");
+    let (status, said) = export(&[]);
+    assert_eq!(status, Some(1), "{said}");
+    for name in ["empty.data", "text.data", "cut.data.zst"] {
+        assert!(said.lines().any(|line| line.starts_with("error: ") && line.contains(name)), "{name}: {said}");
+    }
+    assert!(said.contains("2 of 6 inputs written, 1 the same as others, 3 not read"), "{said}");
+    let rows = |table: &str| {
+        let files = files_below(&set.join(table)).into_keys();
+        files.map(|file| rows_of(&set.join(table).join(file)).len()).collect::<Vec<_>>()
+    };
+    assert_eq!((rows("samples").len(), rows("stacks").len(), rows("recordings")), (2, 2, vec![1; 6]));
+    let before = files_below(&set);
+    let (status, said) = export(&["--skip-existing"]);
+    assert!(status == Some(1) && said.contains("0 of 6 inputs written, 3 known, 3 not read"), "{said}");
+    assert!(files_below(&set) == before);
+    // What is mended, and what is new, is read.
+    for bad in ["empty.data", "text.data", "cut.data.zst"] {
+        fs::remove_file(input.join(bad)).unwrap();
+    }
+    fs::write(input.join("text.data"), "main;g 4\n").unwrap();
+    let (status, said) = export(&["--skip-existing", "--day", "2026-11-22"]);
+    assert!(status == Some(0) && said.contains("1 of 4 inputs written, 3 known"), "{said}");
+    assert_eq!(files_below(&set).keys().filter(|path| path.to_str().unwrap().contains("day=2026-11-22")).count(), 2);
+    assert_eq!(rows("recordings").len(), 6, "the text's own entry is another now");
+    // Sums stand beside samples.
+    let (status, said) = export(&["--skip-existing", "--bucket", "10s"]);
+    assert!(status == Some(0) && said.contains("3 of 4 inputs written, 1 the same as others"), "{said}");
+    assert_eq!(rows("samples").len(), 6);
+    let folded = String::from_utf8(stdout(&["merge", "-q", "--to", "folded"], &[&set.join("samples")])).unwrap();
+    assert!(folded.lines().any(|line| line.ends_with("main;f 6")), "{folded}");
+    let of_set = String::from_utf8(stdout(&["merge", "-q", "--to", "folded"], &[&set])).unwrap();
+    assert_eq!(of_set, folded, "the tables beside the rows are no inputs");
+}
+
+#[test]
+fn labels_of_pprof_are_a_column() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let strings = ["", "samples", "count", "f", "request", "slow", "bytes"];
+    let number = |field: u8, number: u8| vec![field << 3, number];
+    let bytes = |field: u8, bytes: &[u8]| [vec![field << 3 | 2, bytes.len() as u8], bytes.to_vec()].concat();
+    let label = |key: u8, text: u8, of: u8| {
+        let value = if text > 0 { number(2, text) } else { number(3, of) };
+        bytes(3, &[number(1, key), value].concat())
+    };
+    let sample = |value: u8, labels: &[u8]| bytes(2, &[number(1, 1), number(2, value), labels.to_vec()].concat());
+    let profile = [
+        bytes(1, &[number(1, 1), number(2, 2)].concat()),
+        sample(3, &[label(4, 5, 0), label(6, 0, 64)].concat()),
+        sample(4, &[]),
+        bytes(4, &[number(1, 1), bytes(4, &number(1, 1))].concat()),
+        bytes(5, &[number(1, 1), number(2, 3)].concat()),
+        strings.map(|text| bytes(6, text.as_bytes())).concat(),
+    ];
+    fs::write(at("p.pb"), profile.concat()).unwrap();
+    stdout(&["export", "-q", "-o", at("one.parquet").to_str().unwrap()], &[&at("p.pb")]);
+    stdout(&["export", "-q", "-o", at("two.parquet").to_str().unwrap()], &[&at("one.parquet")]);
+    let rows = rows_of(&at("one.parquet"));
+    assert_eq!(rows.len(), 2);
+    let labels = |row: &&String| row.contains("request") && row.contains("slow") && row.contains("64");
+    assert_eq!(rows.iter().filter(labels).count(), 1, "{rows:?}");
+    assert_eq!(rows_of(&at("two.parquet")), rows);
+    // Other outputs add up what differs in labels alone.
+    assert!(String::from_utf8(stdout(&["collapse", "-q"], &[&at("p.pb")])).unwrap().trim_end().ends_with(" 7"));
+}
+
+#[test]
+fn stacks_have_one_number_in_every_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let ids = |text: &str, options: &[&str]| {
+        let path = dir.path().join("t.folded");
+        fs::write(&path, text).unwrap();
+        let batches = batches(&stdout(&[&["export", "-q", "--to", "arrow"], options].concat(), &[&path]));
+        numbers(&batches, "stack_id").into_iter().flatten().collect::<Vec<_>>()
+    };
+    let (one, other) = (ids("a;b 1\na;c 2\n", &[]), ids("x 1\na;c 5\n", &["--detail", "names"]));
+    assert!(one[0] != one[1] && one[1] == other[1] && one.iter().chain(&other).all(|id| *id > 0), "{one:?} {other:?}");
+    // As docs/sql.md says it: SHA-1 of the caller's number, the function, a zero byte and the module.
+    let id = |caller: i64, function: &str| {
+        let hash = Sha1::digest([&caller.to_be_bytes()[..], function.as_bytes(), b"\0"].concat());
+        i64::from_be_bytes(hash[..8].try_into().unwrap()).abs()
+    };
+    assert_eq!(one, [id(id(0, "a"), "b"), id(id(0, "a"), "c")]);
 }

@@ -1,5 +1,6 @@
 """examples/fleet.py, on Spark: every recording is in the data set or in its errors, once."""
 
+import gzip
 import hashlib
 import os
 import shutil
@@ -34,9 +35,8 @@ def hashes(dataset):
 
 
 def asked(dataset, question):
-    tables = {
-        table: f"read_parquet('{dataset}/{table}/**/*.parquet', hive_partitioning=true)" for table in ("samples", "errors")
-    }
+    options = "hive_partitioning=true, union_by_name=true"
+    tables = {table: f"read_parquet('{dataset}/{table}/**/*.parquet', {options})" for table in ("samples", "recordings")}
     return duckdb.sql(question.format(**tables)).fetchall()
 
 
@@ -46,7 +46,7 @@ def recordings(tmp_path):
     shutil.copytree(RECORDING, source / "php")
     (source / "stacks").mkdir()
     (source / "stacks" / "a.folded").write_text("main;f 3\nmain;g 4\n")
-    (source / "stacks" / "the same.folded").write_text("main;f 3\nmain;g 4\n")
+    (source / "stacks" / "the same.folded.gz").write_bytes(gzip.compress(b"main;f 3\nmain;g 4\n"))
     (source / "cut").mkdir()
     (source / "cut" / "perf.data").write_bytes(b"PERFILE2" + bytes(range(90)))
     return source
@@ -55,7 +55,7 @@ def recordings(tmp_path):
 def test_all_recordings_are_in_the_data_set_once(tmp_path, recordings):
     dataset, questions = tmp_path / "dataset", tmp_path / "questions.md"
     questions.write_text("```sql\nselect 'weight', sum(weight) from samples where leaf = 'g';\n```\n")
-    assert "4 recordings, 3 of them new" in fleet(recordings, dataset, questions)
+    assert "4 recordings, 4 of them new" in fleet(recordings, dataset, questions)
     of = lambda path: hashlib.sha1(path.read_bytes()).hexdigest()  # noqa: E731
     total = "select sum(weight)::bigint, sum(count)::bigint from {samples} where input = '%s'"
     assert asked(dataset, total % of(recordings / "stacks" / "a.folded")) == [(7, 7)]
@@ -65,28 +65,32 @@ def test_all_recordings_are_in_the_data_set_once(tmp_path, recordings):
             [jitgraft.command(), "collapse", "-q", str(RECORDING / "perf.data.zst")], capture_output=True, text=True
         ).stdout.splitlines()
     )
-    assert asked(dataset, total % of(recordings / "php" / "perf.data.zst"))[0][0] == weight > 0
-    ((path, error),) = asked(dataset, "select path, error from {errors} where level = 'error'")
+    ((input,),) = asked(dataset, "select distinct input from {recordings} where path like '%/php/%'")
+    assert asked(dataset, total % input)[0][0] == weight > 0
+    ((path, error),) = asked(dataset, "select path, error from {recordings} where error is not null")
     assert path.endswith("cut/perf.data") and "cut/perf.data: " in error
-    assert not list(dataset.glob("_*")), "what is under way is no part of the data set"
+    assert not list(dataset.glob("_under_way/*")), "what is under way is no part of the data set"
 
     before = hashes(dataset)
     told = fleet(recordings, dataset, questions)
-    assert "4 recordings, 0 of them new" in told and "|weight|" in told
+    assert "4 recordings, 1 of them new" in told and "0 read, 0 rows, 1 not read" in told and "|weight|" in told
     assert hashes(dataset) == before
     (recordings / "stacks" / "b.folded").write_text("main;f 1\n")
-    assert "5 recordings, 1 of them new" in fleet(recordings, dataset)
+    (recordings / "cut" / "perf.data").unlink()
+    assert "4 recordings, 1 of them new" in fleet(recordings, dataset)
     assert before.items() < hashes(dataset).items()
 
 
 def test_a_job_that_ended_on_its_way_is_taken_up_again(tmp_path, recordings):
-    """Of the recordings whose files are missing all is read again, and the same files come out."""
+    """Of the recordings that have no entry all is read again, and the same files come out."""
     dataset = tmp_path / "dataset"
     fleet(recordings, dataset)
     whole = hashes(dataset)
-    lost = [*dataset.glob("samples/*/*/*.parquet")][0]
-    lost.unlink()
-    (dataset / "_under_way").mkdir()
-    (dataset / "_under_way" / "half").write_text("PAR1")
-    assert "4 recordings, 1 of them new" in fleet(recordings, dataset)
+    ((input,),) = asked(dataset, "select distinct input from {recordings} where path like '%/php/%'")
+    for lost in [*dataset.glob(f"*/*/*/{input}*"), *dataset.glob(f"recordings/{input}*")]:
+        lost.unlink()
+    (dataset / "_under_way" / "another job").mkdir(parents=True)
+    (dataset / "_under_way" / "another job" / "half").write_text("PAR1")
+    assert "4 recordings, 2 of them new" in fleet(recordings, dataset)
+    (dataset / "_under_way" / "another job" / "half").unlink()
     assert hashes(dataset) == whole

@@ -1,6 +1,7 @@
 """`jitgraft.read`, over the command that `jitgraft.command` finds."""
 
 import gc
+import importlib.metadata
 import os
 import pickle
 import stat
@@ -142,7 +143,7 @@ def test_what_was_survived_is_a_warning(tmp_path):
 def test_a_recording_is_written_as_it_is_read(tmp_path):
     jitgraft.write(RECORDING, tmp_path / "one.parquet")
     jitgraft.write([RECORDING], tmp_path / "set", partition=True)
-    (parted,) = (tmp_path / "set").glob("host=*/day=*/*.parquet")
+    (parted,) = (tmp_path / "set").glob("samples/host=*/day=*/*.parquet")
     for written in (tmp_path / "one.parquet", parted):
         table = pyarrow.parquet.ParquetFile(written).read()
         assert pyarrow.compute.sum(table["weight"]).as_py() == sums(jitgraft.read(RECORDING))[0] > 0
@@ -184,6 +185,61 @@ def test_a_reader_that_is_dropped_ends_the_command(tmp_path, fake, stream, read_
             return
         time.sleep(0.05)
     pytest.fail("the command still runs")
+
+
+@pytest.mark.parametrize("close", ["close", "with"])
+def test_a_reader_that_is_closed_ends_the_command_at_once(tmp_path, fake, stream, close):
+    path, _ = stream
+    pid = tmp_path / "pid"
+    fake(f"echo $$ > {pid}; head -c 20000 {path}; exec sleep 600")
+    reader = jitgraft.read("x")
+    if close == "close":
+        reader.read_next_batch()
+        reader.close()
+    else:
+        with reader:
+            assert reader.schema.names == ["weight"]
+    assert not os.path.exists(f"/proc/{pid.read_text().strip()}")
+    assert list(reader) == []
+    reader.close()
+
+
+def test_all_that_a_reader_can_do_is_done(fake, stream):
+    path, _ = stream
+    fake(f"cat {path}")
+    rows = {
+        "read_all": jitgraft.read("x").read_all().num_rows,
+        "iter": sum(batch.num_rows for batch in jitgraft.read("x")),
+        "stream": pyarrow.table(jitgraft.read("x")).num_rows,
+        "cast": jitgraft.read("x").cast(pyarrow.schema({"weight": pyarrow.int32()})).read_all().num_rows,
+    }
+    assert set(rows.values()) == {3000}, rows
+
+
+def test_paths_may_be_bytes_and_options_any_row_of_values(tmp_path):
+    text = tmp_path / "stacks.folded"
+    text.write_text("main;f 3\n")
+    assert sums(jitgraft.read(os.fsencode(text)))[0] == 3
+    jitgraft.write([os.fsencode(text)], os.fsencode(tmp_path / "t.parquet"), label=(f"k{n}=v" for n in range(2)))
+    (labels,) = pyarrow.parquet.read_table(tmp_path / "t.parquet")["labels"].to_pylist()
+    assert labels == [("k0", "v"), ("k1", "v")]
+    assert sums(jitgraft.read(RECORDING, pid=range(31795, 31797)))[0] == folded(str(RECORDING))
+
+
+@pytest.mark.parametrize("option", ["to", "o", "output"])
+def test_what_is_no_table_is_refused(tmp_path, option):
+    with pytest.raises(TypeError, match=option):
+        jitgraft.write(RECORDING, tmp_path / "out", **{option: "folded"})
+    with pytest.raises(TypeError, match=option):
+        jitgraft.read(RECORDING, **{option: "folded"})
+
+
+def test_the_package_says_its_version():
+    own = subprocess.run([jitgraft.command(), "--version"], capture_output=True, check=True, text=True).stdout
+    try:
+        assert own.split()[1] == jitgraft.__version__
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("not installed as a wheel")
 
 
 def test_the_module_runs_the_command():

@@ -157,7 +157,8 @@ mod tests {
     fn every_condition_must_hold() {
         let filter = Filter { comm: vec![b"node".to_vec()], pid: vec![Pid(1), Pid(2)], ..Filter::default() };
         let placed = filter.placed(Nanos(0), Nanos(0));
-        let track = |comm: &[u8], pid| Track { comm: comm.to_vec(), pid: Some(Pid(pid)), tid: None, cpu: None };
+        let track =
+            |comm: &[u8], pid| Track { comm: comm.to_vec(), pid: Some(Pid(pid)), tid: None, ..Track::default() };
         assert!(placed.track(&track(b"node", 2)));
         assert!(!placed.track(&track(b"node", 3)));
         assert!(!placed.track(&track(b"nod", 1)));

@@ -336,7 +336,13 @@ mod tests {
 
     #[test]
     fn roots_say_whose_stack_it_is() {
-        let track = Track { comm: b"V8 Worker".to_vec(), pid: Some(Pid(7)), tid: Some(Tid(9)), cpu: Some(1) };
+        let track = Track {
+            comm: b"V8 Worker".to_vec(),
+            pid: Some(Pid(7)),
+            tid: Some(Tid(9)),
+            cpu: Some(1),
+            ..Track::default()
+        };
         let tid = Annotate { tid: true, ..Annotate::default() };
         assert_eq!(roots(&track, By::Comm, Annotate::default()), ["V8_Worker"]);
         assert_eq!(roots(&track, By::Comm, tid), ["V8_Worker-7/9"]);

@@ -98,7 +98,12 @@ mod tests {
         for (comm, pid, tid, time) in
             [("late", 3, 3, 9), ("child", 5, 5, 4), ("worker", 4, 6, 3), ("main", 4, 4, 2), ("sh", 4, 4, 1)]
         {
-            let track = profile.track(Track { comm: comm.into(), pid: Some(Pid(pid)), tid: Some(Tid(tid)), cpu: None });
+            let track = profile.track(Track {
+                comm: comm.into(),
+                pid: Some(Pid(pid)),
+                tid: Some(Tid(tid)),
+                ..Track::default()
+            });
             profile.push(series, Row { track, stack: None, weight: 1, count: 1, time: Some(Nanos(time)) });
         }
         for (pid, parent) in [(5, 4), (4, 1)] {

@@ -48,7 +48,7 @@ pub struct Common {
 impl Common {
     pub(super) fn job(&self) -> Result<Job> {
         guard::limit_memory(self.max_memory.unwrap_or_default())?;
-        Ok(Job { pool: Pool::new(self.threads)?, quiet: self.quiet, verbose: self.verbose > 0 })
+        Ok(Job { pool: Pool::new(self.threads)?, quiet: self.quiet, verbose: self.verbose > 0, strict: self.strict })
     }
 
     /// Prints summary and warnings; any warning fails a `--strict` run, and so do frames of JIT code without a name.
@@ -65,13 +65,18 @@ impl Common {
                 .chain(&names(outcome))
                 .for_each(stderr::say);
         }
+        outcome.failed.iter().for_each(|error| stderr::say(format_args!("error: {error}")));
         match outcome.ended {
             Some(Ended::Signal(signal)) => guard::end_by(signal),
             Some(Ended::Status(status @ 1..)) => return ExitCode::from(status),
             Some(Ended::Status(0)) | None => {}
         }
         let fails = !outcome.warnings.is_empty() || outcome.frames.lacks_jit_names();
-        if self.strict && fails || outcome.found { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+        if self.strict && fails || outcome.found || !outcome.failed.is_empty() {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
+        }
     }
 }
 

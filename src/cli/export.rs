@@ -6,6 +6,7 @@ use crate::commands::export::{self, ExportOptions, TableOptions};
 use crate::contract::format::{Detail, Format, WriteOptions};
 use crate::error::{Error, Result};
 use crate::formats::{FORMATS, HAS_ALL, LEFT_OUT, LeftOut, named};
+use crate::model::recorded::day_named;
 use crate::pipeline::{Job, Outcome};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
@@ -37,10 +38,31 @@ struct TableArgs {
     #[arg(long, value_enum, value_name = "WHAT")]
     #[arg(hide_short_help = true)]
     detail: Option<DetailName>,
-    /// Write each input to host=HOST/day=DAY/HASH.parquet below -o DIR
+    /// Write a data set below -o DIR, with files for each input
+    ///
+    /// They are samples/host=HOST/day=DAY/HASH.parquet, and the like in stacks/ and recordings/. A directory stands for the files in
+    /// it, @FILE for the paths that it lists. Inputs that cannot be read are left out, and the status is 1.
     #[arg(long)]
     #[arg(hide_short_help = true)]
     partition: bool,
+    /// Skip inputs that the data set has, if size and time are unchanged
+    #[arg(long, requires = "partition")]
+    #[arg(hide_short_help = true)]
+    skip_existing: bool,
+    /// Host of all inputs, instead of the recorded one
+    #[arg(long, value_name = "NAME")]
+    #[arg(hide_short_help = true)]
+    host: Option<String>,
+    /// Day of all inputs, such as 2026-11-22, instead of the recorded one
+    #[arg(long, value_name = "DAY", value_parser = day)]
+    #[arg(hide_short_help = true)]
+    day: Option<i32>,
+    /// Label of all rows
+    ///
+    /// Repeatable.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
+    #[arg(hide_short_help = true)]
+    label: Vec<(Box<str>, Box<str>)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -54,13 +76,14 @@ enum DetailName {
 }
 
 impl TableArgs {
-    fn options(&self) -> TableOptions {
+    fn options(self) -> TableOptions {
         let detail = self.detail.map(|detail| match detail {
             DetailName::Names => Detail::Names,
             DetailName::Lines => Detail::Lines,
             DetailName::Addresses => Detail::Addresses,
         });
-        TableOptions { partition: self.partition, detail }
+        let Self { partition, skip_existing, host, day, label, .. } = self;
+        TableOptions { partition, skip_existing, detail, host, day, labels: label.into_iter().collect() }
     }
 }
 
@@ -69,6 +92,15 @@ fn bucket(text: &str) -> std::result::Result<u64, String> {
         0 => Err("a stretch of time is longer than nothing".to_owned()),
         nanos => Ok(nanos),
     }
+}
+
+fn day(text: &str) -> std::result::Result<i32, String> {
+    day_named(text).ok_or_else(|| "expected a day such as 2026-11-22".to_owned())
+}
+
+fn label(text: &str) -> std::result::Result<(Box<str>, Box<str>), String> {
+    let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("expected KEY=VALUE")?;
+    Ok((key.into(), value.into()))
 }
 
 fn written() -> impl Iterator<Item = &'static Format> {

@@ -1,6 +1,5 @@
 //! `merge`: any number of profiles → one, in the time that it takes to read them.
 
-use super::export;
 use crate::contract::format::WriteOptions;
 use crate::error::Result;
 use crate::formats::not_for_terminals;
@@ -9,6 +8,7 @@ use crate::pipeline::any::LoadOptions;
 use crate::pipeline::listed::expand;
 use crate::pipeline::merging::{FirstInput, load_merged};
 use crate::pipeline::terminal::refuse_terminal;
+use crate::pipeline::writers::{load_options, write, writer};
 use crate::pipeline::{Job, Outcome};
 
 /// What to merge, and what into.
@@ -32,13 +32,13 @@ pub fn run(options: &MergeOptions, job: &Job) -> Result<Outcome> {
     let inputs = expand(&options.inputs)?;
     let first = FirstInput::of(&inputs, job);
     let to = options.to.as_deref().unwrap_or_else(|| usual(first.as_ref()));
-    let writer = export::writer(to)?;
+    let writer = writer(to)?;
     if let Some(why) = not_for_terminals(to).filter(|_| options.output.is_terminal()) {
         return Err(refuse_terminal(&format!("{to} is {why}")));
     }
-    let load_options = export::load_options(&options.load, &writer);
+    let load_options = load_options(&options.load, &writer);
     let (profile, mut outcome) = load_merged(&inputs, first, &load_options, options.write.by, job)?;
-    export::write(&profile, &writer, (&options.output, &options.write), &run, &mut outcome)?;
+    write(&profile, &writer, (&options.output, &options.write), &run, &mut outcome)?;
     Ok(outcome)
 }
 

@@ -8,6 +8,7 @@ use crate::contract::rows::RowWriter;
 use crate::contract::spans::{Spans, Wants};
 use crate::contract::unsymbolized::OpenUnsymbolized;
 use crate::error::{Result, Skipped, Warnings};
+use crate::model::recorded::Entry;
 use crate::model::stacks::{Keep, Profile};
 use crate::runtimes::jit_names::JitNames;
 use std::io::{self, Write};
@@ -137,6 +138,19 @@ pub struct Writer {
     pub spans: Option<StartSpansFn>,
     /// Starts an output that is written while inputs are read; `None` if the whole profile must be there first.
     pub stream: Option<StartRowsFn>,
+    /// What goes beside the rows where each input has a file of its own; `None` if such files are no data set.
+    pub data_set: Option<DataSet>,
+}
+
+/// The tables that a data set has besides those of rows.
+#[derive(Debug, Clone, Copy)]
+pub struct DataSet {
+    /// Starts the distinct stacks of an input.
+    pub stacks: StartRowsFn,
+    /// Writes what it was made of.
+    pub write_entries: fn(entries: &[Entry], out: &mut dyn Write) -> Result<()>,
+    /// Reads of that what tells files again that were read.
+    pub read_entries: fn(bytes: &[u8]) -> Result<Vec<Entry>>,
 }
 
 /// How many events ([`Profile::series`]) one output of a format can hold.

@@ -34,6 +34,8 @@ pub struct ReadOptions {
     pub keep: Keep,
     /// How much of a frame is needed; `None`: all. Formats that have it at no cost tell more.
     pub detail: Option<Detail>,
+    /// Whether rows of different recordings and labels are kept apart, for formats that have them.
+    pub apart: bool,
     /// Whether columns of functions are needed, to look them up in source maps.
     pub columns: bool,
     /// Whether spans are counted as Perfetto's trace processor counts them, for traces.

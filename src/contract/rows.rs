@@ -1,15 +1,19 @@
 //! Rows on their way into a table: written as they come, so that nobody need hold all of them.
 
 use crate::error::Result;
-use crate::model::stacks::Profile;
+use crate::model::about::About;
+use crate::model::recorded::{Labels, Recording, day, micros};
+use crate::model::stacks::{Profile, TRUNCATED, UNKNOWN};
 use crate::runtimes::jit_names::JitNames;
 use std::fmt;
 
 /// What is told of an input that the rows of a profile do not say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RowOrigin {
-    /// The SHA-1 of its bytes, in hexadecimal digits.
-    pub hash: Option<String>,
+    /// The recording that they are of.
+    pub recording: Recording,
+    /// The labels that all of them have, besides their own.
+    pub labels: Labels,
     /// How names of JIT code are written.
     pub jit_names: JitNames,
 }
@@ -49,9 +53,46 @@ pub fn start(profile: &Profile) -> Option<i128> {
     Some(profile.about.epoch? + i128::from(first.0))
 }
 
+/// The recording that a profile is of, as far as it is known when these rows are there.
+pub fn recording_of(profile: &Profile) -> Recording {
+    let About { host, arch, os_release, command, epoch, .. } = &profile.about;
+    let text = |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into());
+    let words: Vec<_> = command.iter().map(|word| String::from_utf8_lossy(word)).collect();
+    let first = start(profile).and_then(micros);
+    Recording {
+        input: None,
+        host: text(host),
+        arch: text(arch),
+        kernel: text(os_release),
+        command: (!words.is_empty()).then(|| words.join(" ").into()),
+        start: first,
+        day: first.and_then(day),
+        share_named: share_named(profile).map(f64::to_bits),
+        epoch: epoch.and_then(|epoch| i64::try_from(epoch).ok()),
+        bucket: None,
+    }
+}
+
+/// The share of all frames that have a name. Where the reader did not count them, those of the rows that are here count.
+fn share_named(profile: &Profile) -> Option<f64> {
+    let counted = profile.about.frames;
+    let (mut frames, mut unnamed) = (counted.frames, counted.unnamed);
+    if frames == 0 {
+        let rows = profile.series.iter().flat_map(|series| &series.rows);
+        for (row, frame) in rows.flat_map(|row| profile.frames_up(row.stack).map(move |frame| (row, frame))) {
+            let name = profile.name_of(profile.frame_of(frame).name);
+            if name != TRUNCATED {
+                frames = frames.saturating_add(row.count);
+                unnamed = unnamed.saturating_add(if name == UNKNOWN { row.count } else { 0 });
+            }
+        }
+    }
+    (frames > 0).then(|| 1.0 - unnamed as f64 / frames as f64)
+}
+
 /// Writes a profile that is all there.
 pub fn write_whole(writer: &mut dyn RowWriter, profile: &Profile) -> Result<()> {
-    writer.begin(RowOrigin::default(), profile)?;
+    writer.begin(RowOrigin { recording: recording_of(profile), ..RowOrigin::default() }, profile)?;
     writer.rows(profile)?;
     writer.end(profile)?;
     writer.finish()

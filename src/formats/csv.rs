@@ -136,7 +136,7 @@ mod tests {
     fn a_sample_is_a_line_and_no_name_breaks_it() {
         let mut profile = Profile::new();
         let comm = b"say \"a, b\"".to_vec();
-        let track = profile.track(Track { comm, pid: Some(Pid(7)), tid: Some(Tid(-1)), cpu: None });
+        let track = profile.track(Track { comm, pid: Some(Pid(7)), tid: Some(Tid(-1)), ..Track::default() });
         let mut stack = None;
         for (name, tier) in [(&b"=f(x)\n"[..], None), (b"a;b\x1b", Some(Tier::Optimised))] {
             let name = profile.name(name);

@@ -33,6 +33,8 @@ pub struct About {
     pub frames: FrameCounts,
     /// The files of the frames, by the name that frames have as their module.
     pub modules: BTreeMap<Vec<u8>, Module>,
+    /// Of a table with rows of several recordings: the builds of the modules of each, by its `input` and their names.
+    pub builds: BTreeMap<(Box<str>, Vec<u8>), BuildId>,
     /// The processes.
     pub processes: BTreeMap<Pid, ProcessLife>,
     /// What a reader of the stacks must know: that they are an estimate.
@@ -186,6 +188,9 @@ impl About {
             of.htl_hash = of.htl_hash.or(module.htl_hash);
             of.is_kernel |= module.is_kernel;
             of.mapped.extend(&module.mapped);
+        }
+        for (of, build) in &other.builds {
+            self.builds.entry(of.clone()).or_insert(*build);
         }
         self.notes.extend(other.notes.iter().cloned());
         self.moments.extend(other.moments.iter().cloned());

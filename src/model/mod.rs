@@ -19,6 +19,7 @@ pub mod printable;
 pub mod process;
 pub mod programs;
 pub mod ranges;
+pub mod recorded;
 pub mod script_map;
 pub mod script_place;
 pub mod script_scopes;

@@ -4,7 +4,9 @@
 use super::backing::Backing;
 use super::bpf::{BpfFunction, BpfFunctionId};
 use super::moment::Moment;
+use super::recorded::Labels;
 use super::units::{Addr, Nanos, Pid, Tid};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -36,6 +38,8 @@ pub struct Processes {
     pub is_recording: bool,
     /// Whether others may be told of later.
     pub told: Told,
+    /// The control groups by the numbers that samples have, as labels.
+    pub cgroups: FxHashMap<u64, Labels>,
     /// What happened when, in the order of time; what was so before the recording began is not told.
     pub moments: Vec<Moment>,
 }

@@ -17,12 +17,14 @@ pub use renamed::ChangedFrame;
 use super::about::About;
 use super::interner::{self, Interner};
 use super::prefix_tree::PrefixTree;
+use super::recorded::{Labels, Recording};
 use super::texts::Texts;
 use super::tier::Tier;
 use super::units::{Nanos, Pid, Tid};
 use crate::error::Result;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// The name of a frame whose function is not known; its module, if known, says more.
 pub const UNKNOWN: &[u8] = b"[unknown]";
@@ -132,6 +134,10 @@ pub struct Track {
     pub tid: Option<Tid>,
     /// The processor, where rows are kept apart by it.
     pub cpu: Option<u32>,
+    /// What else rows are kept apart by, where the output has room for it.
+    pub labels: Labels,
+    /// The recording, where a table holds rows of several and the output keeps them apart.
+    pub recording: Option<Arc<Recording>>,
 }
 
 /// What the weights of a [`Series`] count.

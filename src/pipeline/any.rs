@@ -236,7 +236,7 @@ fn read_stacks(
     let profile = match opened {
         Opened::Whole(input) => match input.format.read {
             Read::Stacks(read) => read(&input.bytes, &read_options, &mut warnings)?,
-            Read::Pieces(open) => parts::read(&*open(&input.bytes, &read_options)?, keep, job, &mut warnings),
+            Read::Pieces(open) => parts::read(&*open(&input.bytes, &read_options)?, keep, job, &mut warnings)?,
             _ => return Err(unreadable(input.format)),
         },
         Opened::Stream { mut reader, format, .. } => match format.read {
@@ -270,6 +270,7 @@ impl LoadOptions {
             symbols: SymbolOptions { lines: self.detail >= Detail::Lines, ..self.symbols.clone() },
             kernel: self.kernel.clone(),
             by_cpu: self.by_cpu,
+            by_cgroup: self.read.apart,
             branch_stack: self.branch_stack,
             max_stack: self.max_stack,
             keep_branches: false,

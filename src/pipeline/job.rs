@@ -1,7 +1,7 @@
 //! What every job is given, and what it leaves to be said.
 
 use crate::analysis::code_shares::CodeShares;
-use crate::error::{Result, Warnings};
+use crate::error::{Error, Result, Warnings};
 use crate::io::started::Ended;
 use crate::model::frame_counts::FrameCounts;
 use crate::parallel::Pool;
@@ -16,12 +16,14 @@ pub struct Job {
     pub quiet: bool,
     /// `-v`: details on stderr while it runs.
     pub verbose: bool,
+    /// `--strict`: what can be known to fail it is looked for before anything is written.
+    pub strict: bool,
 }
 
 impl Job {
     /// One that says nothing, with a thread for each processor.
     pub fn quiet() -> Result<Self> {
-        Ok(Self { pool: Pool::new(None)?, quiet: true, verbose: false })
+        Ok(Self { pool: Pool::new(None)?, quiet: true, verbose: false, strict: false })
     }
 }
 
@@ -30,6 +32,8 @@ impl Job {
 pub struct Outcome {
     /// What was survived.
     pub warnings: Warnings,
+    /// What failed, where the job went on with the rest.
+    pub failed: Vec<Error>,
     /// Lines for stderr: what was done, in figures.
     pub summary: Vec<String>,
     /// How many frames of recordings have no name.

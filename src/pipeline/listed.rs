@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::io::{self, InPath};
+use crate::sources::goes_with_recordings;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ pub(crate) fn expand(inputs: &[InPath]) -> Result<Vec<InPath>> {
         }
     }
     if all.is_empty() {
-        return Err(Error::usage("there is nothing to merge: the lists and directories name no file"));
+        return Err(Error::usage("there is nothing to read: the lists and directories name no file"));
     }
     Ok(all)
 }
@@ -42,24 +43,28 @@ fn paths(text: &[u8]) -> impl Iterator<Item = &Path> {
     paths.map(|path| Path::new(OsStr::from_bytes(path)))
 }
 
-/// A recording's directory is one input.
+/// A recording's directory is one input. Of a data set, the inputs are its rows, and not the tables beside them.
 fn add(path: &Path, all: &mut Vec<InPath>) -> Result<()> {
     if !io::is_directory(path) || io::is_file(&path.join("data")) {
         all.push(InPath::Path(path.to_owned()));
         return Ok(());
     }
+    let samples = path.join("samples");
+    let is_data_set = io::is_directory(&samples) && io::is_directory(&path.join("recordings"));
+    let path = if is_data_set { &samples } else { path };
     for inside in sorted(path).map_err(|error| Error::from(error).in_file(path))? {
         add(&inside, all)?;
     }
     Ok(())
 }
 
-/// What is in a directory and not hidden: a data set's own files begin with `_` (`_SUCCESS`). A link to a directory is
+/// What is in a directory and not hidden: a data set's own files begin with `_` (`_SUCCESS`). Dumps, maps and logs that
+/// name code are no inputs, but go with those beside them. A link to a directory is
 /// not followed: it may lead back here.
 fn sorted(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut inside = Vec::new();
     for name in io::typed_names(directory)? {
-        let hidden = matches!(name.as_bytes().first(), Some(b'.' | b'_'));
+        let hidden = matches!(name.as_bytes().first(), Some(b'.' | b'_')) || goes_with_recordings(&name);
         let path = directory.join(name);
         let leads_away = path.is_symlink() && io::is_directory(&path);
         if !hidden && !leads_away {
@@ -86,20 +91,35 @@ mod tests {
     fn directories_and_lists_stand_for_their_files() {
         let dir = tempfile::tempdir().unwrap();
         let below = |name: &str| dir.path().join(name);
-        for directory in ["set/day=2", "set/day=1", "recording", "set/.hidden"] {
+        for directory in ["set/day=2", "set/day=1", "recording", "set/.hidden", "fleet/samples", "fleet/recordings"] {
             std::fs::create_dir_all(below(directory)).unwrap();
         }
-        for file in ["set/day=2/b", "set/day=2/a", "set/day=1/c", "set/_SUCCESS", "set/.hidden/x", "recording/data"] {
+        for file in [
+            "fleet/samples/s",
+            "fleet/recordings/r",
+            "set/day=2/b",
+            "set/day=2/a",
+            "set/day=1/c",
+            "set/_SUCCESS",
+            "set/jit-7.dump",
+            "set/perf-7.map",
+            "set/.hidden/x",
+            "recording/data",
+        ] {
             std::fs::write(below(file), "x").unwrap();
         }
         std::os::unix::fs::symlink(below("set"), below("set/day=1/loop")).unwrap();
         std::os::unix::fs::symlink(below("recording/data"), below("set/linked")).unwrap();
         let list = format!("{}\n{}\n\nmissing\n", below("recording").display(), below("set/day=1").display());
         std::fs::write(below("list"), list).unwrap();
-        let inputs =
-            [InPath::Path(below("set")), InPath::Path(format!("@{}", below("list").display()).into()), InPath::Stdin];
+        let inputs = [
+            InPath::Path(below("set")),
+            InPath::Path(format!("@{}", below("list").display()).into()),
+            InPath::Path(below("fleet")),
+            InPath::Stdin,
+        ];
         let set = ["set/day=1/c", "set/day=2/a", "set/day=2/b", "set/linked"];
-        let expected = [&set[..], &["recording", "set/day=1/c", "missing", "-"]].concat();
+        let expected = [&set[..], &["recording", "set/day=1/c", "missing", "fleet/samples/s", "-"]].concat();
         assert_eq!(names(&expand(&inputs).unwrap(), dir.path()), expected);
     }
 

@@ -51,5 +51,6 @@ pub mod table;
 pub(crate) mod terminal;
 mod texts;
 mod together;
+pub(crate) mod writers;
 
 pub use job::{Job, Outcome};

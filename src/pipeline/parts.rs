@@ -2,7 +2,7 @@
 
 use super::job::Job;
 use crate::contract::format::ReadPieces;
-use crate::error::{Skipped, Warnings};
+use crate::error::{Result, Skipped, Warnings};
 use crate::model::stacks::{Keep, Profile};
 
 /// The parts so far.
@@ -28,15 +28,22 @@ impl Parts {
         }
     }
 
-    /// All of them.
-    pub(super) fn into_profile(self, warnings: &mut Warnings) -> Profile {
-        warnings.extend(self.skipped.into_warning());
-        self.profile.unwrap_or_else(|| Profile::keeping(self.keep))
+    /// All of them. Where something was skipped and nothing is left, that is an error.
+    pub(super) fn into_profile(self, warnings: &mut Warnings) -> Result<Profile> {
+        let profile = self.profile.unwrap_or_else(|| Profile::keeping(self.keep));
+        let is_empty = profile.series.iter().all(|series| series.rows.is_empty());
+        match self.skipped.into_warning() {
+            Some(skipped) if is_empty => Err(skipped.into_error()),
+            skipped => {
+                warnings.extend(skipped);
+                Ok(profile)
+            }
+        }
     }
 }
 
 /// Reads an input of pieces side by side.
-pub(super) fn read(input: &dyn ReadPieces, keep: Keep, job: &Job, warnings: &mut Warnings) -> Profile {
+pub(super) fn read(input: &dyn ReadPieces, keep: Keep, job: &Job, warnings: &mut Warnings) -> Result<Profile> {
     let mut parts = Parts::of(input.what(), keep);
     let make = |piece| {
         let mut skipped = Skipped::new(input.what());

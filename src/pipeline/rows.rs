@@ -2,16 +2,21 @@
 
 use super::any::{LoadOptions, is_wanted, run_one, why_no_samples};
 use super::job::{Job, Outcome};
-use super::open::{Opened, shown};
+use super::open::{Looked, Opened, shown};
 use super::recording::check_events;
 use super::sink::Sink;
-use crate::contract::rows::{RowOrigin, RowWriter};
+use crate::contract::rows::{RowOrigin, RowWriter, recording_of};
 use crate::error::{Result, Warning};
 use crate::io::{self, InPath};
-use crate::model::stacks::{Keep, Profile};
+use crate::model::about::TimeExtent;
+use crate::model::recorded::{Entry, RecordedEvent, Recording};
+use crate::model::stacks::{Keep, Profile, Row, Sampling, Series, Track};
+use rustc_hash::FxHashMap;
 use sha1::{Digest, Sha1};
 use std::collections::BTreeSet;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+use std::sync::Arc;
 
 /// What inputs had for a table.
 #[derive(Debug, Default)]
@@ -21,18 +26,20 @@ pub(crate) struct RowsRead {
 }
 
 impl RowsRead {
-    /// Pushes the rows of one input to a writer.
+    /// Pushes the rows of one input to a writer, and says what it was: an entry for each recording in it, none of which
+    /// knows its file yet.
     pub(crate) fn push(
         &mut self,
         (opened, path): (Opened, &InPath),
-        origin: RowOrigin,
+        given: RowOrigin,
         options: &LoadOptions,
         writer: &mut dyn RowWriter,
         (job, outcome): (&Job, &mut Outcome),
-    ) -> Result<()> {
-        let mut sink = RowSink { read: self, origin: Some(origin), options, writer };
+    ) -> Result<Vec<Entry>> {
+        let mut sink = RowSink { read: self, given, options, writer, entries: Vec::new(), has_ended: false };
         run_one(opened, path, options, (&mut sink, &mut |_, _, _| {}), job, outcome)
-            .map_err(|error| error.in_file(&shown(path)))
+            .map_err(|error| error.in_file(&shown(path)))?;
+        Ok(sink.entries)
     }
 
     /// Says it if there were none, and refuses names that no event had.
@@ -56,18 +63,54 @@ impl RowsRead {
 #[derive(Debug)]
 struct RowSink<'a> {
     read: &'a mut RowsRead,
-    /// Until the writer knows it.
-    origin: Option<RowOrigin>,
+    /// What is said of all rows, whatever the input says.
+    given: RowOrigin,
     options: &'a LoadOptions,
     writer: &'a mut dyn RowWriter,
+    /// The recordings so far; the writer has begun the last.
+    entries: Vec<Entry>,
+    /// Whether the writer knows that it has all rows of the last.
+    has_ended: bool,
 }
 
+/// The rows of one recording, by event.
+type RecordingRows = Vec<Vec<Row>>;
+
 impl RowSink<'_> {
-    fn begin(&mut self, rows: &Profile) -> Result<()> {
-        let Some(origin) = self.origin.take() else { return Ok(()) };
+    fn begin(&mut self, recording: Recording, rows: &Profile) -> Result<()> {
         self.read.events.extend(rows.series.iter().map(|series| series.name.clone()));
-        let jit_names = self.options.jit_names.of(rows);
-        self.writer.begin(RowOrigin { jit_names, ..origin }, rows)
+        let origin = RowOrigin {
+            recording: described(recording, &self.given.recording),
+            labels: self.given.labels.clone(),
+            jit_names: self.options.jit_names.of(rows),
+        };
+        let (recording, labels) = (origin.recording.clone(), origin.labels.clone());
+        self.entries.push(Entry { recording, labels, ..Entry::default() });
+        self.writer.begin(origin, rows)
+    }
+
+    fn begin_whole(&mut self, rows: &Profile) -> Result<()> {
+        if self.entries.is_empty() { self.begin(recording_of(rows), rows) } else { Ok(()) }
+    }
+
+    fn rows(&mut self, rows: &Profile) -> Result<()> {
+        let all = || rows.series.iter().flat_map(|series| &series.rows);
+        self.read.rows += all().count() as u64;
+        if let Some(entry) = self.entries.last_mut() {
+            entry.rows += all().count() as i64;
+            entry.samples = all().fold(entry.samples, |sum, row| sum.saturating_add_unsigned(row.count));
+        }
+        self.writer.rows(rows)
+    }
+
+    fn end(&mut self, tables: &Profile) -> Result<()> {
+        if let Some(entry) = self.entries.last_mut() {
+            let duration = tables.about.sampled.map(TimeExtent::duration);
+            entry.duration = duration.and_then(|duration| i64::try_from(duration).ok());
+            entry.lost = tables.about.lost.try_into().unwrap_or(i64::MAX);
+            entry.events = tables.series.iter().map(event).collect();
+        }
+        self.writer.end(tables)
     }
 }
 
@@ -82,44 +125,104 @@ impl Sink for RowSink<'_> {
 
     fn take(&mut self, rows: &mut Profile) -> Result<()> {
         let wanted = &self.options.event;
-        for series in &mut rows.series {
-            if !is_wanted(&series.name, wanted) {
-                series.rows.clear();
-            }
-            self.read.rows += series.rows.len() as u64;
+        let unwanted = rows.series.iter_mut().filter(|series| !is_wanted(&series.name, wanted));
+        unwanted.for_each(|series| series.rows.clear());
+        let recordings = by_recording(rows);
+        if recordings.is_empty() {
+            self.begin_whole(rows)?;
+            return self.rows(rows);
         }
-        self.begin(rows)?;
-        self.writer.rows(rows)
+        for (recording, of_recording) in recordings {
+            rows.series.iter_mut().zip(of_recording).for_each(|(series, rows)| series.rows = rows);
+            self.begin(Recording::clone(&recording), rows)?;
+            self.rows(rows)?;
+            self.end(rows)?;
+        }
+        self.has_ended = true;
+        Ok(())
     }
 
     fn end(&mut self, tables: &Profile) -> Result<()> {
-        self.begin(tables)?;
-        self.writer.end(tables)
+        if self.has_ended {
+            return Ok(());
+        }
+        self.begin_whole(tables)?;
+        RowSink::end(self, tables)
     }
 }
 
-/// The SHA-1 of an input as it lies there, packed or not: of a file what `sha1sum` says, of a recording's directory
-/// that of its streams one after the other. Of standard input it is that of what was packed in it; `None` if that is
-/// read only once.
+/// Takes the rows of an input that holds those of several recordings, in the order in which these appear; nothing if it
+/// is one recording itself.
+fn by_recording(profile: &mut Profile) -> Vec<(Arc<Recording>, RecordingRows)> {
+    let (mut places, mut all) = (FxHashMap::default(), Vec::new());
+    let place = |track: &Track| {
+        let recording = track.recording.as_ref()?;
+        Some(*places.entry(recording.clone()).or_insert_with(|| {
+            all.push((recording.clone(), vec![Vec::new(); profile.series.len()]));
+            all.len() - 1
+        }))
+    };
+    let places: Vec<Option<usize>> = profile.tracks().iter().map(place).collect();
+    if all.is_empty() {
+        return all;
+    }
+    for (series, of) in profile.series.iter_mut().enumerate() {
+        for row in of.rows.drain(..) {
+            if let Some(recording) = places[row.track.index()] {
+                all[recording].1[series].push(row);
+            }
+        }
+    }
+    all.retain(|(_, rows)| rows.iter().any(|rows| !rows.is_empty()));
+    all
+}
+
+/// What is said of a recording: what was given goes before what it says itself, but for what identifies it.
+fn described(own: Recording, given: &Recording) -> Recording {
+    Recording {
+        input: own.input.or_else(|| given.input.clone()),
+        host: given.host.clone().or(own.host),
+        day: given.day.or(own.day),
+        bucket: given.bucket.or(own.bucket),
+        ..own
+    }
+}
+
+fn event(series: &Series) -> RecordedEvent {
+    let number = |number: u64| i64::try_from(number).ok();
+    let (frequency, period) = match series.sampling {
+        Some(Sampling::Frequency(hertz)) => (number(hertz), None),
+        Some(Sampling::Period(period)) => (None, number(period)),
+        None => (None, None),
+    };
+    RecordedEvent { name: series.name.clone(), unit: series.unit.name().to_owned(), frequency, period }
+}
+
+/// The SHA-1 of what an input holds, unpacked: of a file what `sha1sum` says, of a recording's directory that of its
+/// streams one after the other. A packed copy is the same input. `None` if the input is a stream that is read only once.
 pub(crate) fn input_hash(opened: &Opened, path: &InPath) -> Result<Option<String>> {
     let mut hash = Sha1::new();
     match (path, opened) {
-        (_, Opened::Whole(input)) if input.streams.is_some() => {
+        (_, Opened::Whole(input)) => {
             hash.update(&input.bytes);
             input.streams.iter().flatten().for_each(|stream| hash.update(&stream.bytes));
         }
-        (InPath::Path(path), _) if io::is_file(path) => {
-            let mut file = io::open_typed(path)?;
-            let mut piece = vec![0; 1 << 18];
-            loop {
-                match file.read(&mut piece)? {
-                    0 => break,
-                    read => hash.update(&piece[..read]),
-                }
-            }
-        }
-        (_, Opened::Whole(input)) => hash.update(&input.bytes),
+        (InPath::Path(path), _) if io::is_file(path) => add_unpacked(path, &mut hash)?,
         (_, Opened::Stream { .. }) => return Ok(None),
     }
     Ok(Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()))
+}
+
+/// Adds what is in a file, up to where it can be unpacked: who reads it says what is wrong there.
+fn add_unpacked(path: &Path, hash: &mut Sha1) -> Result<()> {
+    let Looked::File(looked) = Looked::at(&InPath::Path(path.to_owned()))? else { return Ok(()) };
+    let (mut reader, mut piece) = (looked.into_stream()?.into_reader(), vec![0; 1 << 18]);
+    loop {
+        match reader.read(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(read) => hash.update(&piece[..read]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return Ok(()),
+        }
+    }
 }

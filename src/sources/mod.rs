@@ -34,6 +34,7 @@ mod source_maps;
 mod trust;
 
 pub use account::{Account, ClockUse, Kind, SourceState};
+pub(crate) use discover::goes_with_recordings;
 pub use discover::{Found, FoundFile, find, find_at, inner_pid};
 pub(crate) use live::open_inside;
 pub use load::Loaded;

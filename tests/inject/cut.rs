@@ -56,7 +56,7 @@ fn inject(dir: &Path, job: &Job) -> bool {
 }
 
 fn job() -> Job {
-    Job { pool: Pool::new(NonZeroUsize::new(1)).unwrap(), quiet: true, verbose: false }
+    Job { pool: Pool::new(NonZeroUsize::new(1)).unwrap(), ..Job::quiet().unwrap() }
 }
 
 /// Which records a stream has, each whole: kinds and how often.

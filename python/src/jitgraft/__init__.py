@@ -15,16 +15,26 @@ import sys
 import sysconfig
 import tempfile
 import warnings
-from typing import IO, TYPE_CHECKING, Iterable, Optional, Sequence, Union
+from importlib import metadata
+from typing import IO, TYPE_CHECKING, Any, Iterable, Optional, Union
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["Error", "JitgraftWarning", "command", "read", "write"]
+__all__ = ["Error", "JitgraftWarning", "__version__", "command", "read", "write"]
 
-StrPath = Union[str, "os.PathLike[str]"]
+StrPath = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Value = Union[None, bool, int, float, StrPath]
-Option = Union[Value, Sequence[Value]]
+Option = Union[Value, Iterable[Value]]
+
+#: Options that would make the command write something other than the table, or elsewhere.
+_REFUSED = ("to", "o", "output")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return metadata.version("jitgraft")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class Error(Exception):
@@ -70,13 +80,42 @@ def read(paths: StrPath | Iterable[StrPath], **options: Option) -> pyarrow.Recor
     """Reads profiles of any format that the command knows, batch by batch, while it writes them.
 
     Options are the flags of ``jitgraft export``: ``event="cycles"``, ``no_inline=True``, ``jitdump=[a, b]``.
-    Raises :class:`Error` for what stops the command, here or while batches are read.
+    Raises :class:`Error` for what stops the command, here or while batches are read. Closing the reader, which ``with``
+    does at the end of its block, ends the command.
     """
+    inputs, flags = _inputs(paths), _flags(options)
+    batches = _Batches([command(), "export", "--to", "arrow", *flags, "--", *map(_as_file, inputs)], inputs)
+    return _reader(batches)
+
+
+def _reader(batches: _Batches) -> pyarrow.RecordBatchReader:
+    """A reader that ends the command when it is closed; pyarrow's own leaves that to the garbage collector."""
     import pyarrow
 
-    inputs = _inputs(paths)
-    batches = _Batches([command(), "export", "--to", "arrow", *_flags(options), "--", *map(_as_file, inputs)], inputs)
-    return pyarrow.RecordBatchReader.from_batches(batches.schema, batches)
+    inner = pyarrow.RecordBatchReader.from_batches(batches.schema, batches)
+
+    class Reader(pyarrow.RecordBatchReader):
+        def __init__(self) -> None:
+            """Nothing is made: all is the other reader's."""
+
+        schema = property(lambda self: inner.schema)
+
+        def close(self) -> None:
+            inner.close()
+            batches._end()
+
+        def __exit__(self, *raised: object) -> None:
+            self.close()
+
+    def delegate(name: str) -> Any:
+        return lambda self, *args, **named: getattr(inner, name)(*args, **named)
+
+    for name in (
+        "__arrow_c_stream__ __iter__ __next__ _export_to_c cast iter_batches_with_custom_metadata read_all "
+        "read_next_batch read_next_batch_with_custom_metadata read_pandas"
+    ).split():
+        setattr(Reader, name, delegate(name))
+    return Reader.__new__(Reader)
 
 
 def write(paths: StrPath | Iterable[StrPath], output: StrPath, **options: Option) -> None:
@@ -86,14 +125,14 @@ def write(paths: StrPath | Iterable[StrPath], output: StrPath, **options: Option
     each input. Files are put in place whole. Raises and warns as :func:`read` does.
     """
     inputs = _inputs(paths)
-    words = ["--to", "parquet", "-o", os.fspath(output), *_flags(options), "--", *map(_as_file, inputs)]
+    words = ["--to", "parquet", "-o", os.fsdecode(output), *_flags(options), "--", *map(_as_file, inputs)]
     with tempfile.TemporaryFile(prefix="jitgraft-") as said:
         status = subprocess.run([command(), "export", *words], stdin=subprocess.DEVNULL, stderr=said).returncode
         _tell(said, status, inputs, cause=None, stacklevel=3)
 
 
 def _inputs(paths: StrPath | Iterable[StrPath]) -> list[str]:
-    inputs = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
+    inputs = [os.fsdecode(path) for path in ([paths] if isinstance(paths, (str, bytes, os.PathLike)) else paths)]
     if not inputs:
         raise ValueError("no path to read")
     return inputs
@@ -107,13 +146,15 @@ def _as_file(path: str) -> str:
 def _flags(options: dict[str, Option]) -> list[str]:
     flags: list[str] = []
     for name, option in options.items():
+        if name in _REFUSED:
+            raise TypeError(f"{name} is no option here: rows are what is read and written")
         flag = "--" + name.replace("_", "-")
-        values: Sequence[Value] = option if isinstance(option, (list, tuple)) else [option]  # type: ignore[list-item]
-        for value in values:
+        is_one = option is None or isinstance(option, (str, bytes, os.PathLike)) or not isinstance(option, Iterable)
+        for value in [option] if is_one else option:  # type: ignore[union-attr]
             if value is True:
                 flags.append(flag)
             elif value is not None and value is not False:
-                flags.append(f"{flag}={os.fspath(value) if isinstance(value, os.PathLike) else value}")
+                flags.append(f"{flag}={os.fsdecode(value) if isinstance(value, (bytes, os.PathLike)) else value}")
     return flags
 
 
@@ -149,7 +190,7 @@ class _Batches:
         import pyarrow
 
         if self._out.closed:
-            raise StopIteration
+            raise StopIteration  # the reader was closed, or is at its end
         try:
             return self._reader.read_next_batch()
         except StopIteration:

@@ -224,7 +224,7 @@ mod tests {
         let mut profile = Profile::new();
         let file = profile.name(b"x.c");
         for &(comm, lines, weight) in stacks {
-            let track = Track { comm: comm.into(), pid: Some(Pid(7)), tid: Some(Tid(8)), cpu: None };
+            let track = Track { comm: comm.into(), pid: Some(Pid(7)), tid: Some(Tid(8)), ..Track::default() };
             let track = profile.track(track);
             let mut stack = None;
             for &(name, line) in lines {

@@ -1,6 +1,8 @@
 //! `export --to FORMAT`: any input → any format that can be written.
 
+mod known;
 mod options;
+mod parted_file;
 mod partition;
 mod rows;
 mod spans;
@@ -8,18 +10,14 @@ mod synthetic_threads;
 
 pub use options::{ExportOptions, TableOptions};
 
-use crate::contract::format::{Detail, Events, WriteOptions, Writer};
-use crate::error::{Error, Result};
-use crate::formats::{FORMATS, named, not_for_terminals};
-use crate::io::{OutPath, Output, Run};
-use crate::model::stacks::Profile;
-use crate::pipeline::any::{LoadOptions, load_opened};
+use crate::error::Result;
+use crate::formats::not_for_terminals;
+use crate::io::Run;
+use crate::pipeline::any::load_opened;
 use crate::pipeline::open::{Opened, shown};
-use crate::pipeline::outputs::each_event;
-use crate::pipeline::sink::Naming;
-use crate::pipeline::terminal::{refuse_terminal, write_text};
+use crate::pipeline::terminal::refuse_terminal;
+use crate::pipeline::writers::{load_options, write, writer};
 use crate::pipeline::{Job, Outcome};
-use crate::runtimes::jit_names::JitNames;
 
 /// Exports.
 pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
@@ -27,6 +25,11 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     let writer = writer(&options.to)?;
     if let Some(why) = not_for_terminals(&options.to).filter(|_| options.output.is_terminal()) {
         return Err(refuse_terminal(&format!("{} is {why}", options.to)));
+    }
+    if options.table.partition
+        && let Some(data_set) = writer.data_set
+    {
+        return partition::run(&writer, data_set, options, &run, job);
     }
     let mut first = first(options, job)?;
     // Spans of time need not become sums of stacks on their way to a format of spans.
@@ -38,10 +41,8 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     let load_options = load_options(&options.load, &writer);
     if let Some(start) = writer.stream {
         let load_options = rows::load_options(&load_options, options);
-        return match options.table.partition {
-            true => partition::run(first, start, (options, &load_options), &run, job),
-            false => rows::run(first, start, (options, &load_options), &run, job),
-        };
+        rows::refuse_data_set(options)?;
+        return rows::run(first, start, (options, &load_options), &run, job);
     }
     rows::refuse_options(options)?;
     let mut outcome = Outcome::default();
@@ -50,51 +51,8 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Writes a profile to one output, or to one for each event.
-pub(super) fn write(
-    profile: &Profile,
-    writer: &Writer,
-    (to, how): (&OutPath, &WriteOptions),
-    run: &Run,
-    outcome: &mut Outcome,
-) -> Result<()> {
-    match writer.events {
-        Events::One => each_event(profile, to, run, outcome, |series, out| {
-            let write = WriteOptions { series, ..how.clone() };
-            write_text(out, |out| (writer.run)(profile, &write, out))
-        }),
-        Events::All => {
-            let mut output = Output::create(to, run)?;
-            write_text(&mut output, |out| (writer.run)(profile, how, out))?;
-            output.commit()
-        }
-    }
-}
-
-/// What the writer needs, and its own usage where the user asks for none.
-pub(super) fn load_options(asked: &LoadOptions, writer: &Writer) -> LoadOptions {
-    let usual = Naming { resolved: writer.jit_names, given: JitNames::Raw };
-    LoadOptions {
-        detail: Detail::max(writer.detail, asked.detail),
-        by_cpu: asked.by_cpu || writer.by_cpu,
-        jit_names: if asked.asks_for_names { asked.jit_names } else { usual },
-        ..asked.clone()
-    }
-}
-
 /// The first input.
 fn first(options: &ExportOptions, job: &Job) -> Result<Option<Opened>> {
     let first = options.inputs.first();
     first.map(|path| Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))).transpose()
-}
-
-/// What writes the format of that name.
-pub(super) fn writer(name: &str) -> Result<Writer> {
-    let writer = named(name).and_then(|format| format.write);
-    writer.ok_or_else(|| Error::usage(format!("no format called {name} can be written; there are: {}", writable())))
-}
-
-fn writable() -> String {
-    let writable = FORMATS.iter().filter(|format| format.write.is_some());
-    writable.map(|format| format.name).collect::<Vec<_>>().join(", ")
 }

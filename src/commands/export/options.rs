@@ -1,8 +1,12 @@
 //! What to export, where to, and in which format.
 
 use crate::contract::format::{Detail, WriteOptions};
+use crate::contract::rows::RowOrigin;
 use crate::io::{InPath, OutPath};
+use crate::model::recorded::{Labels, Recording};
 use crate::pipeline::any::LoadOptions;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What to export, where to, and in which format.
 #[derive(Debug)]
@@ -22,10 +26,34 @@ pub struct ExportOptions {
 }
 
 /// What the rows of tables are like, where something is asked for.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct TableOptions {
     /// The output is a directory, with a file for each input in directories named after host and day.
     pub partition: bool,
+    /// What the data set was made of before, and has not changed since, is not read again.
+    pub skip_existing: bool,
     /// How much is told of a frame.
     pub detail: Option<Detail>,
+    /// The host of all inputs, whatever they say.
+    pub host: Option<String>,
+    /// Their day, since 1970.
+    pub day: Option<i32>,
+    /// Labels of all their rows.
+    pub labels: BTreeMap<Box<str>, Box<str>>,
+}
+
+impl ExportOptions {
+    /// What is said of all rows of an input of this hash.
+    pub(super) fn given(&self, hash: Option<String>) -> RowOrigin {
+        let TableOptions { host, day, .. } = &self.table;
+        let bucket = self.write.bucket.and_then(|bucket| i64::try_from(bucket).ok());
+        let (input, host) = (hash.map(Into::into), host.as_deref().map(Box::from));
+        let recording = Recording { input, host, day: *day, bucket, ..Recording::default() };
+        RowOrigin { recording, labels: self.labels(), ..RowOrigin::default() }
+    }
+
+    fn labels(&self) -> Labels {
+        let labels = &self.table.labels;
+        (!labels.is_empty()).then(|| Arc::new(labels.clone()))
+    }
 }

@@ -1,59 +1,56 @@
-//! Inputs → a directory of tables, as Hive and all engines after it lay data sets out: `host=HOST/day=DAY/HASH.parquet`.
+//! Inputs → a data set, as Hive and all engines after it lay them out:
 //!
-//! A file for each input, which is named after the input's bytes: who exports it again with the same options writes the
-//! same file in the same place.
+//! ```text
+//! samples/host=HOST/day=DAY/HASH.parquet     the rows of a recording
+//! stacks/host=HOST/day=DAY/HASH.parquet      its distinct stacks
+//! recordings/HASH-PATH.parquet               its entry: what it is, where it lay
+//! recordings/unread-PATH.parquet             why a file could not be read
+//! ```
+//!
+//! Files are named after the recording's bytes: who exports it again with the same options writes the same files in the
+//! same places. Its entry is written last: where that is, all is.
 
+use super::known::{Known, RECORDINGS, entry_name, read_file, unread_name};
 use super::options::ExportOptions;
-use crate::contract::format::{StartRowsFn, WriteOptions};
-use crate::contract::rows;
+use super::parted_file::PartedFile;
+use super::rows;
+use crate::analysis::quantity::{counted, grouped};
+use crate::contract::format::{DataSet, StartRowsFn, Writer};
 use crate::contract::rows::{RowOrigin, RowWriter};
 use crate::error::{Error, Result, Warning};
-use crate::formats::named;
-use crate::io::{self, OutDirectory, OutPath, Output, Run};
+use crate::io::{self, InPath, OutDirectory, OutPath, Output, Run};
+use crate::model::recorded::{Entry, ReadFile, Recording};
 use crate::model::stacks::Profile;
 use crate::pipeline::any::LoadOptions;
-use crate::pipeline::open::{Opened, check_further, shown};
+use crate::pipeline::listed::expand;
+use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::rows::{RowsRead, input_hash};
+use crate::pipeline::writers::load_options;
 use crate::pipeline::{Job, Outcome};
-use std::cell::RefCell;
-use std::collections::BTreeSet;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::path::Path;
 
-/// What stands for a value that is not known.
-const UNKNOWN_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
-
-/// Writes each input to a file of its own; the first is open already.
+/// Writes each input to files of its own.
 pub(super) fn run(
-    mut first: Option<Opened>,
-    start: StartRowsFn,
-    (options, load): (&ExportOptions, &LoadOptions),
+    writer: &Writer,
+    data_set: DataSet,
+    options: &ExportOptions,
     run: &Run,
     job: &Job,
 ) -> Result<Outcome> {
-    let (mut outcome, mut read, mut hashes) = (Outcome::default(), RowsRead::default(), BTreeSet::new());
-    let root = root(options)?;
-    let write = WriteOptions { partitioned: true, ..options.write.clone() };
-    check_further(&options.inputs)?;
-    for path in &options.inputs {
-        let opened = first.take().map_or_else(|| Opened::open(path, job), Ok);
-        let opened = opened.map_err(|error| error.in_file(&shown(path)))?;
-        let Some(hash) = input_hash(&opened, path)? else {
-            return Err(Error::usage("has no name for its file: --partition reads files").in_file(&shown(path)));
-        };
-        if !hashes.insert(hash.clone()) {
-            let warning = Warning::new("is the same as an input before it, and left out");
-            outcome.warnings.push(warning.in_file(&shown(path), None));
-            continue;
-        }
-        let origin = RowOrigin { hash: Some(hash), ..RowOrigin::default() };
-        let mut file = PartitionFile { root, options, write: &write, start, run, under_way: None };
-        read.push((opened, path), origin, load, &mut file, (job, &mut outcome))?;
-        file.finish()?;
+    let load = rows::load_options(&load_options(&options.load, writer), options);
+    let (root, inputs) = (root(options)?, expand(&options.inputs)?);
+    let start = writer.stream.ok_or_else(|| Error::usage(format!("{} has no rows", options.to)))?;
+    let (mut outcome, mut known) = (Outcome::default(), Known::default());
+    if options.table.skip_existing {
+        known = Known::read(root, data_set, &mut outcome.warnings)?;
     }
-    read.finish(&options.inputs, load, (job, &mut outcome))?;
-    Ok(outcome)
+    let set = Set { root, start, data_set, options, load: &load, run };
+    if job.strict {
+        set.check(&inputs, &known, job)?;
+    }
+    let mut building = Building { set, known, read: RowsRead::default(), outcome, counts: [0; 4] };
+    inputs.iter().try_for_each(|path| building.add(path, job))?;
+    building.finish(&inputs, job)
 }
 
 fn root(options: &ExportOptions) -> Result<&Path> {
@@ -66,138 +63,171 @@ fn root(options: &ExportOptions) -> Result<&Path> {
     }
 }
 
-/// The file of one input. Where it goes is known when its recording is.
-struct PartitionFile<'a> {
+/// A data set, and how it is written.
+struct Set<'a> {
     root: &'a Path,
-    options: &'a ExportOptions,
-    write: &'a WriteOptions,
     start: StartRowsFn,
+    data_set: DataSet,
+    options: &'a ExportOptions,
+    load: &'a LoadOptions,
     run: &'a Run,
-    under_way: Option<UnderWay>,
 }
 
-struct UnderWay {
-    output: Rc<RefCell<Output>>,
-    writer: Box<dyn RowWriter>,
+/// A data set under way.
+struct Building<'a> {
+    set: Set<'a>,
+    known: Known,
+    read: RowsRead,
+    outcome: Outcome,
+    /// How many inputs became what.
+    counts: [u64; 4],
 }
 
-impl std::fmt::Debug for PartitionFile<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PartitionFile").field("root", &self.root).finish_non_exhaustive()
+/// What became of an input.
+#[derive(Clone, Copy)]
+enum Became {
+    Written,
+    /// It was read by an earlier run.
+    Known,
+    /// Its bytes are those of another input.
+    Copy,
+    Unread,
+}
+
+/// Why an input has not become rows.
+enum Stop {
+    /// It cannot be read.
+    Input(Error),
+    /// Nothing can be written, or the user asks for what cannot be.
+    Job(Error),
+}
+
+impl Building<'_> {
+    /// Takes an input. One that cannot be read is left out.
+    fn add(&mut self, path: &InPath, job: &Job) -> Result<()> {
+        let file = read_file(path);
+        let became = match self.known.has(&file, self.set.bucket()) {
+            true => Became::Known,
+            false => match self.write(path, &file, job) {
+                Ok(became) => became,
+                Err(Stop::Job(error)) => return Err(error.in_file(&shown(path))),
+                Err(Stop::Input(error)) => self.unread(file, error.in_file(&shown(path)))?,
+            },
+        };
+        self.counts[became as usize] += 1;
+        Ok(())
     }
-}
 
-/// An output that is committed when its writer is gone.
-struct SharedOutput(Rc<RefCell<Output>>);
-
-impl Write for SharedOutput {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.borrow_mut().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.0.borrow_mut().flush()
-    }
-}
-
-impl PartitionFile<'_> {
-    fn writer(&mut self) -> Result<&mut dyn RowWriter> {
-        match &mut self.under_way {
-            Some(under_way) => Ok(&mut *under_way.writer),
-            None => Err(Error::new("rows came before what they are of")),
+    fn write(&mut self, path: &InPath, file: &ReadFile, job: &Job) -> Result<Became, Stop> {
+        let opened = Opened::open(path, job).map_err(Stop::Input)?;
+        let hash = input_hash(&opened, path).map_err(Stop::Input)?;
+        let no_name = || Stop::Job(Error::usage("has no name for its file: --partition reads files"));
+        let hash = hash.ok_or_else(no_name)?;
+        if let Some(same) = self.known.same(&hash, self.set.bucket()) {
+            self.set.put_copy(same, file).map_err(Stop::Job)?;
+            let warning = Warning::new("is the same as an input before it, and left out");
+            self.outcome.warnings.push(warning.in_file(&shown(path), None));
+            return Ok(Became::Copy);
         }
+        let (given, mut parted) = (self.set.options.given(Some(hash.clone())), self.set.parted_file(&hash));
+        let pushed = self.read.push((opened, path), given, self.set.load, &mut parted, (job, &mut self.outcome));
+        let stop = if parted.has_failed() { Stop::Job } else { Stop::Input };
+        let mut entries = pushed.map_err(stop)?;
+        entries.iter_mut().for_each(|entry| entry.file = file.clone());
+        self.set.put_read(&entries).map_err(Stop::Job)?;
+        entries.into_iter().take(1).for_each(|entry| self.known.add_read(&hash, self.set.bucket(), entry));
+        Ok(Became::Written)
+    }
+
+    fn unread(&mut self, file: ReadFile, error: Error) -> Result<Became> {
+        let RowOrigin { recording, labels, .. } = self.set.options.given(None);
+        let entry = Entry { file, recording, labels, error: Some(error.to_string()), ..Entry::default() };
+        self.outcome.failed.push(error);
+        self.set.put(&[entry])?;
+        Ok(Became::Unread)
+    }
+
+    fn finish(mut self, inputs: &[InPath], job: &Job) -> Result<Outcome> {
+        let [written, known, copies, unread] = self.counts;
+        if written > 0 {
+            self.read.finish(inputs, self.set.load, (job, &mut self.outcome))?;
+        }
+        let others = [(known, "known"), (copies, "the same as others"), (unread, "not read")];
+        let others = others.iter().filter(|(count, _)| *count > 0);
+        let others: String = others.map(|(count, what)| format!(", {} {what}", grouped(*count))).collect();
+        let inputs = counted(inputs.len() as u64, "input");
+        self.outcome.summary.push(format!("{} of {inputs} written{others}", grouped(written)));
+        Ok(self.outcome)
     }
 }
 
-impl RowWriter for PartitionFile<'_> {
-    fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()> {
-        let extension = named(&self.options.to).and_then(|format| format.files.first()?.strip_prefix('*'));
-        let name = format!("{}{}", origin.hash.as_deref().unwrap_or_default(), extension.unwrap_or_default());
-        let directory = self.root.join(partition(profile));
+impl Set<'_> {
+    fn bucket(&self) -> Option<i64> {
+        self.options.write.bucket.and_then(|bucket| i64::try_from(bucket).ok())
+    }
+
+    fn parted_file<'a>(&'a self, hash: &'a str) -> PartedFile<'a> {
+        let tables = [("samples", self.start), ("stacks", self.data_set.stacks)];
+        PartedFile::new(self.root, tables, self.options, self.run, hash)
+    }
+
+    /// Reads all inputs, and writes nothing.
+    fn check(&self, inputs: &[InPath], known: &Known, job: &Job) -> Result<()> {
+        for path in inputs.iter().filter(|path| !known.has(&read_file(path), self.bucket())) {
+            let opened = Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?;
+            let (input, mut outcome) = ((opened, path), Outcome::default());
+            let given = RowOrigin::default();
+            RowsRead::default().push(input, given, self.load, &mut Nowhere, (job, &mut outcome))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the entries of a file that was read; that it once could not be is no longer true.
+    fn put_read(&self, entries: &[Entry]) -> Result<()> {
+        self.put(entries)?;
+        let Some(Entry { file, .. }) = entries.first() else { return Ok(()) };
+        let (directory, name) = (OutDirectory::make(&self.root.join(RECORDINGS))?, unread_name(file));
+        if directory.has(name.as_ref()) { Ok(directory.remove(name.as_ref())?) } else { Ok(()) }
+    }
+
+    /// Writes the entry of a file with the bytes of another, of which no row is written.
+    fn put_copy(&self, same: &Entry, file: &ReadFile) -> Result<()> {
+        if same.file.path == file.path {
+            return Ok(());
+        }
+        let Recording { input, bucket, .. } = same.recording.clone();
+        let recording = Recording { input, bucket, ..Recording::default() };
+        self.put_read(&[Entry { file: file.clone(), recording, ..Entry::default() }])
+    }
+
+    fn put(&self, entries: &[Entry]) -> Result<()> {
+        let Some(first) = entries.first() else { return Ok(()) };
+        let directory = self.root.join(RECORDINGS);
         OutDirectory::make(&directory)?;
-        let output = Output::create(&OutPath::Path(directory.join(name)), self.run)?;
-        let output = Rc::new(RefCell::new(output));
-        let writer = (self.start)(self.write, Box::new(SharedOutput(output.clone())))?;
-        let under_way = self.under_way.insert(UnderWay { output, writer });
-        under_way.writer.begin(origin, profile)
+        let mut output = Output::create(&OutPath::Path(directory.join(entry_name(first))), self.run)?;
+        (self.data_set.write_entries)(entries, &mut output)?;
+        output.commit()
+    }
+}
+
+/// Takes rows that are read to see whether they can be.
+#[derive(Debug)]
+struct Nowhere;
+
+impl RowWriter for Nowhere {
+    fn begin(&mut self, _origin: RowOrigin, _profile: &Profile) -> Result<()> {
+        Ok(())
     }
 
-    fn rows(&mut self, profile: &Profile) -> Result<()> {
-        self.writer()?.rows(profile)
+    fn rows(&mut self, _profile: &Profile) -> Result<()> {
+        Ok(())
     }
 
-    fn end(&mut self, profile: &Profile) -> Result<()> {
-        self.writer()?.end(profile)
+    fn end(&mut self, _profile: &Profile) -> Result<()> {
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<()> {
-        let Some(UnderWay { output, mut writer }) = self.under_way.take() else { return Ok(()) };
-        writer.finish()?;
-        drop(writer);
-        match Rc::try_unwrap(output) {
-            Ok(output) => output.into_inner().commit(),
-            Err(_) => Err(Error::new("is still written")),
-        }
-    }
-}
-
-/// The directories of an input's file, below the data set's.
-fn partition(profile: &Profile) -> PathBuf {
-    let host = profile.about.host.as_deref().filter(|host| !host.is_empty());
-    let host = host.map_or_else(|| UNKNOWN_VALUE.to_owned(), escaped);
-    let day = rows::start(profile).map_or_else(|| UNKNOWN_VALUE.to_owned(), day);
-    PathBuf::from(format!("host={host}")).join(format!("day={day}"))
-}
-
-/// A value as a directory's name: what might mean something else there is written as `%2F`.
-fn escaped(value: &[u8]) -> String {
-    let mut text = String::new();
-    for &byte in value {
-        match byte {
-            b'-' | b'_' | b'.' => text.push(byte.into()),
-            byte if byte.is_ascii_alphanumeric() => text.push(byte.into()),
-            byte => text += &format!("%{byte:02X}"),
-        }
-    }
-    text
-}
-
-/// The day of a time since 1970, in UTC: `2026-11-22`.
-fn day(nanos: i128) -> String {
-    let days = nanos.div_euclid(86_400_000_000_000) as i64;
-    // Years begin with March, so that the day that some have and others lack is the last; eras are 400 years.
-    let since_era = days + 719_468;
-    let (era, day_of_era) = (since_era.div_euclid(146_097), since_era.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn days_are_those_of_the_calendar() {
-        let of = |seconds: i128| day(seconds * 1_000_000_000);
-        assert_eq!(of(0), "1970-01-01");
-        assert_eq!(of(951_782_400), "2000-02-29");
-        assert_eq!(of(1_795_305_599), "2026-11-21");
-        assert_eq!(of(1_795_305_600), "2026-11-22");
-        assert_eq!(of(-1), "1969-12-31");
-    }
-
-    #[test]
-    fn a_host_is_one_directory_whatever_it_is_called() {
-        assert_eq!(escaped(b"web-1.example"), "web-1.example");
-        assert_eq!(escaped(b"../a=b c"), "..%2Fa%3Db%20c");
-        let mut profile = Profile::new();
-        assert_eq!(partition(&profile), Path::new("host=__HIVE_DEFAULT_PARTITION__/day=__HIVE_DEFAULT_PARTITION__"));
-        profile.about.host = Some(b"h".to_vec());
-        assert_eq!(partition(&profile), Path::new("host=h/day=__HIVE_DEFAULT_PARTITION__"));
+        Ok(())
     }
 }

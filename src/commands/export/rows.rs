@@ -1,8 +1,7 @@
 //! Inputs → a table, whose rows are written while the inputs are read.
 
-use super::options::ExportOptions;
-use crate::contract::format::StartRowsFn;
-use crate::contract::rows::RowOrigin;
+use super::options::{ExportOptions, TableOptions};
+use crate::contract::format::{ReadOptions, StartRowsFn};
 use crate::error::{Error, Result};
 use crate::io::{Output, Run};
 use crate::pipeline::any::LoadOptions;
@@ -25,8 +24,8 @@ pub(super) fn run(
     for path in &options.inputs {
         let opened = first.take().map_or_else(|| Opened::open(path, job), Ok);
         let opened = opened.map_err(|error| error.in_file(&shown(path)))?;
-        let origin = RowOrigin { hash: input_hash(&opened, path)?, ..RowOrigin::default() };
-        read.push((opened, path), origin, load, &mut *writer, (job, &mut outcome))?;
+        let given = options.given(input_hash(&opened, path)?);
+        read.push((opened, path), given, load, &mut *writer, (job, &mut outcome))?;
     }
     read.finish(&options.inputs, load, (job, &mut outcome))?;
     writer.finish()?;
@@ -39,7 +38,19 @@ pub(super) fn run(
 pub(super) fn load_options(usual: &LoadOptions, options: &ExportOptions) -> LoadOptions {
     let detail = options.table.detail.unwrap_or(usual.detail);
     let by_cpu = if options.write.bucket.is_some() { options.load.by_cpu } else { usual.by_cpu };
-    LoadOptions { detail, by_cpu, keep_modules: true, ..usual.clone() }
+    let read = ReadOptions { apart: true, ..usual.read.clone() };
+    LoadOptions { detail, by_cpu, keep_modules: true, read, ..usual.clone() }
+}
+
+/// Refuses what only a data set can do.
+pub(super) fn refuse_data_set(options: &ExportOptions) -> Result<()> {
+    match &options.table {
+        TableOptions { partition: true, .. } => {
+            Err(Error::usage(format!("--partition is for parquet; {} files are no data set", options.to)))
+        }
+        TableOptions { skip_existing: true, .. } => Err(Error::usage("--skip-existing is for data sets: --partition")),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses what only tables can do.
@@ -47,7 +58,11 @@ pub(super) fn refuse_options(options: &ExportOptions) -> Result<()> {
     let asked = [
         ("--bucket", options.write.bucket.is_some()),
         ("--partition", options.table.partition),
+        ("--skip-existing", options.table.skip_existing),
         ("--detail", options.table.detail.is_some()),
+        ("--host", options.table.host.is_some()),
+        ("--day", options.table.day.is_some()),
+        ("--label", !options.table.labels.is_empty()),
     ];
     match asked.iter().find(|(_, asked)| *asked) {
         Some((flag, _)) => Err(Error::usage(format!("{flag} is for tables (parquet, arrow); {} is none", options.to))),

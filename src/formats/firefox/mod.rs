@@ -120,7 +120,7 @@ mod tests {
         let series = profile.series_named("cpu-clock", Unit::Nanos);
         for tid in 0..9 {
             let (comm, pid) = (format!("worker {tid}").into_bytes(), Some(Pid(tid / 4)));
-            let track = profile.track(Track { comm, pid, tid: Some(Tid(tid)), cpu: None });
+            let track = profile.track(Track { comm, pid, tid: Some(Tid(tid)), ..Track::default() });
             let (name, module) = (profile.name(format!("f{tid}").as_bytes()), profile.name(&[b'a' + tid as u8 % 3]));
             let frame = profile.frame(Frame { module: Some(module), ..Frame::new(name, FrameKind::User) });
             let (stack, time) = (Some(profile.stack(None, frame)), Some(Nanos(tid as u64)));

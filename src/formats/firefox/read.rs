@@ -203,7 +203,12 @@ impl ReadThread {
     fn track(&self) -> Track {
         let process = self.process_name.as_deref().unwrap_or_default();
         let name = if self.name.is_empty() { process } else { &self.name };
-        Track { comm: name.as_bytes().to_vec(), pid: self.pid.get().map(Pid), tid: self.tid.get().map(Tid), cpu: None }
+        Track {
+            comm: name.as_bytes().to_vec(),
+            pid: self.pid.get().map(Pid),
+            tid: self.tid.get().map(Tid),
+            ..Track::default()
+        }
     }
 }
 

@@ -129,6 +129,7 @@ fn row(entry: &StackEntry, frames: &[FrameId], profile: &mut Profile) -> Option<
         pid: entry.pid.map(Pid),
         tid: entry.tid.map(Tid),
         cpu: entry.cpu,
+        ..Track::default()
     });
     Some(Row { track, stack, weight: entry.weight, count: entry.count, time: entry.time.map(Nanos) })
 }

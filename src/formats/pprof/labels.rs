@@ -26,6 +26,11 @@ impl<'d> Label<'d> {
         label
     }
 
+    /// Its text, or its number.
+    pub(super) fn value(&self) -> String {
+        if self.text.is_empty() { self.number.to_string() } else { String::from_utf8_lossy(self.text).into_owned() }
+    }
+
     /// The number of a process, thread or processor, which may be written as a text.
     pub(super) fn id(&self) -> Option<i32> {
         let written = std::str::from_utf8(self.text).ok().and_then(|text| text.parse::<i32>().ok());

@@ -19,7 +19,9 @@ use crate::model::about::{TimeExtent, joined};
 use crate::model::stacks::{FrameId, FrameKind, Profile, Row, Sampling, ScriptStart, StackId, Track, Unit};
 use crate::model::{Nanos, Pid, Tid};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// So many frames may come of each byte of a file. A sample names a location by at least one byte, and more than a
 /// hundred calls expanded in one place nobody has seen.
@@ -78,13 +80,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     }
     let mut profile = Profile::keeping(options.keep);
     let events = ProfileEvents::of(&tables, &mut profile);
-    let mut reading = PprofReading {
-        frames: FrameLists::of(&tables, options.columns, &mut profile),
-        tables: &tables,
-        events,
-        profile,
-        sampled: None,
-    };
+    let frames = FrameLists::of(&tables, options.columns, &mut profile);
+    let mut reading = PprofReading { frames, tables: &tables, events, profile, sampled: None, apart: options.apart };
     let mut left = FRAMES_PER_BYTE * bytes.len() as u64;
     let mut skipped = Skipped::new("sample");
     for sample in &tables.samples {
@@ -238,6 +235,8 @@ struct PprofReading<'t, 'd> {
     events: ProfileEvents,
     profile: Profile,
     sampled: Option<TimeExtent>,
+    /// Whether samples are told apart by labels that say neither whose they are nor when they were taken.
+    apart: bool,
 }
 
 impl PprofReading<'_, '_> {
@@ -252,7 +251,8 @@ impl PprofReading<'_, '_> {
             }
         }
         let stack = self.stack(&locations, left)?;
-        let track = self.profile.track(labels.track);
+        let others = Some(labels.others).filter(|others| self.apart && !others.is_empty()).map(Arc::new);
+        let track = self.profile.track(Track { labels: others, ..labels.track });
         let at = |place: usize| values.get(place).copied().unwrap_or(0);
         if values.iter().any(|&value| value < 0) {
             return Err(Error::new("has a value below zero, as the difference of two profiles has"));
@@ -290,6 +290,7 @@ impl PprofReading<'_, '_> {
 struct SampleLabels {
     track: Track,
     time: Option<Nanos>,
+    others: BTreeMap<Box<str>, Box<str>>,
 }
 
 impl SampleLabels {
@@ -304,7 +305,7 @@ impl SampleLabels {
                 self.track.comm = text.to_owned();
             }
             b"time" | b"timestamp" | b"end_timestamp_ns" if number > 0 => self.time = Some(Nanos(number)),
-            _ => {}
+            key => _ = self.others.insert(String::from_utf8_lossy(key).into(), label.value().into()),
         }
     }
 }

@@ -116,7 +116,7 @@ fn track(name: &str) -> Track {
         comm: comm.as_bytes().to_vec(),
         pid: pid.map(Pid),
         tid: tid.map(Tid),
-        cpu: None,
+        ..Track::default()
     };
     if let Some((ids, comm)) = name.strip_suffix('"').and_then(|name| name.split_once(" \"")) {
         let words: Vec<&str> = ids.split(' ').collect();

@@ -1,13 +1,15 @@
 //! The cells of columns, of whatever types an engine has made of them.
 
 use crate::error::Error;
+use crate::model::recorded::{day, day_named};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
-    UInt64Type,
+    ArrowPrimitiveType, Date32Type, Date64Type, Decimal128Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, PrimitiveArray};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, TimeUnit};
 use std::sync::Arc;
 
 /// Stands for no number.
@@ -56,6 +58,8 @@ fn texts<V: Copy>(array: &ArrayRef, none: V, mut of: impl FnMut(&str) -> V) -> O
         DataType::Utf8 => array.as_string::<i32>().iter().map(&mut meant).collect(),
         DataType::LargeUtf8 => array.as_string::<i64>().iter().map(&mut meant).collect(),
         DataType::Utf8View => array.as_string_view().iter().map(&mut meant).collect(),
+        // Some tools write a column without any text so.
+        DataType::Null => vec![none; array.len()],
         _ => return None,
     })
 }
@@ -86,10 +90,55 @@ pub(super) fn numbers(array: &ArrayRef) -> Option<Vec<i64>> {
         DataType::UInt16 => of!(UInt16Type, i64::from),
         DataType::UInt32 => of!(UInt32Type, i64::from),
         DataType::UInt64 => of!(UInt64Type, |number| i64::try_from(number).unwrap_or(NONE)),
-        // What engines make of sums.
-        DataType::Float64 => of!(Float64Type, |number| number.round() as i64),
+        // What engines make of sums, and of whole numbers some of which are missing.
+        DataType::Float64 => of!(Float64Type, |number| if number.is_nan() { NONE } else { number.round() as i64 }),
+        DataType::Decimal128(_, 0) => of!(Decimal128Type, |number| i64::try_from(number).unwrap_or(NONE)),
+        DataType::Null => vec![NONE; array.len()],
         _ => return None,
     })
+}
+
+/// The moments of a column, in microseconds since 1970.
+pub(super) fn moments(array: &ArrayRef) -> Option<Vec<i64>> {
+    macro_rules! of {
+        ($type:ty, $convert:expr) => {
+            mapped::<$type, i64>(array.as_primitive(), NONE, $convert)
+        };
+    }
+    Some(match array.data_type() {
+        DataType::Timestamp(TimeUnit::Second, _) => of!(TimestampSecondType, |time| time.saturating_mul(1_000_000)),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => {
+            of!(TimestampMillisecondType, |time| time.saturating_mul(1000))
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, _) => of!(TimestampMicrosecondType, |time| time),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => of!(TimestampNanosecondType, |time| time.div_euclid(1000)),
+        DataType::Null => vec![NONE; array.len()],
+        _ => return None,
+    })
+}
+
+/// The days of a column, since 1970. As text they are `2026-11-22`: directories of data sets name them so.
+pub(super) fn days(array: &ArrayRef) -> Option<Vec<i64>> {
+    match array.data_type() {
+        DataType::Date32 => Some(mapped::<Date32Type, i64>(array.as_primitive(), NONE, i64::from)),
+        DataType::Date64 => Some(mapped::<Date64Type, i64>(array.as_primitive(), NONE, |ms| ms.div_euclid(86_400_000))),
+        DataType::Null => Some(vec![NONE; array.len()]),
+        _ => match moments(array) {
+            Some(moments) => Some(moments.into_iter().map(|time| day(time).map_or(NONE, i64::from)).collect()),
+            None => Meanings::new(NONE).cells(array, |text| day_named(text).map_or(NONE, i64::from)),
+        },
+    }
+}
+
+/// The bits of the fractions of a column.
+pub(super) fn fractions(array: &ArrayRef) -> Option<Vec<i64>> {
+    match array.data_type() {
+        DataType::Float64 => {
+            Some(mapped::<Float64Type, i64>(array.as_primitive(), NONE, |of| of.to_bits().cast_signed()))
+        }
+        DataType::Null => Some(vec![NONE; array.len()]),
+        _ => None,
+    }
 }
 
 pub(super) fn wrong_type(name: &str, of: &DataType) -> Error {

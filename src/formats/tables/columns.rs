@@ -1,17 +1,18 @@
 //! Rows → the arrays of a batch.
 
-use super::input::{FrameCells, RecordingCells, TableInput, TextList, TextNo, TrackCells, micros};
+use super::input::{FrameCells, RecordingCells, TableInput, TextList, TextNo, TrackCells};
 use super::schema;
 use crate::error::{Error, Result};
-use crate::model::stacks::{Profile, Row};
+use crate::model::recorded::{Labels, micros};
+use crate::model::stacks::{Profile, Row, StackId};
 use arrow_array::builder::PrimitiveBuilder;
 use arrow_array::types::{ArrowDictionaryKeyType, ArrowPrimitiveType, Int8Type, Int32Type, Int64Type};
 use arrow_array::{
-    Array, ArrayRef, Date32Array, DictionaryArray, Float64Array, ListArray, RecordBatch, StringArray,
-    TimestampMicrosecondArray,
+    ArrayRef, Date32Array, DictionaryArray, Float64Array, Int64Array, ListArray, MapArray, RecordBatch, StringArray,
+    StructArray, TimestampMicrosecondArray,
 };
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
-use arrow_schema::SchemaRef;
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 use std::sync::Arc;
 
 /// Texts as numbers into a list of those that occur.
@@ -54,7 +55,7 @@ where
         let values: StringArray = self.used.drain(..).map(|text| Some(texts.text(text))).collect();
         self.places.clear();
         let array = DictionaryArray::<K>::try_new(self.keys.finish(), Arc::new(values));
-        Ok(Arc::new(array.map_err(|error| Error::new("cannot make a column").because(error))?))
+        Ok(Arc::new(array.map_err(wrong_column)?))
     }
 }
 
@@ -76,6 +77,44 @@ impl<T: ArrowPrimitiveType> NumberColumn<T> {
     fn finish(&mut self) -> ArrayRef {
         Arc::new(self.0.finish())
     }
+}
+
+/// The labels of rows.
+#[derive(Debug, Default)]
+pub(super) struct LabelColumn {
+    keys: Vec<Box<str>>,
+    values: Vec<Box<str>>,
+    /// Where those of each row end.
+    ends: Vec<i32>,
+}
+
+impl LabelColumn {
+    pub(super) fn push(&mut self, labels: &Labels) {
+        for (key, value) in labels.iter().flat_map(|labels| labels.iter()) {
+            self.keys.push(key.clone());
+            self.values.push(value.clone());
+        }
+        self.ends.push(self.keys.len() as i32);
+    }
+
+    pub(super) fn finish(&mut self) -> Result<ArrayRef> {
+        let texts =
+            |texts: &mut Vec<Box<str>>| Arc::new(texts.drain(..).map(Some).collect::<StringArray>()) as ArrayRef;
+        let entries = vec![texts(&mut self.keys), texts(&mut self.values)];
+        let entries = StructArray::try_new(schema::label(), entries, None).map_err(wrong_column)?;
+        let map = MapArray::try_new(schema::labels(), offsets(&mut self.ends), entries, None, false);
+        Ok(Arc::new(map.map_err(wrong_column)?))
+    }
+}
+
+/// Where the parts of each row are, by where they end.
+fn offsets(ends: &mut Vec<i32>) -> OffsetBuffer<i32> {
+    let starts: ScalarBuffer<i32> = [0].into_iter().chain(ends.drain(..)).collect();
+    OffsetBuffer::new(starts)
+}
+
+pub(super) fn wrong_column(error: ArrowError) -> Error {
+    Error::new("cannot make a column").because(error)
 }
 
 /// What is known of frames: of those that ran, one a row, or of all of the stacks.
@@ -127,6 +166,7 @@ pub(super) struct BatchBuilder {
     pids: NumberColumn<Int32Type>,
     tids: NumberColumn<Int32Type>,
     cpus: NumberColumn<Int32Type>,
+    labels: LabelColumn,
     times: NumberColumn<Int64Type>,
     wall_times: NumberColumn<Int64Type>,
     weights: NumberColumn<Int64Type>,
@@ -134,6 +174,7 @@ pub(super) struct BatchBuilder {
     depths: NumberColumn<Int32Type>,
     unnamed: NumberColumn<Int32Type>,
     leaves: FrameColumns,
+    stack_ids: NumberColumn<Int64Type>,
     frames: FrameColumns,
     /// Where the frames of each row end.
     ends: Vec<i32>,
@@ -149,7 +190,7 @@ pub(super) struct RowTime {
 impl RowTime {
     /// That of a time of the recording's clock, in nanoseconds.
     pub(super) fn new(recording: &RecordingCells, own: Option<i64>) -> Self {
-        let wall = own.zip(recording.epoch).and_then(|(own, epoch)| micros(epoch + i128::from(own)));
+        let wall = own.zip(recording.rest.epoch).and_then(|(own, epoch)| micros(i128::from(epoch) + i128::from(own)));
         Self { wall, own }
     }
 }
@@ -184,6 +225,7 @@ impl BatchBuilder {
         self.pids.push(track.pid);
         self.tids.push(track.tid);
         self.cpus.push(track.cpu);
+        self.labels.push(&track.labels);
     }
 
     fn stack(&mut self, input: &TableInput, profile: &Profile, row: &Row) {
@@ -197,6 +239,7 @@ impl BatchBuilder {
         }
         self.depths.push(Some(depth));
         self.unnamed.push(Some(unnamed));
+        self.stack_ids.push(Some(input.stack(row.stack)));
         self.ends.push((self.frames() + frames.len()) as i32);
     }
 
@@ -205,17 +248,20 @@ impl BatchBuilder {
         let (texts, rows) = (&input.texts, std::mem::take(&mut self.rows));
         let mut columns = recording(&input.recording, texts, rows)?;
         columns.extend([self.events.finish(texts)?, self.units.finish(texts)?, self.comms.finish(texts)?]);
-        columns.extend([self.pids.finish(), self.tids.finish(), self.cpus.finish()]);
+        columns.extend([self.pids.finish(), self.tids.finish(), self.cpus.finish(), self.labels.finish()?]);
         columns.extend([moments(self.wall_times.0.finish().iter()), self.times.finish()]);
         columns.extend([self.weights.finish(), self.counts.finish()]);
         columns.extend([self.depths.finish(), self.unnamed.finish()]);
         columns.extend(self.leaves.finish(texts)?);
-        let starts: ScalarBuffer<i32> = [0].into_iter().chain(self.ends.drain(..)).collect();
-        let offsets = OffsetBuffer::new(starts);
-        for values in self.frames.finish(texts)? {
-            let element = schema::element(values.data_type().clone());
-            let list = ListArray::try_new(element, offsets.clone(), values, None);
-            columns.push(Arc::new(list.map_err(|error| Error::new("cannot make a column").because(error))?));
+        columns.push(self.stack_ids.finish());
+        let lists = schema.fields().iter().filter_map(|field| match field.data_type() {
+            DataType::List(element) => Some(element),
+            _ => None,
+        });
+        let offsets = offsets(&mut self.ends);
+        for (values, element) in self.frames.finish(texts)?.into_iter().zip(lists) {
+            let list = ListArray::try_new(element.clone(), offsets.clone(), values, None);
+            columns.push(Arc::new(list.map_err(wrong_column)?));
         }
         let batch = RecordBatch::try_new(schema.clone(), columns);
         batch.map_err(|error| Error::new("cannot make a batch").because(error))
@@ -229,23 +275,72 @@ fn recording(cells: &RecordingCells, texts: &TextList, rows: usize) -> Result<Ve
         (0..rows).for_each(|_| column.push(text));
         column.finish(texts)
     };
-    let day = cells.start.and_then(|start| i32::try_from(start.div_euclid(86_400_000_000)).ok());
+    let rest = &cells.rest;
+    let number = |number: Option<i64>| std::iter::repeat_n(number, rows).collect::<Int64Array>();
+    let share_named = rest.share_named.map(f64::from_bits);
     Ok(vec![
         text(cells.hash)?,
         text(cells.host)?,
         text(cells.arch)?,
         text(cells.kernel)?,
         text(cells.command)?,
-        moments(std::iter::repeat_n(cells.start, rows)),
-        Arc::new(std::iter::repeat_n(day, rows).collect::<Date32Array>()),
-        Arc::new(std::iter::repeat_n(cells.share_named, rows).collect::<Float64Array>()),
+        moments(std::iter::repeat_n(rest.start, rows)),
+        Arc::new(std::iter::repeat_n(rest.day, rows).collect::<Date32Array>()),
+        Arc::new(std::iter::repeat_n(share_named, rows).collect::<Float64Array>()),
+        Arc::new(number(rest.epoch)),
+        Arc::new(number(rest.bucket)),
     ])
 }
 
-fn moments(micros: impl Iterator<Item = Option<i64>>) -> ArrayRef {
+pub(super) fn moments(micros: impl Iterator<Item = Option<i64>>) -> ArrayRef {
     Arc::new(micros.collect::<TimestampMicrosecondArray>().with_timezone("UTC"))
 }
 
 fn clamp(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A batch of distinct stacks under way.
+#[derive(Debug, Default)]
+pub(super) struct StackBatch {
+    ids: NumberColumn<Int64Type>,
+    functions: TextColumn<Int32Type>,
+    modules: TextColumn<Int32Type>,
+    frames: i32,
+    ends: Vec<i32>,
+}
+
+impl StackBatch {
+    /// How many frames they have.
+    pub(super) fn frames(&self) -> usize {
+        self.frames as usize
+    }
+
+    /// Adds one.
+    pub(super) fn push(&mut self, input: &TableInput, profile: &Profile, stack: StackId) {
+        self.ids.push(Some(input.stack(Some(stack))));
+        let mut frames: Vec<_> = profile.frames_up(Some(stack)).map(|frame| input.frame(frame)).collect();
+        frames.reverse();
+        for frame in &frames {
+            self.functions.push(Some(frame.function));
+            self.modules.push(frame.module);
+        }
+        self.frames += frames.len() as i32;
+        self.ends.push(self.frames);
+    }
+
+    /// The batch, and the builder is empty again.
+    pub(super) fn finish(&mut self, input: &TableInput, schema: &SchemaRef) -> Result<RecordBatch> {
+        self.frames = 0;
+        let (texts, offsets) = (&input.texts, offsets(&mut self.ends));
+        let lists = [self.functions.finish(texts)?, self.modules.finish(texts)?];
+        let mut columns = vec![self.ids.finish()];
+        for (values, field) in lists.into_iter().zip(&schema.fields()[1..]) {
+            let DataType::List(element) = field.data_type() else { continue };
+            let list = ListArray::try_new(element.clone(), offsets.clone(), values, None);
+            columns.push(Arc::new(list.map_err(wrong_column)?));
+        }
+        let batch = RecordBatch::try_new(schema.clone(), columns);
+        batch.map_err(|error| Error::new("cannot make a batch").because(error))
+    }
 }

@@ -8,7 +8,12 @@
 use super::thrift::Kind::{Binary, Bool, Byte, Int, List, Long, Struct, Union};
 use super::thrift::{Field, check, copy};
 use crate::error::{Error, Result};
-use parquet::file::metadata::{FooterTail, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
+use flate2::read::MultiGzDecoder;
+use parquet::basic::Compression;
+use parquet::file::metadata::{
+    ColumnChunkMetaData, FooterTail, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
+};
+use std::io::Read;
 
 /// What is needed of `FileMetaData`, and no statistics.
 const FILE: &[Field] = &[
@@ -148,7 +153,7 @@ impl Left {
     /// Takes what a row group asks for of these columns.
     pub(super) fn take(&mut self, group: &RowGroupMetaData, wanted: impl Fn(usize) -> bool) -> Result<()> {
         let columns = group.columns().iter().enumerate().filter(|(leaf, _)| wanted(*leaf));
-        let sum = |of: fn(&parquet::file::metadata::ColumnChunkMetaData) -> i64| {
+        let sum = |of: fn(&ColumnChunkMetaData) -> i64| {
             let sum =
                 columns.clone().try_fold(0, |sum: u64, (_, column)| sum.checked_add(u64::try_from(of(column)).ok()?));
             sum.unwrap_or(u64::MAX)
@@ -165,10 +170,12 @@ impl Left {
 }
 
 /// Goes over the pages of a column: their headers, and how much is in them. Whether all values are keys of a dictionary.
-pub(super) fn check_pages(column: &[u8], values: i64) -> Result<bool> {
+pub(super) fn check_pages(column: &[u8], about: &ColumnChunkMetaData) -> Result<bool> {
+    let (values, codec) = (about.num_values(), about.compression());
     let (mut at, mut left, mut are_keys) = (0, u64::try_from(values).unwrap_or(0), true);
     while at < column.len() {
         let (mut packed, mut unpacked) = (0, 0);
+        let (mut levels, mut is_packed) = (0, true);
         let len = check(&column[at..], PAGE, &mut |path, number| {
             let number = || u64::try_from(number.unwrap_or(0)).map_err(|_| Error::new("a page has a negative size"));
             match path {
@@ -180,6 +187,8 @@ pub(super) fn check_pages(column: &[u8], values: i64) -> Result<bool> {
                 }
                 // PLAIN_DICTIONARY and RLE_DICTIONARY.
                 [5, 2] | [8, 4] => are_keys &= matches!(number()?, 2 | 8),
+                [8, 5 | 6] => levels += number()?,
+                [8, 7] => is_packed = number()? != 0,
                 _ => {}
             }
             Ok(())
@@ -189,7 +198,25 @@ pub(super) fn check_pages(column: &[u8], values: i64) -> Result<bool> {
             return Err(Error::new(format!("a page of {packed} bytes is said to unpack to {unpacked}")));
         }
         let end = usize::try_from(packed).ok().and_then(|packed| at.checked_add(packed));
-        at = end.filter(|end| *end <= column.len()).ok_or_else(|| Error::new("a page is longer than its column"))?;
+        let end =
+            end.filter(|end| *end <= column.len()).ok_or_else(|| Error::new("a page is longer than its column"))?;
+        let packed = column[at..end].get(usize::try_from(levels).unwrap_or(usize::MAX)..).filter(|_| is_packed);
+        packed.map_or(Ok(()), |packed| check_unpacked(packed, codec, unpacked.saturating_sub(levels)))?;
+        at = end;
     }
     Ok(are_keys)
+}
+
+/// Looks whether a page unpacks to as much as it says. The crate asks no other codecs for more; these it asks for all.
+fn check_unpacked(packed: &[u8], codec: Compression, len: u64) -> Result<()> {
+    let mut reader: Box<dyn Read + '_> = match codec {
+        Compression::GZIP(_) => Box::new(MultiGzDecoder::new(packed)),
+        Compression::BROTLI(_) => Box::new(brotli::Decompressor::new(packed, 1 << 12)),
+        Compression::LZ4 => Box::new(lz4_flex::frame::FrameDecoder::new(packed)),
+        _ => return Ok(()),
+    };
+    let more = || Error::new(format!("a page of {} bytes unpacks to more than {len}", packed.len()));
+    // Whatever else is wrong with it, the crate says.
+    let unpacked = std::io::copy(&mut reader.by_ref().take(len + 1), &mut std::io::sink()).unwrap_or(0);
+    if unpacked > len { Err(more()) } else { Ok(()) }
 }

@@ -2,12 +2,15 @@
 
 use crate::analysis::category::Category;
 use crate::analysis::label;
-use crate::contract::rows;
 use crate::contract::rows::RowOrigin;
-use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, TRUNCATED, Track, TrackId, UNKNOWN};
+use crate::model::process::BuildId;
+use crate::model::recorded::{Labels, Recording};
+use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, StackId, TRUNCATED, Track, TrackId, UNKNOWN};
 use crate::runtimes::jit_names::{JitNames, ReadableNames};
 use rustc_hash::FxHashMap;
+use sha1::{Digest, Sha1};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// The number of a text of an input.
 pub(super) type TextNo = u32;
@@ -54,12 +57,13 @@ pub(super) struct FrameCells {
 }
 
 /// A thread as its row tells of it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct TrackCells {
     pub(super) comm: Option<TextNo>,
     pub(super) pid: Option<i32>,
     pub(super) tid: Option<i32>,
     pub(super) cpu: Option<i32>,
+    pub(super) labels: Labels,
 }
 
 /// An event as its row tells of it.
@@ -77,11 +81,8 @@ pub(super) struct RecordingCells {
     pub(super) arch: Option<TextNo>,
     pub(super) kernel: Option<TextNo>,
     pub(super) command: Option<TextNo>,
-    /// Nanoseconds since 1970 of its clock's 0.
-    pub(super) epoch: Option<i128>,
-    /// Microseconds since 1970 of its first sample.
-    pub(super) start: Option<i64>,
-    pub(super) share_named: Option<f64>,
+    /// What is no text, as it is.
+    pub(super) rest: Recording,
 }
 
 /// All that rows of an input refer to.
@@ -90,7 +91,12 @@ pub(super) struct TableInput {
     pub(super) texts: TextList,
     pub(super) recording: RecordingCells,
     frames: Vec<FrameCells>,
+    /// Where among them each frame of the profile is, plus one; 0 for those that no row had.
+    places: Vec<u32>,
+    /// What each stack of the profile is called; 0 for those that no row had.
+    stacks: Vec<i64>,
     tracks: Vec<TrackCells>,
+    labels: Labels,
     pub(super) events: Vec<EventCells>,
     jit_names: JitNames,
     readable: ReadableNames,
@@ -105,31 +111,61 @@ impl TableInput {
             asked => ReadableNames::new(names, asked == JitNames::Merged),
         };
         let mut texts = TextList::default();
-        let recording = recording(origin, profile, &mut texts);
-        let (frames, tracks, events, jit_names) = (Vec::new(), Vec::new(), Vec::new(), origin.jit_names);
-        let mut input = Self { texts, recording, frames, tracks, events, jit_names, readable };
-        input.extend(profile);
-        input
+        let recording = recording(&origin.recording, &mut texts);
+        Self {
+            texts,
+            recording,
+            frames: Vec::new(),
+            places: Vec::new(),
+            stacks: Vec::new(),
+            tracks: Vec::new(),
+            labels: origin.labels.clone(),
+            events: Vec::new(),
+            jit_names: origin.jit_names,
+            readable,
+        }
     }
 
-    /// Spells what came since the last time.
+    /// Spells what rows of the profile refer to that were not there before.
     pub(super) fn extend(&mut self, profile: &Profile) {
-        for (_, frame) in profile.frames().skip(self.frames.len()) {
-            let cells = self.spelled(profile, frame);
-            self.frames.push(cells);
-        }
+        self.places.resize(profile.frame_count(), 0);
+        self.stacks.resize(profile.stack_count(), 0);
         for track in &profile.tracks()[self.tracks.len()..] {
             let cells = self.thread(track);
             self.tracks.push(cells);
         }
-        for series in &profile.series[self.events.len()..] {
+        for series in &profile.series[self.events.len().min(profile.series.len())..] {
             let (name, unit) = (self.texts.add(&series.name), self.texts.add(series.unit.name()));
             self.events.push(EventCells { name, unit });
+        }
+        let rows = profile.series.iter().flat_map(|series| &series.rows);
+        rows.filter_map(|row| row.stack).for_each(|stack| self.add_stack(profile, stack));
+    }
+
+    /// Spells the frames of a stack, and gives it and its callers their numbers.
+    fn add_stack(&mut self, profile: &Profile, stack: StackId) {
+        let up = |stack: &StackId| profile.stack_of(*stack).0;
+        let new = std::iter::successors(Some(stack), up).take_while(|stack| self.stacks[stack.index()] == 0);
+        for stack in new.collect::<Vec<_>>().into_iter().rev() {
+            let (caller, frame) = profile.stack_of(stack);
+            if self.places[frame.index()] == 0 {
+                let cells = self.spelled(profile, profile.frame_of(frame));
+                self.frames.push(cells);
+                self.places[frame.index()] = self.frames.len() as u32;
+            }
+            let (cells, caller) = (self.frame(frame), caller.map_or(0, |caller| self.stacks[caller.index()]));
+            let module = cells.module.map_or("", |module| self.texts.text(module));
+            self.stacks[stack.index()] = stack_id(caller, self.texts.text(cells.function), module);
         }
     }
 
     pub(super) fn frame(&self, id: FrameId) -> &FrameCells {
-        &self.frames[id.index()]
+        &self.frames[self.places[id.index()] as usize - 1]
+    }
+
+    /// The number of a row's stack; 0 if it is empty.
+    pub(super) fn stack(&self, stack: Option<StackId>) -> i64 {
+        stack.map_or(0, |stack| self.stacks[stack.index()])
     }
 
     pub(super) fn track(&self, id: TrackId) -> &TrackCells {
@@ -149,8 +185,8 @@ impl TableInput {
             _ => Cow::Borrowed(name),
         };
         let function = self.texts.add(&label::called(&readable, module));
+        let build_id = module.and_then(|module| self.build_id(profile, module));
         let texts = &mut self.texts;
-        let build_id = module.and_then(|module| profile.about.modules.get(module)?.build_id);
         FrameCells {
             function,
             module: module.map(|module| texts.add(&String::from_utf8_lossy(told_module(frame.kind, module)))),
@@ -166,6 +202,15 @@ impl TableInput {
         }
     }
 
+    /// The build of a module; in a table of several recordings, that of this one.
+    fn build_id(&self, profile: &Profile, module: &[u8]) -> Option<BuildId> {
+        let about = &profile.about;
+        match &self.recording.rest.input {
+            Some(input) if !about.builds.is_empty() => about.builds.get(&(input.clone(), module.to_vec())).copied(),
+            _ => about.modules.get(module)?.build_id,
+        }
+    }
+
     fn thread(&mut self, track: &Track) -> TrackCells {
         let comm = String::from_utf8_lossy(&track.comm);
         TrackCells {
@@ -173,6 +218,7 @@ impl TableInput {
             pid: track.pid.map(|pid| pid.0),
             tid: track.tid.map(|tid| tid.0),
             cpu: track.cpu.and_then(|cpu| i32::try_from(cpu).ok()),
+            labels: both(&self.labels, &track.labels),
         }
     }
 }
@@ -186,41 +232,32 @@ fn told_module(kind: FrameKind, module: &[u8]) -> &[u8] {
     }
 }
 
-fn recording(origin: &RowOrigin, profile: &Profile, texts: &mut TextList) -> RecordingCells {
-    let about = &profile.about;
-    let mut text = |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| texts.add(&String::from_utf8_lossy(bytes)));
-    let (host, arch, kernel) = (text(&about.host), text(&about.arch), text(&about.os_release));
-    let words: Vec<_> = about.command.iter().map(|word| String::from_utf8_lossy(word)).collect();
-    RecordingCells {
-        hash: origin.hash.as_ref().map(|hash| texts.add(hash)),
-        host,
-        arch,
-        kernel,
-        command: (!words.is_empty()).then(|| texts.add(&words.join(" "))),
-        epoch: about.epoch,
-        start: rows::start(profile).and_then(micros),
-        share_named: share_named(profile),
-    }
-}
-
-/// Microseconds of nanoseconds, since 1970.
-pub(super) fn micros(nanos: i128) -> Option<i64> {
-    i64::try_from(nanos.div_euclid(1000)).ok()
-}
-
-/// How much of all frames has a name: where the reader did not count them, those of the rows that are here.
-fn share_named(profile: &Profile) -> Option<f64> {
-    let counted = profile.about.frames;
-    let (mut frames, mut unnamed) = (counted.frames, counted.unnamed);
-    if frames == 0 {
-        let rows = profile.series.iter().flat_map(|series| &series.rows);
-        for (row, frame) in rows.flat_map(|row| profile.frames_up(row.stack).map(move |frame| (row, frame))) {
-            let name = profile.name_of(profile.frame_of(frame).name);
-            if name != TRUNCATED {
-                frames = frames.saturating_add(row.count);
-                unnamed = unnamed.saturating_add(if name == UNKNOWN { row.count } else { 0 });
-            }
+/// The labels of a recording and of a row; the row's own win.
+fn both(all: &Labels, own: &Labels) -> Labels {
+    match (all, own) {
+        (Some(all), Some(own)) => {
+            Some(Arc::new(all.iter().chain(&**own).map(|(k, v)| (k.clone(), v.clone())).collect()))
         }
+        (one, other) => other.clone().or_else(|| one.clone()),
     }
-    (frames > 0).then(|| 1.0 - unnamed as f64 / frames as f64)
+}
+
+/// The number of a stack, equal for equal functions and modules in every file: the first eight bytes of the SHA-1 of its
+/// caller's number, the function, a zero byte and the module. 0 is that of the empty stack.
+fn stack_id(caller: i64, function: &str, module: &str) -> i64 {
+    let hash = Sha1::new().chain_update(caller.to_be_bytes()).chain_update(function).chain_update([0_u8]);
+    let hash = hash.chain_update(module).finalize();
+    hash.first_chunk().map_or(1, |bytes| i64::from_be_bytes(*bytes)).saturating_abs().max(1)
+}
+
+fn recording(recording: &Recording, texts: &mut TextList) -> RecordingCells {
+    let mut text = |text: &Option<Box<str>>| text.as_ref().map(|text| texts.add(text));
+    RecordingCells {
+        hash: text(&recording.input),
+        host: text(&recording.host),
+        arch: text(&recording.arch),
+        kernel: text(&recording.kernel),
+        command: text(&recording.command),
+        rest: recording.clone(),
+    }
 }

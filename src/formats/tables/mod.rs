@@ -12,7 +12,9 @@
 //! | `guard` | panics of the crate that reads are errors |
 //! | `description`, `thrift` | what a file says of itself, before it is believed |
 //! | `chunks` | the bytes of a file that a row group is read from |
-//! | `cells`, `stacks`, `read` | batches → stacks |
+//! | `cells`, `row_cells`, `labels`, `recordings_read`, `stacks`, `read` | batches → stacks |
+//! | `stack_table` | the distinct stacks of an input, as a table of their own |
+//! | `recordings` | what a data set was made of, as a table of its own |
 //!
 //! A stack is several lists of equal length, outermost frame first, one for each thing that is known of a frame. They
 //! are columns of their own, so that a question about functions reads no module and no line: engines leave out columns,
@@ -25,10 +27,21 @@ mod columns;
 mod description;
 mod guard;
 mod input;
+mod labels;
 pub mod parquet;
 mod read;
+pub mod recordings;
+mod recordings_read;
+mod row_cells;
 mod schema;
+mod stack_table;
 mod stacks;
 mod thrift;
 mod waiting;
 mod writer;
+
+use crate::contract::format::DataSet;
+
+/// What a data set of Parquet files has besides rows.
+pub const DATA_SET: DataSet =
+    DataSet { stacks: parquet::start_stacks, write_entries: recordings::write, read_entries: recordings::read };

@@ -10,6 +10,8 @@ use super::chunks::Chunks;
 use super::description;
 use super::guard::guarded;
 use super::read::{TableReader, is_wanted};
+use super::schema::{VERSION, VERSION_KEY};
+use super::stack_table::StackTable;
 use super::writer::{BatchWriter, TableWriter};
 use crate::contract::format::ReadPieces;
 use crate::contract::options::{ReadOptions, WriteOptions};
@@ -23,6 +25,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, Parq
 use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 use std::fmt;
@@ -37,20 +40,9 @@ pub fn sniff(head: &[u8]) -> bool {
 /// Looks at a table, whose row groups are read side by side. Those that are damaged are left out; without its end, no
 /// file says where they are.
 pub fn open<'b>(bytes: &'b [u8], options: &ReadOptions) -> Result<Box<dyn ReadPieces + 'b>> {
-    let metadata = guarded(|| {
-        let metadata = Arc::new(description::read(bytes)?);
-        ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new()).map_err(unreadable)
-    })?;
-    TableReader::new(metadata.schema(), options)?;
-    let schema = metadata.parquet_schema().root_schema().get_fields();
-    let wanted = (0..schema.len()).filter(|root| is_wanted(schema[*root].name(), options.detail));
-    let wanted = ProjectionMask::roots(metadata.parquet_schema(), wanted);
-    let mut left = description::Left::of(bytes);
-    let groups = metadata.metadata().row_groups().iter();
-    let fits =
-        groups.map(|group| left.take(group, |leaf| wanted.leaf_included(leaf)).map_err(|error| error.to_string()));
-    let fits = fits.collect();
-    Ok(Box::new(Groups { bytes, metadata, wanted, fits, options: options.clone() }))
+    let groups = RowGroups::of(bytes, |column| is_wanted(column, options))?;
+    TableReader::new(groups.schema(), options)?;
+    Ok(Box::new(TableGroups { groups, options: options.clone() }))
 }
 
 /// Reads a table, row group by row group.
@@ -65,40 +57,76 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(profile)
 }
 
-/// The row groups of a file.
-struct Groups<'b> {
-    bytes: &'b [u8],
-    metadata: ArrowReaderMetadata,
-    wanted: ProjectionMask,
-    /// Whether each may be read.
-    fits: Vec<Result<(), String>>,
+/// The row groups of a table.
+struct TableGroups<'b> {
+    groups: RowGroups<'b>,
     options: ReadOptions,
 }
 
-impl ReadPieces for Groups<'_> {
+impl ReadPieces for TableGroups<'_> {
     fn what(&self) -> &'static str {
         "row group"
     }
 
     fn count(&self) -> usize {
-        self.metadata.metadata().num_row_groups().max(1)
+        self.groups.count().max(1)
     }
 
     fn read(&self, group: usize, skipped: &mut Skipped) -> Profile {
-        let Ok(mut table) = TableReader::new(self.metadata.schema(), &self.options) else { return Profile::new() };
-        if group < self.metadata.metadata().num_row_groups()
-            && let Err(error) = guarded(|| self.read_group(group, &mut table))
+        let Ok(mut table) = TableReader::new(self.groups.schema(), &self.options) else { return Profile::new() };
+        if group < self.groups.count()
+            && let Err(error) = self.groups.read(group, &mut |batch| table.batch(batch))
         {
-            let first = self.metadata.metadata().row_group(group).columns().first();
-            let start = first.map(|column| column.dictionary_page_offset().unwrap_or(column.data_page_offset()));
-            skipped.add(error.at(start.and_then(|start| u64::try_from(start).ok()).unwrap_or(0)));
+            skipped.add(error);
         }
         table.finish()
     }
 }
 
-impl Groups<'_> {
-    fn read_group(&self, group: usize, table: &mut TableReader) -> Result<()> {
+/// The row groups of a file.
+pub(super) struct RowGroups<'b> {
+    bytes: &'b [u8],
+    metadata: ArrowReaderMetadata,
+    wanted: ProjectionMask,
+    /// Whether each may be read.
+    fits: Vec<Result<(), String>>,
+}
+
+impl<'b> RowGroups<'b> {
+    /// Those of a file, of which these columns are wanted.
+    pub(super) fn of(bytes: &'b [u8], is_wanted: impl Fn(&str) -> bool) -> Result<Self> {
+        let metadata = guarded(|| {
+            let metadata = Arc::new(description::read(bytes)?);
+            ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new()).map_err(unreadable)
+        })?;
+        let schema = metadata.parquet_schema().root_schema().get_fields();
+        let wanted = (0..schema.len()).filter(|root| is_wanted(schema[*root].name()));
+        let wanted = ProjectionMask::roots(metadata.parquet_schema(), wanted);
+        let mut left = description::Left::of(bytes);
+        let groups = metadata.metadata().row_groups().iter();
+        let fits =
+            groups.map(|group| left.take(group, |leaf| wanted.leaf_included(leaf)).map_err(|error| error.to_string()));
+        Ok(Self { bytes, fits: fits.collect(), wanted, metadata })
+    }
+
+    pub(super) fn schema(&self) -> &Schema {
+        self.metadata.schema()
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.metadata.metadata().num_row_groups()
+    }
+
+    /// Reads one. What was read before an error stays read.
+    pub(super) fn read(&self, group: usize, each: &mut dyn FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
+        guarded(|| self.read_batches(group, each)).map_err(|error| {
+            let first = self.metadata.metadata().row_group(group).columns().first();
+            let start = first.map(|column| column.dictionary_page_offset().unwrap_or(column.data_page_offset()));
+            error.at(start.and_then(|start| u64::try_from(start).ok()).unwrap_or(0))
+        })
+    }
+
+    fn read_batches(&self, group: usize, each: &mut dyn FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
         /// Rows are read side by side as long as their frames are not too many.
         const ROWS: usize = 1 << 13;
         const VALUES: usize = 1 << 20;
@@ -109,7 +137,7 @@ impl Groups<'_> {
         for (leaf, column) in about.columns().iter().enumerate().filter(|(leaf, _)| self.wanted.leaf_included(*leaf)) {
             let (start, len) = column.byte_range();
             let place = Chunks::place(self.bytes, start, len)?;
-            let are_keys = description::check_pages(&self.bytes[place.clone()], column.num_values())?;
+            let are_keys = description::check_pages(&self.bytes[place.clone()], column)?;
             let field = &mut fields[schema.get_column_root_idx(leaf)];
             *field = Arc::new(shared_texts(field, are_keys));
             places.push(place);
@@ -123,26 +151,39 @@ impl Groups<'_> {
         let deep = usize::try_from(most / about.num_rows().max(1)).unwrap_or(VALUES);
         let reader = builder.with_batch_size((VALUES / deep.max(1)).clamp(1, ROWS)).build();
         for batch in reader.map_err(unreadable)? {
-            table.batch(&batch.map_err(|error| Error::new("cannot be read").because(error))?)?;
+            each(&batch.map_err(|error| Error::new("cannot be read").because(error))?)?;
         }
         Ok(())
     }
 }
 
-/// A field whose texts are not copied for each value: as keys of their dictionary, or as views where not all have keys.
+/// A field in the one type that its like is read in, whatever the tool that wrote it calls it: lists have offsets of 32
+/// bits, and texts are not copied for each value, but are keys of their dictionary, or views where not all have keys.
 fn shared_texts(field: &Field, are_keys: bool) -> Field {
+    use DataType::{
+        Binary, BinaryView, Dictionary, FixedSizeList, LargeBinary, LargeList, LargeListView, LargeUtf8, List,
+        ListView, Map, Struct, Utf8, Utf8View,
+    };
     let inner = |field: &Field| Arc::new(shared_texts(field, are_keys));
     let shared = match field.data_type() {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary if are_keys => {
-            DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
-        }
-        DataType::Dictionary(_, of) if !are_keys && matches!(**of, DataType::Utf8) => DataType::Utf8View,
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => DataType::Utf8View,
-        DataType::List(of) => DataType::List(inner(of)),
-        DataType::Struct(of) => DataType::Struct(of.iter().map(|of| inner(of)).collect()),
+        Dictionary(_, of) if !is_text(of) => (**of).clone(),
+        text if is_text(text) && are_keys => Dictionary(Box::new(DataType::Int32), Box::new(Utf8)),
+        Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView | Dictionary(..) => Utf8View,
+        List(of) | LargeList(of) | ListView(of) | LargeListView(of) | FixedSizeList(of, _) => List(inner(of)),
+        Struct(of) => Struct(of.iter().map(|of| inner(of)).collect()),
+        Map(of, sorted) => Map(inner(of), *sorted),
         other => other.clone(),
     };
     field.clone().with_data_type(shared)
+}
+
+fn is_text(of: &DataType) -> bool {
+    use DataType::{Binary, BinaryView, Dictionary, LargeBinary, LargeUtf8, Utf8, Utf8View};
+    match of {
+        Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView => true,
+        Dictionary(_, of) => is_text(of),
+        _ => false,
+    }
 }
 
 fn unreadable(error: ParquetError) -> Error {
@@ -156,13 +197,35 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
 
 /// Starts a file, to which rows are written as they come.
 pub fn start<'o>(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box<dyn RowWriter + 'o>> {
-    Ok(Box::new(TableWriter::new(ParquetFile { out, file: None }, options)))
+    let file = ParquetFile { is_sorted: options.partitioned, ..ParquetFile::new(out) };
+    Ok(Box::new(TableWriter::new(file, options)))
+}
+
+/// Starts a file of distinct stacks.
+pub fn start_stacks<'o>(_options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box<dyn RowWriter + 'o>> {
+    Ok(Box::new(StackTable::new(ParquetFile::new(out))?))
+}
+
+/// Writes a table of one batch.
+pub(super) fn write_batch(batch: &RecordBatch, out: &mut dyn Write) -> Result<()> {
+    let mut file = ParquetFile::new(Box::new(out));
+    file.start(&batch.schema())?;
+    file.batch(batch)?;
+    file.finish()
 }
 
 struct ParquetFile<'o> {
     out: Box<dyn Write + 'o>,
     /// What it has written is taken out of it group by group.
     file: Option<ArrowWriter<Vec<u8>>>,
+    /// Whether every group is of one input and event, and so sorted by what ran.
+    is_sorted: bool,
+}
+
+impl<'o> ParquetFile<'o> {
+    fn new(out: Box<dyn Write + 'o>) -> Self {
+        Self { out, file: None, is_sorted: false }
+    }
 }
 
 impl fmt::Debug for ParquetFile<'_> {
@@ -176,7 +239,8 @@ impl BatchWriter for ParquetFile<'_> {
     const SORTED: bool = true;
 
     fn start(&mut self, schema: &SchemaRef) -> Result<()> {
-        let properties = properties().map_err(failed)?;
+        let sorted_by = place_of_leaf(schema).filter(|_| self.is_sorted);
+        let properties = properties(sorted_by).map_err(failed)?;
         self.file = Some(ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties)).map_err(failed)?);
         Ok(())
     }
@@ -201,7 +265,14 @@ impl BatchWriter for ParquetFile<'_> {
     }
 }
 
-fn properties() -> Result<WriterProperties, ParquetError> {
+/// Which of the file's columns says what ran: a map is two columns there.
+fn place_of_leaf(schema: &Schema) -> Option<i32> {
+    let leaf = schema.index_of("leaf").ok()?;
+    let maps = schema.fields()[..leaf].iter().filter(|field| matches!(field.data_type(), DataType::Map(..)));
+    i32::try_from(leaf + maps.count()).ok()
+}
+
+fn properties(sorted_by: Option<i32>) -> Result<WriterProperties, ParquetError> {
     /// A page of the sorted column has so many rows: what is left out at once.
     const PAGE_ROWS: usize = 1 << 13;
     /// So many functions ran in a group at most, that a filter is made for.
@@ -211,6 +282,10 @@ fn properties() -> Result<WriterProperties, ParquetError> {
         .set_created_by(concat!("jitgraft ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
         .set_max_row_group_row_count(None)
+        .set_key_value_metadata(Some(vec![KeyValue::new(VERSION_KEY.to_owned(), VERSION.to_owned())]))
+        .set_sorting_columns(
+            sorted_by.map(|column_idx| vec![SortingColumn { column_idx, descending: false, nulls_first: true }]),
+        )
         .set_data_page_row_count_limit(PAGE_ROWS);
     for name in ["leaf", "pid", "tid"] {
         properties = properties

@@ -3,18 +3,23 @@
 //! `functions` must be there. Where `weight` or `count` is not, each row weighs, and counts, 1; all other columns add
 //! what they tell.
 
-use super::cells::{Meanings, NONE, numbers, wrong_type};
+use super::cells::{NONE, moments};
+use super::labels;
+use super::recordings_read::{RecordingColumns, RecordingWords, Recordings};
+use super::row_cells::{Numbers, WordCells, WordNo, Words};
 use super::schema::{READ, VERSION, VERSION_KEY};
 use super::stacks::{OpenStack, StackReader};
 use super::writer::{HOST_KEY, NAMES_KEY, PERF_NAMES};
 use crate::contract::options::{Detail, ReadOptions};
 use crate::error::{Error, Result};
-use crate::model::interner::Interner;
+use crate::model::recorded::Labels;
 use crate::model::stacks::{Profile, Row, StackId, Track, TrackId, Unit};
 use crate::model::{Nanos, Pid, Tid};
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, RecordBatch};
+use arrow_array::RecordBatch;
 use arrow_schema::Schema;
+
+/// The columns that are read in addition where rows of different recordings and labels are kept apart.
+const APART: &[&str] = &["input", "start", "day", "share_named", "epoch_ns", "bucket_ns", "labels"];
 
 /// The columns that are read, if all that is known of a frame is needed.
 const COLUMNS: &[&str] = &[
@@ -43,17 +48,15 @@ const COLUMNS: &[&str] = &[
 ];
 
 /// Whether a column tells what is needed.
-pub(super) fn is_wanted(column: &str, detail: Option<Detail>) -> bool {
+pub(super) fn is_wanted(column: &str, options: &ReadOptions) -> bool {
     let least = match column {
         "files" | "lines" | "build_ids" => Detail::Lines,
         "addresses" => Detail::Addresses,
         _ => Detail::Names,
     };
-    COLUMNS.contains(&column) && detail.is_none_or(|detail| detail >= least)
+    COLUMNS.contains(&column) && options.detail.is_none_or(|detail| detail >= least)
+        || options.apart && APART.contains(&column)
 }
-
-/// The number of a text that is no function's.
-type WordNo = u32;
 
 /// A table that becomes stacks, batch by batch.
 #[derive(Debug)]
@@ -61,6 +64,9 @@ pub(super) struct TableReader {
     profile: Profile,
     stacks: StackReader,
     words: Words,
+    /// Whether rows of different recordings and labels are kept apart.
+    apart: bool,
+    recordings: Recordings,
     /// The last row's, which is mostly the next one's, too.
     series: Option<(EventWords, usize)>,
     track: Option<(TrackWords, TrackId)>,
@@ -70,10 +76,12 @@ pub(super) struct TableReader {
 type EventWords = [Option<WordNo>; 2];
 
 /// Whose a row is, as it tells it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct TrackWords {
     comm: Option<WordNo>,
     numbers: [i64; 3],
+    labels: Labels,
+    recording: Option<RecordingWords>,
 }
 
 impl TableReader {
@@ -88,20 +96,31 @@ impl TableReader {
             let remedy = "jitgraft export --to parquet writes it; docs/sql.md tells the columns".to_owned();
             return Err(Error::new("is a table without a column called functions").with_remedy(Some(remedy)));
         }
+        let has = |column: &str| schema.column_with_name(column).is_some();
+        if has("stack_id") && !["event", "weight", "count"].into_iter().any(has) {
+            return Err(Error::new("is a table of distinct stacks, which says nothing of how often each was sampled"));
+        }
         let mut profile = Profile::keeping(options.keep);
         profile.perf_names = said(NAMES_KEY) == Some(PERF_NAMES);
         profile.about.host = said(HOST_KEY).map(|host| host.as_bytes().to_vec());
-        Ok(Self { profile, stacks: StackReader::new(), words: Words::new(), series: None, track: None })
+        let recordings = Recordings::on(said(HOST_KEY));
+        let (stacks, words, apart) = (StackReader::new(), Words::new(), options.apart);
+        Ok(Self { profile, stacks, words, apart, recordings, series: None, track: None })
     }
 
     /// Takes the rows of a batch.
     pub(super) fn batch(&mut self, batch: &RecordBatch) -> Result<()> {
-        let columns = RowColumns::new(batch, &mut self.words)?;
+        let columns = RowColumns::new(batch, &mut self.words, self.apart)?;
         let frames = self.stacks.frames(batch, &mut self.profile)?;
         self.about(batch)?;
-        let mut open = OpenStack::default();
+        let (mut open, mut before) = (OpenStack::default(), None);
         for row in 0..batch.num_rows() {
-            let stack = self.stacks.stack(&frames, row, &mut open, &mut self.profile);
+            let input = columns.recording.as_ref().and_then(|recording| recording.input_at(row));
+            if input != before {
+                (open, before) = (OpenStack::default(), input);
+            }
+            let of = input.and_then(|input| Some((input, self.words.text(Some(input))?)));
+            let stack = self.stacks.stack(&frames, (row, of), &mut open, &mut self.profile);
             self.row(&columns, row, stack);
         }
         Ok(())
@@ -110,7 +129,9 @@ impl TableReader {
     fn row(&mut self, columns: &RowColumns, row: usize, stack: Option<StackId>) {
         let series = self.series([columns.event.at(row), columns.unit.at(row)]);
         let numbers = [&columns.pid, &columns.tid, &columns.cpu].map(|column| column.at(row));
-        let track = self.track(TrackWords { comm: columns.comm.at(row), numbers });
+        let recording = columns.recording.as_ref().map(|recording| recording.at(row));
+        let labels = columns.labels.get(row).cloned().flatten();
+        let track = self.track(TrackWords { comm: columns.comm.at(row), numbers, labels, recording });
         let amount = |column: &Numbers| u64::try_from(column.at(row)).ok();
         let time = amount(&columns.time_ns).map(Nanos);
         let count = if columns.count.is_there() { amount(&columns.count).unwrap_or(0) } else { 1 };
@@ -134,15 +155,18 @@ impl TableReader {
     }
 
     fn track(&mut self, words: TrackWords) -> TrackId {
-        if let Some((_, track)) = self.track.filter(|(known, _)| *known == words) {
-            return track;
+        if let Some((_, track)) = self.track.as_ref().filter(|(known, _)| *known == words) {
+            return *track;
         }
+        let recording = words.recording.map(|recording| self.recordings.of(recording, &self.words));
         let [pid, tid, cpu] = words.numbers.map(|number| i32::try_from(number).ok());
         let track = self.profile.track(Track {
             comm: self.words.text(words.comm).unwrap_or_default().as_bytes().to_vec(),
             pid: pid.map(Pid),
             tid: tid.map(Tid),
             cpu: cpu.and_then(|cpu| u32::try_from(cpu).ok()),
+            labels: words.labels.clone(),
+            recording,
         });
         self.track = Some((words, track));
         track
@@ -167,9 +191,7 @@ impl TableReader {
             let words = command.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
             about.command = words.map(<[u8]>::to_vec).collect();
         }
-        let own = Some(Numbers::of(&first, "time_ns")?.at(0)).filter(|own| *own != NONE);
-        let epoch = moment(&first).zip(own).map(|(wall, own)| i128::from(wall) * 1000 - i128::from(own));
-        about.epoch = about.epoch.or(epoch);
+        about.epoch = about.epoch.or(epoch(&first)?);
         Ok(())
     }
 
@@ -179,65 +201,13 @@ impl TableReader {
     }
 }
 
-/// The wall clock's microseconds of the first row.
-fn moment(batch: &RecordBatch) -> Option<i64> {
-    let column = batch.column_by_name("time")?;
-    let column = column.as_primitive_opt::<arrow_array::types::TimestampMicrosecondType>()?;
-    column.iter().next().flatten()
-}
-
-/// Texts that are no functions', numbered.
-#[derive(Debug)]
-struct Words(Interner<Box<str>, WordNo>);
-
-impl Words {
-    fn new() -> Self {
-        Self(Interner::default())
-    }
-
-    fn number(&mut self, text: &str) -> WordNo {
-        self.0.get(text).unwrap_or_else(|| self.0.intern(text.into()))
-    }
-
-    fn text(&self, word: Option<WordNo>) -> Option<&str> {
-        self.0.items().get(word? as usize).map(|text| &**text)
-    }
-}
-
-/// A column of texts, or none.
-#[derive(Debug)]
-struct WordCells(Vec<Option<WordNo>>);
-
-impl WordCells {
-    fn of(batch: &RecordBatch, name: &str, words: &mut Words) -> Result<Self> {
-        let Some(column) = batch.column_by_name(name) else { return Ok(Self(Vec::new())) };
-        let cells = Meanings::new(None).cells(column, |text| Some(words.number(text)));
-        cells.map(Self).ok_or_else(|| wrong_type(name, column.data_type()))
-    }
-
-    fn at(&self, row: usize) -> Option<WordNo> {
-        self.0.get(row).copied().flatten()
-    }
-}
-
-/// A column of numbers, or none.
-#[derive(Debug)]
-struct Numbers(Option<Vec<i64>>);
-
-impl Numbers {
-    fn of(batch: &RecordBatch, name: &str) -> Result<Self> {
-        let Some(column) = batch.column_by_name(name) else { return Ok(Self(None)) };
-        numbers(column).map(|cells| Self(Some(cells))).ok_or_else(|| wrong_type(name, column.data_type()))
-    }
-
-    fn is_there(&self) -> bool {
-        self.0.is_some()
-    }
-
-    /// The number of a row, or [`NONE`].
-    fn at(&self, row: usize) -> i64 {
-        self.0.as_ref().and_then(|cells| cells.get(row)).copied().unwrap_or(NONE)
-    }
+/// The wall clock's time at the recording clock's 0, as the first row that has both tells it.
+fn epoch(batch: &RecordBatch) -> Result<Option<i128>> {
+    let own = Numbers::of(batch, "time_ns")?;
+    let wall = Numbers::by(batch, "time", moments)?;
+    let both = (0..batch.num_rows()).map(|row| (wall.at(row), own.at(row)));
+    let mut both = both.filter(|(wall, own)| *wall != NONE && *own != NONE);
+    Ok(both.next().map(|(wall, own)| i128::from(wall) * 1000 - i128::from(own)))
 }
 
 /// What a batch tells of its rows but their stacks.
@@ -252,10 +222,12 @@ struct RowColumns {
     time_ns: Numbers,
     weight: Numbers,
     count: Numbers,
+    recording: Option<RecordingColumns>,
+    labels: Vec<Labels>,
 }
 
 impl RowColumns {
-    fn new(batch: &RecordBatch, words: &mut Words) -> Result<Self> {
+    fn new(batch: &RecordBatch, words: &mut Words, apart: bool) -> Result<Self> {
         Ok(Self {
             event: WordCells::of(batch, "event", words)?,
             unit: WordCells::of(batch, "unit", words)?,
@@ -266,6 +238,8 @@ impl RowColumns {
             time_ns: Numbers::of(batch, "time_ns")?,
             weight: Numbers::of(batch, "weight")?,
             count: Numbers::of(batch, "count")?,
+            recording: apart.then(|| RecordingColumns::new(batch, words)).transpose()?,
+            labels: if apart { labels::read(batch)? } else { Vec::new() },
         })
     }
 }

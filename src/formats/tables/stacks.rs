@@ -4,6 +4,7 @@
 //! was exported, and share callers: what a row has in common with the one before is not looked at again.
 
 use super::cells::{Meanings, NONE, numbers, wrong_type};
+use super::row_cells::WordNo;
 use crate::analysis::category::Category;
 use crate::analysis::label;
 use crate::analysis::named_frames::kind_of_unnamed;
@@ -15,6 +16,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
+
+/// The `input` of a recording, and its number.
+pub(super) type RecordingName<'w> = (WordNo, &'w str);
 
 /// A function's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -35,8 +39,8 @@ pub(super) struct StackReader {
     tiers: Meanings<Option<Tier>>,
     /// The build IDs, by number.
     builds: Vec<BuildId>,
-    /// Of which modules they are.
-    built: FxHashSet<(NameId, u32)>,
+    /// Of which modules they are, in which recordings.
+    built: FxHashSet<(Option<WordNo>, NameId, u32)>,
     /// What functions that may be unnamed are called.
     called: FxHashMap<(NameId, Option<NameId>), NameId>,
 }
@@ -104,11 +108,11 @@ impl StackReader {
         })
     }
 
-    /// The stack of a row.
+    /// The stack of a row, and of which recording it is, where recordings are kept apart.
     pub(super) fn stack(
         &mut self,
         frames: &BatchFrames,
-        row: usize,
+        (row, of): (usize, Option<RecordingName<'_>>),
         open: &mut OpenStack,
         profile: &mut Profile,
     ) -> Option<StackId> {
@@ -116,14 +120,20 @@ impl StackReader {
         open.row = Some(row);
         open.stacks.truncate(shared);
         for at in shared..frames.functions.row(row).len() {
-            let frame = self.frame(frames, (row, at), profile);
+            let frame = self.frame(frames, (row, at), of, profile);
             let frame = profile.frame(frame);
             open.stacks.push(profile.stack(open.stacks.last().copied(), frame));
         }
         open.stacks.last().copied()
     }
 
-    fn frame(&mut self, frames: &BatchFrames, place: (usize, usize), profile: &mut Profile) -> Frame {
+    fn frame(
+        &mut self,
+        frames: &BatchFrames,
+        place: (usize, usize),
+        of: Option<RecordingName<'_>>,
+        profile: &mut Profile,
+    ) -> Frame {
         let module = frames.modules.at(place).flatten();
         let name = match frames.functions.at(place).flatten() {
             None => profile.name(UNKNOWN),
@@ -131,9 +141,12 @@ impl StackReader {
             Some(FunctionName { name, .. }) => self.name(name, module, profile),
         };
         if let (Some(module), Some(build)) = (module, frames.build_ids.at(place).flatten())
-            && self.built.insert((module, build))
+            && self.built.insert((of.map(|(number, _)| number), module, build))
         {
             let (name, id) = (profile.name_of(module).to_vec(), self.builds[build as usize]);
+            if let Some((_, input)) = of {
+                profile.about.builds.entry((input.into(), name.clone())).or_insert(id);
+            }
             profile.about.modules.entry(name).or_default().build_id.get_or_insert(id);
         }
         let number = |list: &Lists<i64>| list.at(place).filter(|number| *number != NONE);

@@ -109,7 +109,7 @@ impl Walk<'_, '_> {
     fn value(&mut self, kind: &Kind, of: u8) -> Result<bool> {
         let start = self.left;
         match (kind, of) {
-            (Kind::Bool, kind::TRUE | kind::FALSE) => {}
+            (Kind::Bool, kind::TRUE | kind::FALSE) => (self.told)(&self.path, Some(i64::from(of == kind::TRUE)))?,
             (Kind::Byte, kind::BYTE) => drop(self.bytes(1)?),
             (Kind::Int, kind::I16 | kind::I32) | (Kind::Long, kind::I16 | kind::I32 | kind::I64) => {
                 let number = self.number()?;

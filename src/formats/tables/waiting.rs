@@ -20,6 +20,8 @@ pub(super) struct WaitingRows {
     rows: Vec<WaitingRow>,
     /// Where the sum of a thread, stack and stretch of time is.
     sums: FxHashMap<(TrackId, Option<StackId>, Option<i64>), usize>,
+    /// The first and the last of their times.
+    times: Option<(i64, i64)>,
 }
 
 impl WaitingRows {
@@ -27,9 +29,16 @@ impl WaitingRows {
         self.rows.len()
     }
 
+    /// How many nanoseconds they are apart.
+    pub(super) fn span(&self) -> i64 {
+        self.times.map_or(0, |(first, last)| last.saturating_sub(first))
+    }
+
     /// Takes a row: by itself, or, with the length of stretches of time, into the sum of its own.
     pub(super) fn push(&mut self, row: Row, bucket: Option<i64>, epoch: Option<i128>) {
         let own = row.time.and_then(|time| i64::try_from(time.0).ok());
+        let times = self.times.into_iter().flat_map(|(first, last)| [first, last]).chain(own);
+        self.times = times.clone().min().zip(times.max());
         let Some(bucket) = bucket else { return self.rows.push(WaitingRow { row, time: own }) };
         let time = own.map(|own| stretch_of(own, bucket, epoch));
         let at = *self.sums.entry((row.track, row.stack, time)).or_insert(self.rows.len());
@@ -45,6 +54,7 @@ impl WaitingRows {
     /// All of them, in the order in which they came.
     pub(super) fn take(&mut self) -> Vec<WaitingRow> {
         self.sums.clear();
+        self.times = None;
         std::mem::take(&mut self.rows)
     }
 

@@ -14,10 +14,16 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A batch has so many rows at most: what a reader of a stream gets at once.
-const BATCH_ROWS: usize = 1 << 14;
+pub(super) const BATCH_ROWS: usize = 1 << 14;
+
+/// A group of fewer rows than are usual is full when its rows are of so many nanoseconds: engines leave out groups by time.
+const SPAN: i64 = 60_000_000_000;
+
+/// A group that is full for that reason has so many rows at least, as a part of the usual number.
+const LEAST_PART: usize = 8;
 
 /// The stacks of a batch have so many frames at most, but for its last row: some 40 bytes of memory each.
-const BATCH_FRAMES: usize = 1 << 19;
+pub(super) const BATCH_FRAMES: usize = 1 << 19;
 
 /// Where a table says that names are spelled as perf spells them: see [`Profile::perf_names`].
 pub(super) const NAMES_KEY: &str = "jitgraft.names";
@@ -42,7 +48,7 @@ pub(super) trait BatchWriter: fmt::Debug {
     /// Takes a batch.
     fn batch(&mut self, batch: &RecordBatch) -> Result<()>;
 
-    /// A full group begins, or the batches since then were one.
+    /// The batches since the last group are one, if there are any.
     fn group(&mut self) -> Result<()>;
 
     /// There are no more batches.
@@ -91,12 +97,12 @@ impl<B: BatchWriter> TableWriter<B> {
     }
 
     /// The columns, once it is known whose rows come first.
-    fn start(&mut self, profile: &Profile) -> Result<()> {
+    fn start(&mut self, origin: &RowOrigin, profile: &Profile) -> Result<()> {
         if self.columns.is_some() {
             return Ok(());
         }
-        let host = profile.about.host.as_ref().filter(|_| self.partitioned);
-        let host = host.map(|host| (HOST_KEY, String::from_utf8_lossy(host).into_owned()));
+        let host = origin.recording.host.as_ref().filter(|_| self.partitioned);
+        let host = host.map(|host| (HOST_KEY, host.to_string()));
         let names = profile.perf_names.then(|| (NAMES_KEY, PERF_NAMES.to_owned()));
         let all = Arc::new(schema(names.into_iter().chain(host)));
         let is_written = |name: &str| !(self.partitioned && PARTITIONS.contains(&name));
@@ -127,9 +133,14 @@ impl<B: BatchWriter> TableWriter<B> {
     }
 }
 
+fn is_full<B: BatchWriter>(waiting: &WaitingRows) -> bool {
+    let is_long = || waiting.len() >= B::GROUP / LEAST_PART && waiting.span() >= SPAN;
+    waiting.len() >= B::GROUP || is_long()
+}
+
 impl<B: BatchWriter> RowWriter for TableWriter<B> {
     fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()> {
-        self.start(profile)?;
+        self.start(&origin, profile)?;
         self.input = Some(TableInput::new(&origin, profile));
         self.waiting = Vec::new();
         Ok(())
@@ -138,12 +149,12 @@ impl<B: BatchWriter> RowWriter for TableWriter<B> {
     fn rows(&mut self, profile: &Profile) -> Result<()> {
         let Some(input) = &mut self.input else { return Ok(()) };
         input.extend(profile);
-        let epoch = input.recording.epoch;
+        let epoch = input.recording.rest.epoch.map(i128::from);
         self.waiting.resize_with(profile.series.len(), WaitingRows::default);
         for (event, series) in profile.series.iter().enumerate() {
             for row in &series.rows {
                 self.waiting[event].push(*row, self.bucket, epoch);
-                if self.waiting[event].len() >= B::GROUP {
+                if is_full::<B>(&self.waiting[event]) {
                     self.batches.group()?;
                     self.write(event, profile)?;
                     self.batches.group()?;
@@ -154,11 +165,18 @@ impl<B: BatchWriter> RowWriter for TableWriter<B> {
     }
 
     fn end(&mut self, profile: &Profile) -> Result<()> {
-        (0..self.waiting.len()).try_for_each(|event| self.write(event, profile))
+        for event in 0..self.waiting.len() {
+            self.write(event, profile)?;
+            // Where an input has a file of its own, its groups have one order.
+            if self.partitioned {
+                self.batches.group()?;
+            }
+        }
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<()> {
-        self.start(&Profile::new())?;
+        self.start(&RowOrigin::default(), &Profile::new())?;
         self.batches.finish()
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
             comm: b"JavaScript".to_vec(),
             pid: pid.parse().ok().map(Pid),
             tid: tid.parse().ok().map(Tid),
-            cpu: None,
+            ..Track::default()
         };
         chunks.push_to(&mut profile, track, options, warnings);
     }

@@ -25,7 +25,6 @@ pub(super) fn about(
     let text = |feature| feature_of(recording, feature).and_then(|of| of.string(recording.header.endian).ok());
     let with_modules = options.keep_modules || options.keep_addr || options.symbols.lines;
     About {
-        notes: Vec::new(),
         command: command(recording),
         host: text(Feature::HOSTNAME).map(<[u8]>::to_vec),
         arch: text(Feature::ARCH).map(<[u8]>::to_vec),
@@ -38,6 +37,7 @@ pub(super) fn about(
         modules: if with_modules { modules(resolution) } else { BTreeMap::new() },
         processes: survey.processes.by_pid.iter().map(|(pid, process)| (*pid, life(process))).collect(),
         moments: survey.processes.moments.clone(),
+        ..About::default()
     }
 }
 

@@ -24,6 +24,8 @@ pub struct RecordingOptions {
     pub kernel: KernelOptions,
     /// Whether samples of different processors are kept apart.
     pub by_cpu: bool,
+    /// Whether samples of different control groups are kept apart.
+    pub by_cgroup: bool,
     /// Whether the last branches are told above the callers.
     pub branch_stack: bool,
     /// How many frames a stack may have; `None`: as many as were recorded, or

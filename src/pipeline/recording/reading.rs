@@ -16,12 +16,14 @@ use crate::model::chains::{ChainId, PlaceId};
 use crate::model::interner::InternedNumbers;
 use crate::model::near_map::near_hash;
 use crate::model::process::CpuMode;
+use crate::model::recorded::Labels;
 use crate::model::stacks::{Keep, Track};
 use crate::model::threads::Threads;
 use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
 use crate::records::perf_data::{Branch, Branches, EventAttr, RawRecord, Recording, Sample, kind};
 use crate::resolve::unwind::registers::{Machine, Registers};
 use crate::resolve::unwind::{Cache, MAX_DEPTH, Moment, Unwinder, UnwoundChain, UserStack};
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// How many frames the kernel tells at most unless it is asked for another number (`PERF_MAX_STACK_DEPTH`).
@@ -45,6 +47,8 @@ pub(super) struct Context<'a> {
     pub(super) keep: Keep,
     /// Whether samples of different processors are kept apart.
     pub(super) by_cpu: bool,
+    /// The control groups, where samples of different ones are kept apart.
+    pub(super) cgroups: Option<&'a FxHashMap<u64, Labels>>,
     /// Whether branches are told above the callers.
     pub(super) branch_stack: bool,
     /// How many frames a stack may have: of the kernel's call chain, and of what is unwound.
@@ -55,8 +59,8 @@ pub(super) struct Context<'a> {
     pub(super) keep_beside: bool,
 }
 
-/// Process, thread, and processor where they are kept apart.
-type TrackKey = (Option<Pid>, Option<Tid>, Option<u32>);
+/// Process, thread, and processor and control group where they are kept apart.
+type TrackKey = (Option<Pid>, Option<Tid>, Option<u32>, Option<u64>);
 
 /// Of samples without a time: after everything that has one.
 const UNTIMED: Nanos = Nanos(u64::MAX - 1);
@@ -210,7 +214,8 @@ impl<'a, 'data> Reading<'a, 'data> {
         if !counts {
             return;
         }
-        let track = self.track(pid, tid, sample.cpu.filter(|_| by_cpu), sample.time);
+        let cgroup = sample.cgroup.filter(|_| self.context.cgroups.is_some());
+        let track = self.track((pid, tid, sample.cpu.filter(|_| by_cpu), cgroup), sample.time);
         if !filter.comm(&self.samples.tracks.items()[track as usize].comm) {
             return;
         }
@@ -234,8 +239,8 @@ impl<'a, 'data> Reading<'a, 'data> {
         }
     }
 
-    fn track(&mut self, pid: Option<Pid>, tid: Option<Tid>, cpu: Option<u32>, time: Option<Nanos>) -> u32 {
-        let (now, key) = (time.unwrap_or(UNTIMED), (pid, tid, cpu));
+    fn track(&mut self, key: TrackKey, time: Option<Nanos>) -> u32 {
+        let (now, (pid, tid, cpu, cgroup)) = (time.unwrap_or(UNTIMED), key);
         let hash = near_hash(&key);
         let known = self.named_at.find(hash, |number| self.named[number as usize].key == key);
         if let Some(named) = known.map(|at| &self.named[at as usize]).filter(|named| named.holds.contains(&now)) {
@@ -243,7 +248,8 @@ impl<'a, 'data> Reading<'a, 'data> {
         }
         let threads = self.context.threads;
         let comm = threads.name(pid, tid, time).into_owned();
-        let track = self.samples.tracks.intern(Track { comm, pid, tid, cpu });
+        let labels = cgroup.and_then(|cgroup| self.context.cgroups?.get(&cgroup)?.clone());
+        let track = self.samples.tracks.intern(Track { comm, pid, tid, cpu, labels, recording: None });
         let named = NamedThread { key, track, holds: now..threads.holds_until(pid, tid, now) };
         if let Some(at) = known {
             self.named[at as usize] = named;

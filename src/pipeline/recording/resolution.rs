@@ -161,6 +161,7 @@ impl<'a> Resolution<'a> {
             events: &wanted(recording, &options.event),
             keep,
             by_cpu: options.by_cpu,
+            cgroups: options.by_cgroup.then_some(&self.survey.processes.cgroups),
             branch_stack: options.branch_stack,
             max_stack: options.max_stack.unwrap_or(usize::MAX),
             keep_branches: options.keep_branches,

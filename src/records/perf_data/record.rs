@@ -32,6 +32,8 @@ pub enum Record<'data> {
     Ksymbol(Ksymbol<'data>),
     /// A BPF program was loaded, or unloaded.
     BpfEvent(BpfEvent),
+    /// The path of a control group.
+    Cgroup(Cgroup<'data>),
     /// How to convert the CPU's time-stamp counter.
     TimeConv(TscConversion),
     /// The build ID of a file.
@@ -165,6 +167,15 @@ pub struct BpfEvent {
     pub tag: [u8; 8],
 }
 
+/// CGROUP
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cgroup<'data> {
+    /// The number by which samples name it
+    pub id: u64,
+    /// Where it is below the root of its hierarchy
+    pub path: &'data [u8],
+}
+
 /// HEADER_BUILD_ID, and the entries of the BUILD_ID feature
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildIdRecord<'data> {
@@ -221,6 +232,7 @@ impl<'data> Record<'data> {
             }
             // What a filter of the user's dropped is not lost.
             kind::LOST_SAMPLES if raw.misc & MISC_LOST_SAMPLES_BPF == 0 => Self::LostSamples(body.u64("lost samples")?),
+            kind::CGROUP => Self::Cgroup(Cgroup { id: body.u64("cgroup id")?, path: text(body) }),
             kind::TIME_CONV => Self::TimeConv(time_conv(body)?),
             kind::HEADER_BUILD_ID => Self::BuildId(build_id(raw, body)?),
             _ => Self::Other,

@@ -12,6 +12,7 @@ use crate::model::ancestry::Ancestry;
 use crate::model::backing::{self, Backing};
 use crate::model::moment::{Moment, MomentKind};
 use crate::model::process::{BuildId, CpuMode, KernelSymbol, Mapping, Marker, Process, Processes, TscConversion};
+use crate::model::recorded::cgroup_labels;
 use crate::model::threads::Threads;
 use crate::model::{Nanos, Pid};
 use rustc_hash::FxHashMap;
@@ -98,6 +99,10 @@ impl RecordSurvey {
                 self.lost(records, recording.sample_id(raw));
             }
             Record::LostSamples(samples) => self.lost_samples = self.lost_samples.saturating_add(samples),
+            Record::Cgroup(cgroup) => {
+                let labels = cgroup_labels(&String::from_utf8_lossy(cgroup.path));
+                self.processes.cgroups.insert(cgroup.id, labels);
+            }
             Record::TimeConv(tsc) => self.tsc = Some(tsc),
             Record::BuildId(record) => {
                 self.build_ids.extend(record.build_id.map(|id| (record.path.to_vec(), id)));

@@ -261,7 +261,8 @@ impl<'t> TextReader<'t> {
         if let Some((_, track)) = self.thread.filter(|(last, _)| *last == thread) {
             return track;
         }
-        let track = self.part.profile.track(Track { comm: header.comm.to_vec(), pid, tid: header.tid, cpu: None });
+        let track =
+            self.part.profile.track(Track { comm: header.comm.to_vec(), pid, tid: header.tid, ..Track::default() });
         self.thread = Some((thread, track));
         track
     }

@@ -26,6 +26,8 @@ mod shared;
 mod sharing;
 mod stale;
 
+pub(crate) use orphans::goes_with_recordings;
+
 use super::account::{Account, Kind, SourceState};
 use super::guest::GuestNames;
 use super::live::LiveProcess;

@@ -227,6 +227,11 @@ fn usual_names(door: Door<'_>, directory: &Path) -> Vec<(PathBuf, Kind)> {
     files.into_iter().rev().take(MOST).map(|(_, path, kind)| (path, kind)).collect()
 }
 
+/// Whether a file of this name is a dump, a map or a log that goes with a recording.
+pub(crate) fn goes_with_recordings(name: &OsStr) -> bool {
+    kind_by_name(name).is_some()
+}
+
 fn kind_by_name(name: &OsStr) -> Option<Kind> {
     let name = name.to_str()?;
     let has_number = || inner_pid(Path::new(name)).is_some();

@@ -5,8 +5,9 @@ use crate::contract::unsymbolized::{BareAddress, may_hold_jit_code};
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::formats::pprof::labels::{self, Label};
 use crate::formats::pprof::tables::{Location, Tables};
+use crate::model::backing::Backing;
 use crate::model::{Addr, FrameAddr, Pid};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::num::NonZero;
 
 /// A location without a function, as samples of one process run through it.
@@ -28,6 +29,8 @@ pub(super) struct Uses {
     /// What they ask for, each once, in ascending order.
     pub(super) addresses: Vec<BareAddress>,
     places: LocationPlaces,
+    /// The numbers of locations in the kernel.
+    in_kernel: FxHashSet<u64>,
 }
 
 /// The places of locations without a function, by their numbers.
@@ -52,7 +55,7 @@ struct FoundUses {
 impl Uses {
     /// Walks the samples. Those that cannot be read are passed on as they are.
     pub(super) fn find(tables: &Tables<'_>, warnings: &mut Warnings) -> Self {
-        let mut uses = Self { places: places(tables, warnings), ..Self::default() };
+        let mut uses = Self { places: places(tables, warnings), in_kernel: in_kernel(tables), ..Self::default() };
         let (mut found, mut skipped) = (FoundUses::among(tables.locations.len()), Skipped::new("sample"));
         let mut calls = SampleCalls::default();
         for sample in &tables.samples {
@@ -73,13 +76,21 @@ impl Uses {
     fn of(&self, calls: &SampleCalls) -> impl Iterator<Item = Use> {
         let pid = calls.pid;
         let places = calls.locations.iter().enumerate();
-        places.filter_map(move |(depth, id)| Some(Use { location: self.places.get(*id)?, pid, is_caller: depth > 0 }))
+        places.filter_map(move |(depth, id)| {
+            let is_caller = self.is_caller(&calls.locations, depth);
+            Some(Use { location: self.places.get(*id)?, pid, is_caller })
+        })
     }
 
     /// The one that a sample of this process has at this depth.
     pub(super) fn at(&self, calls: &SampleCalls, depth: usize) -> Option<Use> {
         let location = self.places.get(*calls.locations.get(depth)?)?;
-        Some(Use { location, pid: calls.pid, is_caller: depth > 0 })
+        Some(Use { location, pid: calls.pid, is_caller: self.is_caller(&calls.locations, depth) })
+    }
+
+    /// Whether the code at that depth of a stack called the code below it. The kernel was entered at any instruction.
+    fn is_caller(&self, locations: &[u64], depth: usize) -> bool {
+        depth.checked_sub(1).and_then(|inner| locations.get(inner)).is_some_and(|inner| !self.in_kernel.contains(inner))
     }
 
     /// The place of what it asks for in the list of all that is asked.
@@ -162,6 +173,14 @@ fn places(tables: &Tables<'_>, warnings: &mut Warnings) -> LocationPlaces {
     }
     warnings.extend(skipped.into_warning());
     places
+}
+
+/// The numbers of locations in the kernel.
+fn in_kernel(tables: &Tables<'_>) -> FxHashSet<u64> {
+    let file =
+        |location: &Location<'_>| tables.mappings.get(&location.mapping).map_or(&b""[..], |of| tables.string(of.file));
+    let inside = tables.locations.iter().filter(|location| Backing::of(file(location)).is_kernel_object());
+    inside.map(|location| location.id).collect()
 }
 
 /// Whether it has an address where JIT code may be, and no function.

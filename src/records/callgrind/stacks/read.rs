@@ -33,7 +33,7 @@ pub(super) fn profile_of(graph: &CallGraph) -> Profile {
     }
     for thread in &graph.threads {
         let tid = thread.number.map(Tid);
-        let track = Track { comm: comm(&graph.command), pid: graph.pid.map(Pid), tid, cpu: None };
+        let track = Track { comm: comm(&graph.command), pid: graph.pid.map(Pid), tid, ..Track::default() };
         let thread = ThreadGraph::new(thread);
         if !thread.functions.is_empty() {
             let track = profile.track(track);

@@ -1,0 +1,189 @@
+//! The files of one input in a data set. Where they go is known when its recording is.
+
+use super::options::ExportOptions;
+use crate::contract::format::{StartRowsFn, WriteOptions};
+use crate::contract::rows::{RowOrigin, RowWriter};
+use crate::error::{Error, Result};
+use crate::io::{OutDirectory, OutPath, Output, Run};
+use crate::model::recorded::{Recording, day_name};
+use crate::model::stacks::Profile;
+use std::cell::RefCell;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// What stands for a value that is not known.
+const UNKNOWN_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// A table of a data set: the name of its directory, and what writes its files.
+pub(super) type Table = (&'static str, StartRowsFn);
+
+/// The files of an input.
+pub(super) struct PartedFile<'a> {
+    root: &'a Path,
+    tables: [Table; 2],
+    write: WriteOptions,
+    run: &'a Run,
+    /// The input's hash.
+    hash: &'a str,
+    under_way: Vec<UnderWay>,
+    has_failed: bool,
+}
+
+struct UnderWay {
+    output: Rc<RefCell<Output>>,
+    writer: Box<dyn RowWriter>,
+}
+
+impl std::fmt::Debug for PartedFile<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PartedFile").field("root", &self.root).finish_non_exhaustive()
+    }
+}
+
+/// An output that is committed when its writer is gone.
+struct SharedOutput(Rc<RefCell<Output>>);
+
+impl Write for SharedOutput {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.borrow_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.borrow_mut().flush()
+    }
+}
+
+impl<'a> PartedFile<'a> {
+    pub(super) fn new(
+        root: &'a Path,
+        tables: [Table; 2],
+        options: &'a ExportOptions,
+        run: &'a Run,
+        hash: &'a str,
+    ) -> Self {
+        let write = WriteOptions { partitioned: true, ..options.write.clone() };
+        Self { root, tables, write, run, hash, under_way: Vec::new(), has_failed: false }
+    }
+
+    /// Whether something could not be written.
+    pub(super) fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// Does something with each of the files, and remembers whether it could be done.
+    fn each(&mut self, mut act: impl FnMut(&mut UnderWay) -> Result<()>) -> Result<()> {
+        let done = self.under_way.iter_mut().try_for_each(&mut act);
+        self.has_failed |= done.is_err();
+        done
+    }
+
+    fn open(&self, (table, start): Table, recording: &Recording) -> Result<UnderWay> {
+        let directory = self.root.join(table).join(partition(recording));
+        OutDirectory::make(&directory)?;
+        let path = directory.join(format!("{}.parquet", self.stem(recording)));
+        let output = Rc::new(RefCell::new(Output::create(&OutPath::Path(path), self.run)?));
+        let writer = start(&self.write, Box::new(SharedOutput(output.clone())))?;
+        Ok(UnderWay { output, writer })
+    }
+
+    /// What the files are called. Rows that came in a table may be a part of their recording's: the table's hash stands
+    /// behind the recording's.
+    fn stem(&self, recording: &Recording) -> String {
+        let stem = stem(recording);
+        match recording.input.as_deref() {
+            Some(input) if input != self.hash => format!("{stem}-{:.8}", self.hash),
+            _ => stem,
+        }
+    }
+}
+
+impl RowWriter for PartedFile<'_> {
+    fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()> {
+        let opened = self.tables.map(|table| self.open(table, &origin.recording));
+        self.has_failed |= opened.iter().any(Result::is_err);
+        self.under_way = opened.into_iter().collect::<Result<_>>()?;
+        self.each(|file| file.writer.begin(origin.clone(), profile))
+    }
+
+    fn rows(&mut self, profile: &Profile) -> Result<()> {
+        self.each(|file| file.writer.rows(profile))
+    }
+
+    fn end(&mut self, profile: &Profile) -> Result<()> {
+        self.each(|file| {
+            file.writer.end(profile)?;
+            file.writer.finish()
+        })?;
+        let done = self.under_way.drain(..).try_for_each(|UnderWay { output, writer }| {
+            drop(writer);
+            match Rc::try_unwrap(output) {
+                Ok(output) => output.into_inner().commit(),
+                Err(_) => Err(Error::new("is still written")),
+            }
+        });
+        self.has_failed |= done.is_err();
+        done
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// What the file of a recording is called: rows that are sums of stretches of time are not those of samples.
+pub(super) fn stem(recording: &Recording) -> String {
+    let input = recording.input.as_deref().unwrap_or_default();
+    recording.bucket.map_or_else(|| input.to_owned(), |bucket| format!("{input}-{}", stretch(bucket)))
+}
+
+fn stretch(nanos: i64) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")];
+    let fits = units.iter().find(|(unit, _)| nanos % unit == 0);
+    fits.map_or_else(String::new, |(unit, name)| format!("{}{name}", nanos / unit))
+}
+
+/// The directories of a recording's file, below those of the table.
+fn partition(recording: &Recording) -> PathBuf {
+    let host = recording.host.as_deref().filter(|host| !host.is_empty());
+    let host = host.map_or_else(|| UNKNOWN_VALUE.to_owned(), |host| escaped(host.as_bytes()));
+    let day = recording.day.map_or_else(|| UNKNOWN_VALUE.to_owned(), day_name);
+    PathBuf::from(format!("host={host}")).join(format!("day={day}"))
+}
+
+/// A value as a directory's name: what might mean something else there is written as `%2F`.
+fn escaped(value: &[u8]) -> String {
+    let mut text = String::new();
+    for &byte in value {
+        match byte {
+            b'-' | b'_' | b'.' => text.push(byte.into()),
+            byte if byte.is_ascii_alphanumeric() => text.push(byte.into()),
+            byte => text += &format!("%{byte:02X}"),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_one_directory_whatever_it_is_called() {
+        assert_eq!(escaped(b"web-1.example"), "web-1.example");
+        assert_eq!(escaped(b"../a=b c"), "..%2Fa%3Db%20c");
+        let mut recording = Recording::default();
+        assert_eq!(partition(&recording), Path::new("host=__HIVE_DEFAULT_PARTITION__/day=__HIVE_DEFAULT_PARTITION__"));
+        (recording.host, recording.day) = (Some("h".into()), Some(0));
+        assert_eq!(partition(&recording), Path::new("host=h/day=1970-01-01"));
+    }
+
+    #[test]
+    fn sums_have_other_files_than_samples() {
+        let stems = [None, Some(10_000_000_000), Some(1_500_000_000), Some(7)].map(|bucket| {
+            let input = Some("12ab".into());
+            stem(&Recording { input, bucket, ..Recording::default() })
+        });
+        assert_eq!(stems, ["12ab", "12ab-10s", "12ab-1500ms", "12ab-7ns"]);
+    }
+}

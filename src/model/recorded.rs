@@ -1,0 +1,181 @@
+//! What a table's row says of the recording that it is of.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Words that samples are told apart by, with their keys; `None` if there are none.
+pub type Labels = Option<Arc<BTreeMap<Box<str>, Box<str>>>>;
+
+/// Microseconds in a day.
+const DAY: i64 = 86_400_000_000;
+
+/// A recording, as each of its rows describes it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Recording {
+    /// The SHA-1 of its bytes, unpacked, in hexadecimal digits.
+    pub input: Option<Box<str>>,
+    /// The machine.
+    pub host: Option<Box<str>>,
+    /// Its processor.
+    pub arch: Option<Box<str>>,
+    /// Its kernel.
+    pub kernel: Option<Box<str>>,
+    /// The command that was recorded, its words separated by blanks.
+    pub command: Option<Box<str>>,
+    /// The time of its first sample, in microseconds since 1970.
+    pub start: Option<i64>,
+    /// The day that it belongs to, in days since 1970.
+    pub day: Option<i32>,
+    /// How much of all of its frames has a name: the bits of an `f64`, so that recordings can be compared.
+    pub share_named: Option<u64>,
+    /// The wall clock's time at the recording clock's 0, in nanoseconds since 1970.
+    pub epoch: Option<i64>,
+    /// The length in nanoseconds of the stretches of time that its rows are sums of; `None` if a row is a sample.
+    pub bucket: Option<i64>,
+}
+
+/// A file as it was when it was read: another size or time means that it has changed since.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct ReadFile {
+    /// Where it is.
+    pub path: String,
+    /// Its size in bytes.
+    pub size: i64,
+    /// When it was changed last, in nanoseconds since 1970.
+    pub mtime: i64,
+}
+
+/// What was counted in a recording.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecordedEvent {
+    /// The event.
+    pub name: String,
+    /// What its weights count.
+    pub unit: String,
+    /// How many times a second it was sampled, if that was asked for.
+    pub frequency: Option<i64>,
+    /// After how many of it a sample was taken, if that was asked for.
+    pub period: Option<i64>,
+}
+
+/// What a data set says of a file that it was made of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// The file.
+    pub file: ReadFile,
+    /// The recording in it.
+    pub recording: Recording,
+    /// The labels that were given to all of its rows.
+    pub labels: Labels,
+    /// From the first to the last of its samples, in nanoseconds.
+    pub duration: Option<i64>,
+    /// Its events.
+    pub events: Vec<RecordedEvent>,
+    /// The rows that were written.
+    pub rows: i64,
+    /// The samples that they are of.
+    pub samples: i64,
+    /// The samples that the recorder lost.
+    pub lost: i64,
+    /// Why it could not be read.
+    pub error: Option<String>,
+}
+
+/// What the path of a control group says: itself, and the pod and the container that Kubernetes made it for.
+pub fn cgroup_labels(path: &str) -> Labels {
+    let mut labels: BTreeMap<Box<str>, Box<str>> = BTreeMap::from([("cgroup".into(), path.into())]);
+    let parts = || path.split('/').map(|part| part.trim_end_matches(".slice").trim_end_matches(".scope"));
+    let is_uid = |text: &&str| text.len() >= 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    // kubepods-burstable-pod6f1e…_…: systemd takes a dash for the end of a directory.
+    let pod = |part: &str| {
+        let uid = part.rsplit_once("pod").filter(|(before, _)| before.is_empty() || before.ends_with('-'))?.1;
+        Some(uid.replace('_', "-")).filter(|uid| is_uid(&&**uid))
+    };
+    if path.contains("kubepods")
+        && let Some((at, pod)) = parts().enumerate().find_map(|(at, part)| Some((at, pod(part)?)))
+    {
+        let container = parts().nth(at + 1).and_then(|part| part.rsplit('-').next()).filter(is_uid);
+        labels.insert("pod".into(), pod.into());
+        if let Some(container) = container {
+            labels.insert("container".into(), container.into());
+        }
+    }
+    Some(Arc::new(labels))
+}
+
+/// Microseconds of nanoseconds, since 1970.
+pub fn micros(nanos: i128) -> Option<i64> {
+    i64::try_from(nanos.div_euclid(1000)).ok()
+}
+
+/// The day of a time in microseconds since 1970, in UTC.
+pub fn day(micros: i64) -> Option<i32> {
+    i32::try_from(micros.div_euclid(DAY)).ok()
+}
+
+/// The day that a directory of a data set is named after: `2026-11-22`.
+pub fn day_named(text: &str) -> Option<i32> {
+    let mut parts = text.splitn(3, '-').map(|part| part.parse::<i64>().ok());
+    let (year, month, of_month) = (parts.next()??, parts.next()??, parts.next()??);
+    let is_a_day = (0..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&of_month);
+    // Years begin with March, so that the day that some have and others lack is the last; eras are 400 years.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + (153 * month + 2) / 5 + of_month - 1;
+    let day = i32::try_from(era * 146_097 + day_of_era - 719_468).ok()?;
+    (is_a_day && day_name(day) == text).then_some(day)
+}
+
+/// How a day since 1970 is called.
+pub fn day_name(day: i32) -> String {
+    let since_era = i64::from(day) + 719_468;
+    let (era, day_of_era) = (since_era.div_euclid(146_097), since_era.rem_euclid(146_097));
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let of_month = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = era * 400 + year_of_era + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{of_month:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_are_known_by_their_control_groups() {
+        let pod = "0f4c2d8e-9a41-4f0e-8d57-1b2c3d4e5f60";
+        let container = "7d3a".repeat(16);
+        let told = |path: &str| -> Vec<(String, String)> {
+            let labels = cgroup_labels(path).unwrap();
+            labels.iter().skip(1).map(|(key, value)| (key.to_string(), value.to_string())).collect()
+        };
+        let systemd = format!(
+            "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{}.slice/cri-containerd-{container}.scope",
+            pod.replace('-', "_")
+        );
+        for path in [systemd, format!("/kubepods/besteffort/pod{pod}/{container}")] {
+            let labels = cgroup_labels(&path).unwrap();
+            assert_eq!(labels["cgroup"], path.clone().into());
+            assert_eq!((&*labels["pod"], &*labels["container"]), (pod, &*container), "{path}");
+        }
+        assert!(told("/system.slice/nginx.service").is_empty() && told("/kubepods/podcast").is_empty());
+    }
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        let of = |seconds: i64| day_name(day(seconds * 1_000_000).unwrap());
+        assert_eq!(of(0), "1970-01-01");
+        assert_eq!(of(951_782_400), "2000-02-29");
+        assert_eq!(of(1_795_305_599), "2026-11-21");
+        assert_eq!(of(1_795_305_600), "2026-11-22");
+        assert_eq!(of(-1), "1969-12-31");
+        for day in (-100_000..100_000).step_by(37) {
+            assert_eq!(day_named(&day_name(day)), Some(day));
+        }
+        for wrong in ["", "2026-02-29", "2026-13-01", "2026-1-1", "x"] {
+            assert_eq!(day_named(wrong), None, "{wrong}");
+        }
+    }
+}

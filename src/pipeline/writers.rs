@@ -1,0 +1,56 @@
+//! Writers of the table of formats: by name, with what they need to be loaded, to one output or one for each event.
+
+use super::any::LoadOptions;
+use super::job::Outcome;
+use super::outputs::each_event;
+use super::sink::Naming;
+use super::terminal::write_text;
+use crate::contract::format::{Detail, Events, WriteOptions, Writer};
+use crate::error::{Error, Result};
+use crate::formats::{FORMATS, named};
+use crate::io::{OutPath, Output, Run};
+use crate::model::stacks::Profile;
+use crate::runtimes::jit_names::JitNames;
+
+/// Writes a profile to one output, or to one for each event.
+pub(crate) fn write(
+    profile: &Profile,
+    writer: &Writer,
+    (to, how): (&OutPath, &WriteOptions),
+    run: &Run,
+    outcome: &mut Outcome,
+) -> Result<()> {
+    match writer.events {
+        Events::One => each_event(profile, to, run, outcome, |series, out| {
+            let write = WriteOptions { series, ..how.clone() };
+            write_text(out, |out| (writer.run)(profile, &write, out))
+        }),
+        Events::All => {
+            let mut output = Output::create(to, run)?;
+            write_text(&mut output, |out| (writer.run)(profile, how, out))?;
+            output.commit()
+        }
+    }
+}
+
+/// What the writer needs, and its own usage where the user asks for none.
+pub(crate) fn load_options(asked: &LoadOptions, writer: &Writer) -> LoadOptions {
+    let usual = Naming { resolved: writer.jit_names, given: JitNames::Raw };
+    LoadOptions {
+        detail: Detail::max(writer.detail, asked.detail),
+        by_cpu: asked.by_cpu || writer.by_cpu,
+        jit_names: if asked.asks_for_names { asked.jit_names } else { usual },
+        ..asked.clone()
+    }
+}
+
+/// What writes the format of that name.
+pub(crate) fn writer(name: &str) -> Result<Writer> {
+    let writer = named(name).and_then(|format| format.write);
+    writer.ok_or_else(|| Error::usage(format!("no format called {name} can be written; there are: {}", writable())))
+}
+
+fn writable() -> String {
+    let writable = FORMATS.iter().filter(|format| format.write.is_some());
+    writable.map(|format| format.name).collect::<Vec<_>>().join(", ")
+}
