@@ -122,7 +122,7 @@ pub fn beside(input: &Path) -> Option<&Path> {
 }
 
 /// Opens what the user typed, whatever it is.
-pub fn open_typed(path: &Path) -> Result<File> {
+fn open_typed(path: &Path) -> Result<File> {
     open_of_system(path).map_err(|error| unopened::input(path, error))
 }
 

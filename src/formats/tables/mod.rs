@@ -43,5 +43,5 @@ mod writer;
 use crate::contract::format::DataSet;
 
 /// What a data set of Parquet files has besides rows.
-pub const DATA_SET: DataSet =
+pub(super) const DATA_SET: DataSet =
     DataSet { stacks: parquet::start_stacks, write_entries: recordings::write, read_entries: recordings::read };

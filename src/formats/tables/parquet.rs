@@ -202,7 +202,7 @@ pub fn start<'o>(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box
 }
 
 /// Starts a file of distinct stacks.
-pub fn start_stacks<'o>(_options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box<dyn RowWriter + 'o>> {
+pub(super) fn start_stacks<'o>(_options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box<dyn RowWriter + 'o>> {
     Ok(Box::new(StackTable::new(ParquetFile::new(out))?))
 }
 
