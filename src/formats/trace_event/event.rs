@@ -1,6 +1,6 @@
 //! One event, as it stands in the file.
 
-use super::json::{JsonValue, ScanStop, Scanner, Text, digits_in};
+use super::json::{JsonValue, ScanStop, Scanner, Text};
 use std::borrow::Cow;
 
 /// The members that time depends on; the others are only found when asked for.
@@ -34,9 +34,6 @@ pub(super) struct TraceEvent<'a> {
     pub(super) offset: u64,
 }
 
-/// A member of the arguments, by its key as written.
-pub(super) type Argument<'a> = (&'a [u8], JsonValue<'a>);
-
 /// Miri's spans of interpreted calls: what they do stands in their message.
 pub(super) const FRAME: &[u8] = b"frame";
 
@@ -50,7 +47,7 @@ const KEYS: &[&[u8]] = &[b"name", b"cat", b"ph", b"ts", b"dur", b"pid", b"tid", 
 
 /// What a member of an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Member {
+enum Member {
     Name,
     Cat,
     Phase,
@@ -125,7 +122,7 @@ impl<'a> TraceEvent<'a> {
 
     /// Takes the value of a member.
     #[inline(always)]
-    pub(super) fn take(&mut self, member: Member, value: JsonValue<'a>) {
+    fn take(&mut self, member: Member, value: JsonValue<'a>) {
         match member {
             Member::Name => self.name = plain(value),
             Member::Cat => self.cat = Some(plain(value)),
@@ -139,20 +136,6 @@ impl<'a> TraceEvent<'a> {
             Member::Args => self.args = if let JsonValue::Nested(args) = value { args } else { b"" },
             Member::Other => {}
         }
-    }
-
-    /// Takes a time in nanoseconds.
-    #[inline(always)]
-    pub(super) fn take_time(&mut self, member: Member, nanos: i64) {
-        match member {
-            Member::Duration => self.duration = Some(nanos),
-            _ => self.time = Some(nanos),
-        }
-    }
-
-    /// As if it had none.
-    pub(super) fn forget_id(&mut self) {
-        (self.id, self.id_is_text, self.id_is_local) = (b"", false, false);
     }
 
     fn take_id(&mut self, value: JsonValue<'a>) {
@@ -185,7 +168,7 @@ impl<'a> TraceEvent<'a> {
 }
 
 /// The text of an argument's value.
-pub(super) fn said(value: JsonValue<'_>) -> Cow<'_, [u8]> {
+fn said(value: JsonValue<'_>) -> Cow<'_, [u8]> {
     match value {
         JsonValue::Text(text) => unquoted(text.text()),
         JsonValue::Word(raw) | JsonValue::Nested(raw) => Cow::Borrowed(raw),
@@ -216,55 +199,6 @@ fn who(value: JsonValue<'_>) -> OwnerText<'_> {
         None if text.raw() == b"null" => OwnerText::Number(0),
         None => OwnerText::Named(text),
     }
-}
-
-/// What [`nanoseconds`] makes of the number that stands at `at`, and the place behind it; `None` where it takes a closer
-/// look to say. Eight digits at a time: a time has a dozen.
-#[inline(always)]
-pub(super) fn nanoseconds_at(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
-    let (whole, mut end) = digits(bytes, at)?;
-    let mut nanos = whole * 1000;
-    if *bytes.get(end)? == b'.' {
-        end += 1;
-        let mut unit = 100;
-        while let Some(digit @ b'0'..=b'9') = bytes.get(end) {
-            if unit == 0 {
-                // More than three are rounded, elsewhere.
-                return None;
-            }
-            nanos += i64::from(digit - b'0') * unit;
-            unit /= 10;
-            end += 1;
-        }
-    }
-    matches!(bytes.get(end)?, b',' | b'}' | b' ' | b'\n' | b'\r').then_some((nanos, end))
-}
-
-/// A number of 1 to 15 digits, which all fit, and the place behind it.
-#[inline(always)]
-fn digits(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
-    let (first, len) = eight_digits(bytes, at)?;
-    if len < 8 {
-        return (len > 0).then_some((first, at + len));
-    }
-    let (second, more) = eight_digits(bytes, at + 8)?;
-    let scale = *[1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000].get(more)?;
-    Some((first * scale + second, at + 8 + more))
-}
-
-/// The number that the digits among the next eight bytes are, and how many there are.
-#[inline(always)]
-fn eight_digits(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
-    let values = u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?) ^ 0x3030_3030_3030_3030;
-    let len = digits_in(values);
-    if len == 0 {
-        return Some((0, 0));
-    }
-    // The digits at the word's upper end, zeros before them: pairs of digits, pairs of pairs, and so on.
-    let values = values << (64 - 8 * len);
-    let pairs = (values * 10 + (values >> 8)) & 0x00FF_00FF_00FF_00FF;
-    let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_FFFF_0000_FFFF;
-    Some((((fours * 10_000 + (fours >> 32)) & 0xFFFF_FFFF) as i64, len))
 }
 
 /// Microseconds, with any number of decimals, to the nearest nanosecond. Decimal digits are taken as they are: a
@@ -329,25 +263,6 @@ mod tests {
         for wrong in ["", ".", "x", "NaN", "1e99", "99999999999999999999"] {
             assert_eq!(nanoseconds(wrong.as_bytes()), None, "{wrong}");
         }
-    }
-
-    #[test]
-    fn digits_at_once_are_what_one_after_the_other_is() {
-        let mut seen = 0;
-        for text in
-            ["0", "7.", "12345678", "123456789012345", "1234567890123456", "98.7", "3.25", "4.125", "4.1255", "1e3"]
-        {
-            for text in
-                [text.to_owned(), format!("-{text}"), format!("{text}x"), format!("{text}.1"), format!("00{text}")]
-            {
-                let document = format!("{text},\"next\":1");
-                if let Some((nanos, end)) = nanoseconds_at(document.as_bytes(), 0) {
-                    assert_eq!((Some(nanos), end), (nanoseconds(text.as_bytes()), text.len()), "{text}");
-                    seen += 1;
-                }
-            }
-        }
-        assert!(seen > 10, "{seen}");
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! The events of a stretch of bytes, as numbers: what a worker can find out without knowing what came before.
 
-use super::event::{Argument, FRAME, OwnerText, TraceEvent, is_span, said};
+use super::event::{FRAME, OwnerText, TraceEvent, is_span};
 use super::json::Text;
-use super::pattern::Patterns;
 use crate::analysis::timeline::{NO_NAME, NameNo};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::borrow::Cow;
@@ -79,7 +78,7 @@ impl ChunkEvents {
     pub(super) fn of(bytes: &[u8], mut seen: Vec<Seen>, compat: bool) -> Self {
         seen.reserve(bytes.len() / EVENT_LEN);
         let mut finder = EventFinder::new(compat, seen);
-        let (mut event, mut patterns) = (TraceEvent::default(), Patterns::new());
+        let mut event = TraceEvent::default();
         let mut at = 0;
         loop {
             while let Some(b' ' | b'\n' | b'\r' | b'\t' | b',') = bytes.get(at) {
@@ -88,18 +87,9 @@ impl ChunkEvents {
             if bytes.get(at) != Some(&b'{') {
                 break;
             }
-            at = match patterns.read(bytes, at) {
-                Some((pattern, end)) => {
-                    finder.event(&pattern.event, pattern.args.as_deref(), at);
-                    end
-                }
-                None => {
-                    let Ok(end) = event.scan(bytes, at) else { break };
-                    finder.event(&event, None, at);
-                    patterns.learn(&event);
-                    end
-                }
-            };
+            let Ok(end) = event.scan(bytes, at) else { break };
+            finder.event(&event, at);
+            at = end;
         }
         Self { len: at, ..finder.events }
     }
@@ -133,9 +123,8 @@ impl<'a> EventFinder<'a> {
         }
     }
 
-    /// Adds an event. `args`: its arguments, if they are known already.
     #[inline]
-    fn event(&mut self, event: &TraceEvent<'a>, args: Option<&[Argument<'a>]>, at: usize) {
+    fn event(&mut self, event: &TraceEvent<'a>, at: usize) {
         let mut seen = Seen {
             time: None,
             duration: event.duration.unwrap_or(0).max(0),
@@ -156,7 +145,7 @@ impl<'a> EventFinder<'a> {
             if let Some(cat) = event.cat {
                 seen.cat = self.cat(cat);
             }
-            seen.sub = self.sub(event, args);
+            seen.sub = self.sub(event);
             seen.thread = self.thread(event);
             if matches!(event.phase, b'b' | b'e' | b'n' | b'S' | b'F') {
                 seen.id = number(event.id);
@@ -211,21 +200,13 @@ impl<'a> EventFinder<'a> {
     /// What the event did, by the argument that is called like the event itself. A span says so when it begins;
     /// Perfetto asks its end, too.
     #[inline]
-    fn sub(&mut self, event: &TraceEvent<'a>, args: Option<&[Argument<'a>]>) -> NameNo {
+    fn sub(&mut self, event: &TraceEvent<'a>) -> NameNo {
         if !self.compat && !matches!(event.phase, b'B' | b'b' | b'X' | b'S') {
             return NO_NAME;
         }
         let may_be_message = !self.compat && event.name.is(FRAME);
-        let sub = match args {
-            Some(args) => {
-                let sub = last_argument(args, |key| event.name.is(key));
-                sub.or_else(|| may_be_message.then(|| last_argument(args, |key| key == b"message"))?)
-            }
-            None => {
-                let sub = event.argument(&event.name.text());
-                sub.or_else(|| may_be_message.then(|| event.argument(b"message"))?)
-            }
-        };
+        let sub = event.argument(&event.name.text());
+        let sub = sub.or_else(|| may_be_message.then(|| event.argument(b"message"))?);
         sub.map_or(NO_NAME, |sub| self.number(sub))
     }
 
@@ -252,12 +233,6 @@ impl<'a> EventFinder<'a> {
             OwnerText::Named(name) => OwnerId::Named(self.number(name.text())),
         }
     }
-}
-
-/// The text of an argument; of equal keys the last one counts.
-#[inline]
-fn last_argument<'a>(args: &[Argument<'a>], is_it: impl Fn(&[u8]) -> bool) -> Option<Cow<'a, [u8]>> {
-    args.iter().rfind(|(key, _)| is_it(key)).map(|(_, value)| said(*value))
 }
 
 /// An id as a number: decimal, maybe negative, or hexadecimal; anything else by its hash, beyond all numbers.

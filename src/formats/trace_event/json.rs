@@ -233,7 +233,7 @@ const IN_WORD: [bool; 256] = {
 /// How many of eight bytes are digits before the first one that is none. Of each, `0` was taken bit by bit: digits are
 /// those up to 9.
 #[inline(always)]
-pub(super) fn digits_in(values: u64) -> usize {
+fn digits_in(values: u64) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     // The highest bit of each byte that is more than 9.
     let others = (((values & (ONES * 0x7F)) + ONES * 0x76) | values) & (ONES * 0x80);

@@ -21,7 +21,6 @@ mod event;
 mod events;
 mod json;
 mod laid_out;
-mod pattern;
 mod read;
 mod reader;
 mod rooms;
