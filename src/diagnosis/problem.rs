@@ -331,99 +331,64 @@ pub struct NamedFile {
     pub build_id: Option<String>,
 }
 
+/// The process that a problem is about, borrowed as the problem is.
+macro_rules! process_of {
+    ($problem:expr) => {
+        match $problem {
+            Problem::Clock { process, .. }
+            | Problem::Doubtful { process, .. }
+            | Problem::Silent { process, .. }
+            | Problem::SilentUnderValgrind { process, .. }
+            | Problem::NotNamedYet { process, .. }
+            | Problem::NoInstructions { process, .. }
+            | Problem::NotWritten { process, .. }
+            | Problem::Missing { process, .. }
+            | Problem::OtherProcess { process, .. }
+            | Problem::Refused { process, .. }
+            | Problem::Empty { process, .. }
+            | Problem::Torn { process, .. }
+            | Problem::OtherRun { process, .. }
+            | Problem::Replaced { process, .. }
+            | Problem::EndsEarly { process, .. }
+            | Problem::Incomplete { process, .. }
+            | Problem::ImagesGone { process, .. }
+            | Problem::Interpreted { process, .. }
+            | Problem::JvmFramePointers { process, .. }
+            | Problem::FramePointers { process, .. }
+            | Problem::NotUnwound { process, .. } => Some(process),
+            Problem::NoSamples
+            | Problem::FewSamples { .. }
+            | Problem::Damaged { .. }
+            | Problem::Lost { .. }
+            | Problem::NoCallChains
+            | Problem::ChainsCut { .. }
+            | Problem::TooDeep
+            | Problem::MapMissing { .. }
+            | Problem::MapMisfit { .. }
+            | Problem::NoUnwinder { .. }
+            | Problem::CopiesShort { .. }
+            | Problem::FilesGone { .. }
+            | Problem::OtherVersion { .. }
+            | Problem::NotElf { .. }
+            | Problem::Stripped { .. }
+            | Problem::StrippedPackages { .. }
+            | Problem::Symbolless { .. }
+            | Problem::Kernel { .. }
+            | Problem::Guest
+            | Problem::Nowhere { .. } => None,
+        }
+    };
+}
+
 impl Problem {
     /// Which process it is about, if it is about one.
     pub fn process(&self) -> Option<&Who> {
-        match self {
-            Self::Clock { process, .. }
-            | Self::Doubtful { process, .. }
-            | Self::Silent { process, .. }
-            | Self::SilentUnderValgrind { process, .. }
-            | Self::NotNamedYet { process, .. }
-            | Self::NoInstructions { process, .. }
-            | Self::NotWritten { process, .. }
-            | Self::Missing { process, .. }
-            | Self::OtherProcess { process, .. }
-            | Self::Refused { process, .. }
-            | Self::Empty { process, .. }
-            | Self::Torn { process, .. }
-            | Self::OtherRun { process, .. }
-            | Self::Replaced { process, .. }
-            | Self::EndsEarly { process, .. }
-            | Self::Incomplete { process, .. }
-            | Self::ImagesGone { process, .. }
-            | Self::Interpreted { process, .. }
-            | Self::JvmFramePointers { process, .. }
-            | Self::FramePointers { process, .. }
-            | Self::NotUnwound { process, .. } => Some(process),
-            Self::NoSamples
-            | Self::FewSamples { .. }
-            | Self::Damaged { .. }
-            | Self::Lost { .. }
-            | Self::NoCallChains
-            | Self::ChainsCut { .. }
-            | Self::TooDeep
-            | Self::MapMissing { .. }
-            | Self::MapMisfit { .. }
-            | Self::NoUnwinder { .. }
-            | Self::CopiesShort { .. }
-            | Self::FilesGone { .. }
-            | Self::OtherVersion { .. }
-            | Self::NotElf { .. }
-            | Self::Stripped { .. }
-            | Self::StrippedPackages { .. }
-            | Self::Symbolless { .. }
-            | Self::Kernel { .. }
-            | Self::Guest
-            | Self::Nowhere { .. } => None,
-        }
+        process_of!(self)
     }
 
     /// The same, to be told of others, too.
     pub(super) fn process_mut(&mut self) -> Option<&mut Who> {
-        match self {
-            Self::Clock { process, .. }
-            | Self::Doubtful { process, .. }
-            | Self::Silent { process, .. }
-            | Self::SilentUnderValgrind { process, .. }
-            | Self::NotNamedYet { process, .. }
-            | Self::NoInstructions { process, .. }
-            | Self::NotWritten { process, .. }
-            | Self::Missing { process, .. }
-            | Self::OtherProcess { process, .. }
-            | Self::Refused { process, .. }
-            | Self::Empty { process, .. }
-            | Self::Torn { process, .. }
-            | Self::OtherRun { process, .. }
-            | Self::Replaced { process, .. }
-            | Self::EndsEarly { process, .. }
-            | Self::Incomplete { process, .. }
-            | Self::ImagesGone { process, .. }
-            | Self::Interpreted { process, .. }
-            | Self::JvmFramePointers { process, .. }
-            | Self::FramePointers { process, .. }
-            | Self::NotUnwound { process, .. } => Some(process),
-            Self::NoSamples
-            | Self::FewSamples { .. }
-            | Self::Damaged { .. }
-            | Self::Lost { .. }
-            | Self::NoCallChains
-            | Self::ChainsCut { .. }
-            | Self::TooDeep
-            | Self::MapMissing { .. }
-            | Self::MapMisfit { .. }
-            | Self::NoUnwinder { .. }
-            | Self::CopiesShort { .. }
-            | Self::FilesGone { .. }
-            | Self::OtherVersion { .. }
-            | Self::NotElf { .. }
-            | Self::Stripped { .. }
-            | Self::StrippedPackages { .. }
-            | Self::Symbolless { .. }
-            | Self::Kernel { .. }
-            | Self::Guest
-            | Self::Nowhere { .. } => None,
-        }
+        process_of!(self)
     }
 
     /// Whether it is about stacks that end too soon.

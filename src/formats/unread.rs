@@ -27,9 +27,6 @@ use Signature::{Bytes, Is, Words};
 
 const COUNTS_ONLY: &str = "it counts, and has no stacks; perf record -g -- PROGRAM records some";
 
-const KERNEL_TRACE: &str = "it holds events of the kernel's tracer; perf record -g -a records stacks, and Perfetto's traceconv json \
-    gives trace events";
-
 /// All of them. The first that fits is it.
 const UNREAD: &[UnreadFormat] = &[
     UnreadFormat {
@@ -68,11 +65,6 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Bytes(b"FLR\0"),
     },
     UnreadFormat {
-        name: "a Java heap dump (hprof)",
-        remedy: "it shows objects, and has no stacks; async-profiler -o collapsed records some",
-        signature: Bytes(b"JAVA PROFILE 1."),
-    },
-    UnreadFormat {
         name: "a page of async-profiler",
         remedy: "its option -o collapsed gives folded stacks; jfrconv -o collapsed x.html x.folded takes them out of the page",
         signature: Is(|head| begins(head, b"<!doctype html") && has(head, "async-profiler")),
@@ -104,11 +96,6 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Is(is_pstats),
     },
     UnreadFormat {
-        name: "a recording of memray",
-        remedy: "it shows allocations; py-spy record -f speedscope records time",
-        signature: Bytes(b"memray\0"),
-    },
-    UnreadFormat {
         name: "a trace of Xdebug",
         remedy: "xdebug.mode=profile writes a callgrind profile",
         signature: Is(|head| {
@@ -116,20 +103,9 @@ const UNREAD: &[UnreadFormat] = &[
         }),
     },
     UnreadFormat {
-        name: "a trace of trace-cmd (trace.dat)",
-        remedy: KERNEL_TRACE,
-        signature: Bytes(b"\x17\x08\x44tracing"),
-    },
-    UnreadFormat { name: "a text of ftrace", remedy: KERNEL_TRACE, signature: Words(&["# tracer: "]) },
-    UnreadFormat {
         name: "the text of bpftrace's maps",
         remedy: "stackcollapse-bpftrace.pl (FlameGraph) gives folded stacks",
         signature: Is(is_bpftrace),
-    },
-    UnreadFormat {
-        name: "a trace of LTTng (CTF)",
-        remedy: "perf record -g records stacks",
-        signature: Is(|head| head.starts_with(b"/* CTF 1.") || head.starts_with(b"\xc1\x1f\xfc\xc1")),
     },
     UnreadFormat {
         name: "data of uftrace",
@@ -142,18 +118,6 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Bytes(b"SIMPLEPERF"),
     },
     UnreadFormat {
-        name: "a trace of Tracy",
-        remedy: "perf record -g -- PROGRAM records stacks",
-        signature: Is(|head| {
-            [&b"tracy\0"[..], b"tlZ\x04", b"tZst", b"tr\xfdP"].iter().any(|magic| head.starts_with(magic))
-        }),
-    },
-    UnreadFormat {
-        name: "data of heaptrack",
-        remedy: "heaptrack_print -f FILE -F x.folded gives folded stacks",
-        signature: Is(is_heaptrack),
-    },
-    UnreadFormat {
         name: "a report of massif",
         remedy: "jitgraft callgrind names its JIT code, ms_print shows it",
         signature: Words(&["desc: ", "time_unit: "]),
@@ -164,28 +128,6 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Words(&["{\"dhatFileVersion\""]),
     },
     UnreadFormat { name: "a profile of gprof (gmon.out)", remedy: COUNTS_ONLY, signature: Bytes(b"gmon\x01\0\0\0") },
-    UnreadFormat {
-        name: "a profile of LLVM's instrumentation",
-        remedy: COUNTS_ONLY,
-        signature: Is(|head| {
-            [&b"\x81rforpl\xff"[..], b"\x81Rforpl\xff", b"\xfflprofi\x81"].iter().any(|magic| head.starts_with(magic))
-        }),
-    },
-    UnreadFormat {
-        name: "a file of gcov",
-        remedy: COUNTS_ONLY,
-        signature: Is(|head| [&b"adcg"[..], b"gcda", b"oncg", b"gcno"].iter().any(|magic| head.starts_with(magic))),
-    },
-    UnreadFormat {
-        name: "a recorded terminal (asciinema)",
-        remedy: "give the profile that was recorded in it",
-        signature: Words(&["{\"version\":", "\"width\":", "\"height\":"]),
-    },
-    UnreadFormat {
-        name: "a database (SQLite), such as Nsight Systems and perf's scripts write",
-        remedy: "give the recording that it was made from",
-        signature: Bytes(b"SQLite format 3\0"),
-    },
 ];
 
 /// The format of a file that begins so, if it is known and not read.
@@ -351,16 +293,6 @@ fn is_bpftrace(head: &[u8]) -> bool {
     lines.any(opens) && lines.any(|line| memchr::memmem::find(line, b"]: ").is_some())
 }
 
-/// `v 10500 3`, then `x` and the program.
-fn is_heaptrack(head: &[u8]) -> bool {
-    let mut lines = head.split(|&byte| byte == b'\n');
-    lines.next().is_some_and(|line| {
-        line.starts_with(b"v ")
-            && line.len() > 4
-            && line[2..].iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b' ')
-    }) && lines.next().is_some_and(|line| line.starts_with(b"x ") || line.starts_with(b"X "))
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -384,7 +316,6 @@ pub(super) mod tests {
         ),
         ("log of V8", b"v8-version,11,3,244,8,-node.20,0\nv8-platform,linux,linux\n"),
         ("Flight Recorder", b"FLR\0\0\x02\0\x01\0\0\0\0"),
-        ("hprof", b"JAVA PROFILE 1.0.2\0\0\0\0\x08"),
         (
             "async-profiler",
             b"<!DOCTYPE html>\n<html lang='en'>\n<a href='https://github.com/async-profiler/async-profiler'>",
@@ -399,26 +330,15 @@ pub(super) mod tests {
         ("gperftools or jemalloc", b"heap profile:      1:   1048576 [     1:   1048576] @ heapprofile\n"),
         ("gperftools or jemalloc", b"heap_v2/524288\n  t*: 28106: 56637512 [0: 0]\n"),
         ("cProfile", b"{\xa9\x03\xda\x07work.py\xe9\x01\0\0\0"),
-        ("memray", b"memray\0\x0c\0\0\0"),
         ("Xdebug", b"TRACE START [2026-11-22 01:20:00.000000]\n    0.0002     393216   -> {main}() /a.php:0\n"),
         ("Xdebug", b"Version: 3.2.0\nFile format: 4\nTRACE START [2026-11-22 01:20:00.000000]\n"),
-        ("trace-cmd", b"\x17\x08\x44tracing7\0"),
-        ("ftrace", b"# tracer: function_graph\n#\n# CPU  DURATION                  FUNCTION CALLS\n"),
         ("bpftrace", b"Attaching 1 probe...\n\n@[\n    read+20\n    main+5\n]: 12\n"),
         ("bpftrace", b"@stacks[\n    read+20\n    main+5\n, node]: 12\n"),
-        ("LTTng", b"/* CTF 1.8 */\n\ntypealias integer"),
         ("uftrace", b"Ftrace!\0\x04\0\0\0"),
         ("simpleperf", b"SIMPLEPERF\x01\0"),
-        ("Tracy", b"tlZ\x04\0\0"),
-        ("heaptrack", b"v 10500 3\nx /usr/bin/node\nX node a.js\n"),
         ("massif", b"desc: --massif-out-file=massif.out\ncmd: php a.php\ntime_unit: i\n#-----------\nsnapshot=0\n"),
         ("DHAT", b"{\"dhatFileVersion\":2\n,\"mode\":\"heap\"\n"),
         ("gprof", b"gmon\x01\0\0\0\0\0\0\0"),
-        ("LLVM", b"\x81rforpl\xff\x09\0\0\0"),
-        ("LLVM", b"\xfflprofi\x81\x0c\0\0\0"),
-        ("gcov", b"adcg*32B\x01\0"),
-        ("asciinema", b"{\"version\": 2, \"width\": 80, \"height\": 24, \"timestamp\": 1}\n[0.1, \"o\", \"$ \"]\n"),
-        ("SQLite", b"SQLite format 3\0\x10\0"),
     ];
 
     #[test]
