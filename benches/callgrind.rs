@@ -1,4 +1,4 @@
-//! How fast a callgrind file of any size is named, on 1 thread and on all, with the peak of memory:
+//! The speed at which a callgrind file of any size is named, on 1 thread and on all, with the peak of memory:
 //!
 //! ```text
 //! cargo bench --bench callgrind -- callgrind.out.PID DIRECTORY-OF-MAP
@@ -46,7 +46,7 @@ fn main() {
     }
 }
 
-/// The peak of memory so far, as Linux tells it.
+/// The peak of memory so far, as Linux gives it.
 fn peak() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or("").split_whitespace().collect::<Vec<_>>().join(" ")

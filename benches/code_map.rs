@@ -14,7 +14,7 @@ const LOADS: u64 = 200_000;
 
 const CODE: [u8; 64] = [0x90; 64];
 
-/// One load a microsecond; each tenth is bigger than its place and cuts its neighbour.
+/// One load a microsecond; each tenth is bigger than its place and cuts its neighbor.
 fn loads(places: u64) -> impl Iterator<Item = CodeEvent<'static>> + Clone {
     (0..LOADS).map(move |n| {
         let place = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % places;

@@ -1,4 +1,4 @@
-//! How fast addresses of this very program become functions, and a copied stack becomes a chain.
+//! The speed at which addresses of this very program become functions, and a copied stack becomes a chain.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use jitgraft::error::Warnings;

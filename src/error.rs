@@ -1,7 +1,7 @@
-//! What went wrong, where, and what to do: one error type, and warnings for damage that is survived.
+//! The failure, its place, and the remedy: one error type, and warnings for damage that is survived.
 //!
-//! An [`Error`] stops the job. A [`Warning`] says what was skipped while everything good was kept; it is counted
-//! and shown once, and `--strict` turns any of them into exit status 1.
+//! An [`Error`] stops the job. A [`Warning`] shows what was skipped while everything good was kept; it is counted and
+//! shown once, and `--strict` turns any of them into exit status 1.
 
 use rustc_hash::FxHashSet;
 use std::fmt;
@@ -53,19 +53,19 @@ impl Error {
         self
     }
 
-    /// What helps, if anything does: it is told behind the cause. The first one given stays.
+    /// The remedy, if there is one: it is reported behind the cause. The first one given stays.
     #[must_use]
     pub fn with_remedy(mut self, remedy: Option<String>) -> Self {
         self.remedy = self.remedy.or(remedy);
         self
     }
 
-    /// Whether the user's words, not the input, are at fault (exit status 2).
+    /// True if the user's words, not the input, are at fault (exit status 2).
     pub fn is_usage(&self) -> bool {
         self.usage
     }
 
-    /// Whether the reader of our output has gone: a quiet success for a filter.
+    /// True if the reader of our output has gone: a quiet success for a filter.
     pub fn is_closed_pipe(&self) -> bool {
         let io = self.source.as_deref().and_then(|source| source.downcast_ref::<std::io::Error>());
         io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
@@ -124,7 +124,7 @@ pub struct Warning {
     pub file: Option<PathBuf>,
     /// The byte offset of the first occurrence.
     pub offset: Option<u64>,
-    /// What it was, how often, and what to do about it.
+    /// The message, its count, and the remedy.
     pub message: String,
 }
 
@@ -134,7 +134,7 @@ impl Warning {
         Self { file: None, offset: None, message: message.into() }
     }
 
-    /// Where it was seen first.
+    /// The place where it was seen first.
     #[must_use]
     pub fn in_file(mut self, file: &Path, offset: Option<u64>) -> Self {
         self.file = Some(file.to_owned());
@@ -182,7 +182,7 @@ impl Warnings {
         Self::default()
     }
 
-    /// Adds one, unless the very same was said before.
+    /// Adds one, unless the very same was reported before.
     pub fn push(&mut self, warning: Warning) {
         if self.said.insert(warning.clone()) {
             self.list.push(warning);
@@ -201,7 +201,7 @@ impl Warnings {
         }
     }
 
-    /// The same ones, of this file where they name none: a reader of bytes knows no file.
+    /// The same ones, of this file where they name none: a reader of bytes has no file.
     #[must_use]
     pub fn in_file(mut self, file: &Path) -> Self {
         for warning in &mut self.list {
@@ -210,7 +210,7 @@ impl Warnings {
         self.list.into_iter().collect()
     }
 
-    /// Whether there are none.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -259,7 +259,7 @@ impl Skipped {
         self.first.get_or_insert(error);
     }
 
-    /// How many so far.
+    /// The number so far.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -272,7 +272,7 @@ impl Skipped {
         }
     }
 
-    /// The same, of a part that begins so many bytes into its file.
+    /// The same, of a part that begins this many bytes into its file.
     #[must_use]
     pub fn moved(mut self, by: u64) -> Self {
         if let Some(offset) = self.first.as_mut().and_then(|first| first.offset.as_mut()) {

@@ -42,7 +42,7 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// Where to read from: `-` is standard input.
+/// The input: `-` is standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InPath {
     /// Standard input.
@@ -51,7 +51,7 @@ pub enum InPath {
     Path(PathBuf),
 }
 
-/// Where to write to: `-` is standard output.
+/// The output: `-` is standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OutPath {
     /// Standard output.
@@ -73,7 +73,7 @@ impl From<PathBuf> for OutPath {
 }
 
 impl OutPath {
-    /// How it is called in messages.
+    /// The way it is called in messages.
     pub fn shown(&self) -> PathBuf {
         match self {
             Self::Stdout => PathBuf::from("(standard output)"),
@@ -99,7 +99,7 @@ impl OutPath {
         }
     }
 
-    /// Whether a person sees it as it is written.
+    /// True if a person sees it as it is written.
     pub fn is_terminal(&self) -> bool {
         match self {
             Self::Stdout => io::stdout().is_terminal(),
@@ -107,7 +107,7 @@ impl OutPath {
         }
     }
 
-    /// Whether it is written from front to back, as it is, and never replaced: standard output, a device, a pipe.
+    /// True if it is written from front to back, as it is, and never replaced: standard output, a device, a pipe.
     pub fn is_stream(&self) -> bool {
         match self {
             Self::Stdout => true,
@@ -116,7 +116,7 @@ impl OutPath {
     }
 }
 
-/// Where files lie that belong to an input: in its directory, or in itself if it is an archive.
+/// The directory of files that belong to an input: its own, or the input itself if it is an archive.
 pub fn beside(input: &Path) -> Option<&Path> {
     if is_archive(input) { Some(input) } else { input.parent() }
 }
@@ -145,7 +145,7 @@ pub fn map_open_file(file: File) -> Result<Bytes> {
     map_unremembered(file)
 }
 
-/// Maps a file that the run will write anew: it is no input that an output could destroy.
+/// Maps a file that the run will write anew: it is not input that an output could destroy.
 pub fn map_to_replace(path: &Path) -> Result<Bytes> {
     let file = open_typed(path)?;
     map_unremembered(file).map_err(|error| error.in_file(path))
@@ -159,12 +159,12 @@ fn map_unremembered(file: File) -> Result<Bytes> {
     map_regular(&file)
 }
 
-/// Says that a directory is an input as a whole, as that of a recording is.
+/// Records that a directory is an input as a whole, such as that of a recording.
 pub fn opens_directory(path: &Path) {
     opened::remember_directory(path);
 }
 
-/// Maps a file that this process has made and nobody else knows.
+/// Maps a file that this process has made and that is private.
 pub fn map_own(file: &File) -> Result<Bytes> {
     if file.metadata()?.len() == 0 { Ok(Bytes::Owned(Vec::new())) } else { map_regular(file) }
 }
@@ -225,13 +225,13 @@ pub fn open_rewindable(input: &InPath) -> Result<File> {
 /// other: on two processors a quarter of the switches are left. Anything else stays as it is.
 fn widen(pipe: impl AsFd) {
     const GRANTED: usize = 1 << 20;
-    // Refused where the user's pipes hold much already, and for what is no pipe: slower, nothing else.
+    // Refused where the user's pipes hold much already, and for what is not a pipe: slower, nothing else.
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, GRANTED);
 }
 
 fn map_stdin(mut file: File) -> Result<Bytes> {
     use std::io::Seek;
-    // A redirected file may already have been read from: map only if it stands at its start.
+    // A redirected file may already have been read from: map only if it is at its start.
     let at_start = file.metadata()?.is_file() && file.stream_position()? == 0;
     if at_start {
         return map_open_file(file);
@@ -240,11 +240,10 @@ fn map_stdin(mut file: File) -> Result<Bytes> {
     spool(file)
 }
 
-/// An input that is read once from front to back, without ever being held whole. What it is packed in is the
-/// caller's business.
+/// An input that is read once from front to back, without ever being held whole. The caller handles the packing.
 pub struct Stream {
     head: Vec<u8>,
-    /// How much of `head` was read.
+    /// The part of `head` that was read.
     at: usize,
     rest: Box<dyn Read + Send>,
 }

@@ -7,7 +7,7 @@
 //!      → { render | contract } → analysis → runtimes → { model | bytes | parallel | io } → error
 //! ```
 //!
-//! Imports point from left to right (`tests/architecture.rs` keeps it so, and says which room may use which).
+//! Imports point from left to right (`tests/architecture.rs` keeps it so, and shows which room may use which).
 //!
 //! | room | what it is for |
 //! |---|---|

@@ -10,13 +10,13 @@ use std::sync::{Mutex, PoisonError, mpsc};
 /// The threads of one job.
 #[derive(Debug)]
 pub struct Pool {
-    /// `None` if the thread that asks does all the work itself.
+    /// `None` if the calling thread does all the work itself.
     rayon: Option<rayon::ThreadPool>,
 }
 
 impl Pool {
     /// `threads` workers; `None` means one for each processor that this process may use. There are fewer if the system
-    /// does not let so many start (`ulimit -u`, `ulimit -v`, a control group's `pids.max`).
+    /// does not let this many start (`ulimit -u`, `ulimit -v`, a control group's `pids.max`).
     pub fn new(threads: Option<NonZeroUsize>) -> Result<Self> {
         let threads = threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
         let fewer =
@@ -84,7 +84,7 @@ impl Pool {
         self.ordered(items, f, |results| results.for_each(sink));
     }
 
-    /// The same for who takes the results when it wants them: those that `take` leaves are not waited for.
+    /// The same for a caller that takes the results when it wants them: those that `take` leaves are not waited for.
     pub fn ordered<T: Send, O: Send, R>(
         &self,
         items: impl Iterator<Item = T> + Send,
@@ -140,7 +140,7 @@ impl<I: Iterator, O> WorkSource<I, O> {
     fn next(&self) -> Option<(I::Item, mpsc::SyncSender<O>)> {
         let mut source = match self.0.lock() {
             Ok(source) => source,
-            // Another worker panicked in taking an item, which the scope will say: there are no more.
+            // Another worker panicked in taking an item, which the scope will state: there are no more.
             Err(poisoned) => {
                 *poisoned.into_inner() = None;
                 return None;
@@ -159,7 +159,7 @@ impl<I: Iterator, O> WorkSource<I, O> {
     }
 }
 
-/// How much stack the work on the first thread may take: no input needs more.
+/// The stack that the work on the first thread may take: no input needs more.
 const STACK: usize = 8 << 20;
 
 /// Runs `f` on this thread if it may have as much stack as any work takes, else (`ulimit -s`) on one that has.
@@ -172,7 +172,7 @@ pub fn with_enough_stack<O: Send>(f: impl Fn() -> O + Sync) -> O {
         let thread = std::thread::Builder::new().name("main".to_owned()).stack_size(STACK).spawn_scoped(scope, &f);
         thread.ok().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
-    // Where no thread can start, what stack there is has to do.
+    // If no thread can start, the stack must suffice.
     done.unwrap_or_else(f)
 }
 
@@ -193,7 +193,7 @@ pub fn sort_by_key<T: Send, K: Ord>(list: &mut [T], key: impl Fn(&T) -> K + Sync
     }
 }
 
-/// The same for lists in which equal ones cannot be told apart.
+/// The same for lists in which equal ones cannot be distinguished.
 pub fn sort_unstable_by_key<T: Send, K: Ord>(list: &mut [T], key: impl Fn(&T) -> K + Sync) {
     match rayon::current_thread_index() {
         Some(_) => list.par_sort_unstable_by_key(key),

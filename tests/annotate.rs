@@ -1,4 +1,4 @@
-//! `annotate`: the machine code of real recordings, against what objdump and perf say of the same bytes.
+//! `annotate`: the machine code of real recordings, against what objdump and perf state about the same bytes.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ fn the_samples_of_a_functions_instructions_are_those_of_the_function() {
     }
 }
 
-/// Holds so many listings at least against objdump and perf; gives how many instructions have a source line.
+/// Holds this many listings at least against objdump and perf; gives how many instructions have a source line.
 fn hold_against_others(case: &Case, wanted: impl Fn(&Value) -> bool, least: usize) -> usize {
     let listings = case.listed(wanted);
     assert!(listings.len() >= least, "only {} are listed", listings.len());

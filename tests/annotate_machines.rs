@@ -1,5 +1,5 @@
-//! `annotate` of machines other than this one, its page, and callgrind files: what is listed is what objdump says of the
-//! same bytes.
+//! `annotate` of machines other than this one, its page, and callgrind files: what is listed is what objdump states
+//! about the same bytes.
 
 #[expect(dead_code, reason = "the writers can do more than these tests need")]
 mod support;

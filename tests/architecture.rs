@@ -1,5 +1,5 @@
 //! Keeps the arrows of `src/lib.rs`: which room may import which, and that no files of a room import each other in a
-//! circle. A message says what to do instead.
+//! circle. A message shows what to do instead.
 
 #[path = "architecture/circles.rs"]
 mod circles;
@@ -105,7 +105,7 @@ fn wrong_arrows(tree: &Tree) -> Vec<String> {
 /// Entries that others may use: V8's profiles may be a file of their own or a part of a trace.
 const SHARED_ENTRIES: &[&str] = &["cpuprofile"];
 
-/// Whether an entry of the rooms that are kept apart imports nothing but itself and what is shared of them.
+/// True if an entry of the rooms that are kept apart imports nothing but itself and what is shared of them.
 fn may_know(module: &[String], import: &[String]) -> bool {
     let is_kept_apart = |path: &[String]| path.first().is_some_and(|room| KEPT_APART.contains(&&room[..]));
     let are_commands =
@@ -170,7 +170,7 @@ fn tree_of(files: &[(&str, &str)]) -> Tree {
     Tree::of(files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect())
 }
 
-/// Of a hundred names of types, so many may stand for more than one type.
+/// Of a hundred names of types, this many may stand for more than one type.
 const SHARED_NAMES: usize = 8;
 
 #[test]
@@ -300,11 +300,11 @@ fn contains(code: &[Token], what: &[Token]) -> bool {
     code.windows(what.len()).any(|window| window == what)
 }
 
-/// How paths begin that the kernel and perf write where no file is mapped.
+/// The starts of paths that the kernel and perf write where no file is mapped.
 const NAMES_OF_MEMORY: &[&str] =
     &["//anon", "[anon", "/anon_hugepage", "/dev/zero", "/memfd:", "/SYSV", "[heap", "[stack", "anon_inode:"];
 
-/// The only file that tells them apart.
+/// The only file that distinguishes them.
 const TELLS_THEM_APART: &str = "model/backing.rs";
 
 #[test]

@@ -60,7 +60,7 @@ fn frames_of_bpf_programs_have_the_lines_that_the_recording_holds() {
     let mut expected = BTreeMap::<String, u64>::new();
     for sample in &recorded.samples {
         for (number, &addr) in sample.chain.iter().enumerate() {
-            // Of a caller, the byte before the return address.
+            // For a caller, the byte before the return address.
             let looked_up = addr - u64::from(number > 0);
             if let Some((function, offset)) = recorded.function_at(looked_up, sample.time) {
                 *expected.entry(said(&function, offset)).or_default() += 1;

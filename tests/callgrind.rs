@@ -26,7 +26,7 @@ const RECORDINGS: &[&str] = &[
 /// Recordings of runtimes in which callgrind's functions are those of the runtime: nothing is split.
 const ONE_TO_ONE: &[&str] = &["moarvm-blocking", "wasmtime-perfmap", "cpython-perfjit"];
 
-/// The bytes of a fixture, packed or not; `None` if there is none of that name.
+/// The bytes of a fixture, packed or not; `None` if absent of that name.
 fn fixture_if_any(name: &str) -> Option<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/callgrind-jit");
     let packed = || Some(zstd::decode_all(&fs::read(folder.join(format!("{name}.zst"))).ok()?[..]).unwrap());
@@ -37,7 +37,7 @@ fn fixture(name: &str) -> Vec<u8> {
     fixture_if_any(name).unwrap_or_else(|| panic!("fixtures/callgrind-jit has no {name}"))
 }
 
-/// What names the code of a recording.
+/// The source that names the code of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     Map,
@@ -110,7 +110,7 @@ impl Case {
         format!("jitted-{}.elf", self.pid)
     }
 
-    /// What its sources say, by address: a dump is better than a map.
+    /// The entries of its sources, by address: a dump is better than a map.
     fn entries(&self) -> Vec<Entry> {
         let map = fs::read(self.source(Source::Map)).map_or_else(|_| Vec::new(), |text| perf_map(&text));
         let dump = fs::read(self.source(Source::Dump)).map_or_else(|_| Vec::new(), |bytes| jitdump(&bytes));
@@ -124,7 +124,7 @@ impl Case {
         command.output().unwrap()
     }
 
-    /// The same, which must succeed; gives what it says.
+    /// The same, which must succeed; gives what it states.
     fn graft(&self, arguments: &[&str]) -> String {
         let mut all = vec![&self.name[..]];
         all.extend(arguments);
@@ -242,7 +242,7 @@ fn lines_of_the_dump_become_lines_of_the_profile() {
         .filter(|(node, file, _)| node.0 == case.object() && file.ends_with("/bench.js"))
         .map(|(node, _, line)| (&node.2[..], *line))
         .collect();
-    // V8 spoils the names of most of these files; functions say in their names which it was, and where they begin.
+    // V8 distorts the names of most of these files; functions state in their names which it was, and where they begin.
     assert!(lines.contains(&("JS:^collatz /tmp/demo/bench.js:2:17", 2)), "{lines:?}");
     assert!(lines.contains(&("JS:*collatz /tmp/demo/bench.js:2:17", 2)), "{lines:?}");
 }
@@ -263,7 +263,7 @@ fn raw_addresses_among_callers_get_names_too() {
             let entry = addr.and_then(|addr| entries.iter().find(|entry| entry.start <= addr && addr < entry.end));
             replaced += u32::from(entry.is_some());
             let Some(entry) = entry else { return part.to_owned() };
-            // Pieces of one name are told apart.
+            // Pieces of one name are distinguished.
             let twins = entries.iter().filter(|other| other.name == entry.name && other.start != entry.start).count();
             let suffix = if twins > 0 { format!("#{:#x}", entry.start) } else { String::new() };
             format!("{}{suffix}", entry.name)
@@ -350,7 +350,7 @@ fn moarvm_s_directory_of_raw_code_becomes_the_object() {
     assert!(said.contains("75 functions, 75 with machine code"), "{said}");
     assert!(!said.contains("warning"), "{said}");
     assert_disassembles(&case);
-    // Under its own name it is found beside the profile; a file too many is told.
+    // Under its own name it is found beside the profile; a file too many is reported.
     fs::rename(case.path("code"), case.path(&beside)).unwrap();
     fs::write(case.path(&beside).join("moar-jit-9999.bin"), "x").unwrap();
     let said = case.graft(&[]);

@@ -1,4 +1,4 @@
-//! Runs the program: messages, exit codes, packed inputs, several inputs and events.
+//! Runs the program: messages, exit statuses, packed inputs, several inputs and events.
 
 use std::fs;
 use std::io::Write;

@@ -1,5 +1,5 @@
-//! Code that ran where other code was logged later has no name: programs that use one place of memory twice, recorded by
-//! perf, which says itself what was sampled when.
+//! Code that ran where other code was logged later has no name: programs that use one place of memory twice, recorded
+//! by perf, which states itself what was sampled when.
 
 #[path = "support/tool.rs"]
 mod tool;
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use tool::run;
 
-/// How many samples stood in the code before it was logged, and since.
+/// The number of samples in the code before it was logged, and since.
 struct Sampled {
     before: u64,
     since: u64,
@@ -51,7 +51,7 @@ fn check(between: &str) {
     assert_eq!(named, sampled.since, "{between}\n{folded}");
     let counted = format!("{} of them sampled before their code was logged", sampled.before);
     assert!(said.contains(&counted), "{between}: {counted}?\n{said}");
-    // What perf shows of the injected recording is the same.
+    // perf shows the same for the injected recording.
     let inject = Command::new(env!("CARGO_BIN_EXE_jitgraft"))
         .args(["inject", "-q", "-i", "perf.data", "-o", "injected.data"])
         .current_dir(dir.path())

@@ -1,7 +1,7 @@
 //! Texts of other systems' profilers, held against inferno's collapsers, which share no code with the readers.
 //!
 //! The readers know more than one line a stack holds (modules, threads, two events), and keep what inferno drops:
-//! samples of a function that called others, equal neighbours, threads that wait. What both tell must be equal.
+//! samples of a function that called others, equal neighbors, threads that wait. Both outputs must be equal.
 
 use inferno::collapse::{Collapse, dtrace, ghcprof, sample, vtune, xctrace};
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ fn ours(file: &Path, arguments: &[&str], spelled: impl Fn(&str) -> Option<String
 fn infernos(file: &Path, folder: &mut impl Collapse) -> BTreeMap<String, u64> {
     let (bytes, mut out) = (std::fs::read(file).unwrap(), Vec::new());
     folder.collapse(&bytes[..], &mut out).unwrap();
-    // Modules stand before their functions there.
+    // Modules precede their functions there.
     let function = |frame: &str| frame.rsplit('`').next().unwrap().to_owned();
     let spelled = |stack: &str| Some(stack.split(';').map(function).collect::<Vec<_>>().join(";"));
     sums(std::str::from_utf8(&out).unwrap(), spelled)
@@ -76,7 +76,7 @@ fn ticks_and_bytes_of_ghc_are_those_of_inferno() {
         options.source = source;
         let theirs = infernos(&file, &mut ghcprof::Folder::from(options));
         let own = ours(&file, &["--event", event], |stack| Some(stack.to_owned()));
-        // There, modules stand before names, with a point.
+        // There, modules precede names, with a point.
         let name = |frame: &str| frame.rsplit('.').next().unwrap().to_owned();
         let spelled = theirs
             .into_iter()

@@ -1,4 +1,4 @@
-//! Call chains that the kernel cut, because it may record no more frames: every output tells that there were more.
+//! Call chains that the kernel cut, because it may record no more frames: every output shows that there were more.
 
 #[expect(dead_code, reason = "the writers can do more than these tests need")]
 mod support;
@@ -17,7 +17,7 @@ const PID: u32 = 999_077;
 /// Its memory for JIT code: functions of 0x100 bytes, one behind the other.
 const JIT: u64 = 0x7f00_0000_0000;
 const NAMES: &[&str] = &["leaf", "f", "g", "_start"];
-/// An address in the kernel, of which nothing is known.
+/// An address in the kernel without a symbol.
 const KERNEL: u64 = 0xffff_ffff_8123_4567;
 
 /// A return address, or the innermost one, in a function.
@@ -33,7 +33,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// With events whose chains may have so many frames; 0 is the machine's own limit.
+    /// With events whose chains may have this many frames; 0 is the machine's own limit.
     fn with_limits(limits: &[u16]) -> Self {
         let event = |(&max_stack, (name, id)): (&u16, (&'static str, u64))| Event {
             name,
@@ -78,7 +78,7 @@ impl Scene {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// How many samples have each stack.
+    /// The number of samples that have each stack.
     fn folded(&self, words: &str, input: &Path) -> BTreeMap<String, u64> {
         let text = self.run(format!("collapse --weight samples {words}").trim(), input);
         let line = |line: &str| {
@@ -93,7 +93,7 @@ fn stacks<const N: usize>(expected: [(&str, u64); N]) -> BTreeMap<String, u64> {
     expected.into_iter().map(|(stack, count)| (stack.to_owned(), count)).collect()
 }
 
-/// Of one event that may record four frames: two chains that are cut, and two that are not.
+/// An event that may record four frames: two chains that are cut, and two that are not.
 fn of_four() -> Scene {
     let mut scene = Scene::with_limits(&[4]);
     let [leaf, f, g, start] = ["leaf", "f", "g", "_start"].map(at);
@@ -104,7 +104,7 @@ fn of_four() -> Scene {
     scene
 }
 
-/// What [`of_four`] has.
+/// The stacks of [`of_four`].
 fn four() -> BTreeMap<String, u64> {
     stacks([
         ("app;[truncated];f;g;f;leaf", 1),
@@ -174,7 +174,7 @@ fn each_event_has_a_limit_of_its_own_and_that_of_the_machine_is_127() {
     assert_eq!(scene.folded("--event task-clock", &input), stacks(expected));
 }
 
-/// The kernel counts what it finds on a stack even if that is no address.
+/// The kernel counts what it finds on a stack even if that is not an address.
 #[test]
 fn what_looks_like_a_mark_counts_as_a_frame() {
     let mut scene = Scene::with_limits(&[4]);
@@ -213,6 +213,6 @@ fn doctor_counts_the_chains_that_are_shown_as_cut() {
     let finding = &told[0]["findings"][0];
     assert_eq!((&finding["problem"], &finding["samples"]), (&"call-chains-cut".into(), &100.into()), "{told:#}");
     assert_eq!(shown, 100);
-    // The chains that end where threads begin are whole: that is all there is to say.
+    // The chains that end where threads begin are whole: that is all there is to state.
     assert_eq!(told[0]["findings"].as_array().unwrap().len(), 1, "{told:#}");
 }

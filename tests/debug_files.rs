@@ -1,5 +1,5 @@
-//! Where debugging information can be: in the file, compressed, split off, packaged, behind a debug link, in a
-//! build-ID directory, in a mini symbol table. Files are made by gcc and binutils; each must lead to the same calls.
+//! The places where debugging information can be: in the file, compressed, split off, packaged, behind a debug link, in
+//! a build-ID directory, in a mini symbol table. Files are made by gcc and binutils; each must lead to the same calls.
 
 use jitgraft::error::Warnings;
 use jitgraft::model::process::BuildId;
@@ -57,7 +57,7 @@ impl Program {
         object.build_id().unwrap().unwrap().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// What all addresses of `hidden` resolve to: the longest chain, innermost first, with its file.
+    /// The functions that all addresses of `hidden` resolve to: the longest chain, innermost first, with its file.
     fn calls(&self, debug_dirs: &[&str]) -> (Vec<String>, String, Warnings) {
         let dso = Dso {
             path: self.dir.path().join("prog").as_os_str().as_bytes().into(),
@@ -104,7 +104,7 @@ fn units_that_aranges_does_not_list_and_ranges_that_it_leaves_out() {
         )),
         &[],
     );
-    // The list has `main`, which stands in a section of its own, and a length of 0 for all else.
+    // The list has `main`, which is in a section of its own, and a length of 0 for all else.
     let in_part = r"sed -i '/\.debug_aranges/,/\.debug_rnglists/s/^\t\.quad\t\.Letext0-.*/\t.quad 0/' own.s";
     let program = Program::made_by(&format!("gcc -O2 -g -S {SOURCE} -o own.s && {in_part} && gcc -o prog own.s"));
     check(&program, &[]);
@@ -113,7 +113,7 @@ fn units_that_aranges_does_not_list_and_ranges_that_it_leaves_out() {
 #[test]
 fn split_units_beside_it_and_in_a_package() {
     check(&Program::new("-g -gsplit-dwarf"), &[]);
-    // dwp of binutils 2.40 knows no later version.
+    // dwp of binutils 2.40 has no later version.
     let split = Program::new("-gdwarf-4 -gsplit-dwarf");
     check(&split, &[]);
     split.sh("dwp -e prog -o prog.dwp && rm *.dwo");

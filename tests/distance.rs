@@ -29,7 +29,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What it prints, if it succeeds.
+/// Its output, if it succeeds.
 fn printed(dir: &Path, words: &str) -> String {
     let output = jitgraft(dir, words);
     assert!(output.status.success(), "{words}: {}", said(&output));

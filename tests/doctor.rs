@@ -1,5 +1,5 @@
-//! What `doctor` says: of recordings that are broken in one way each, and of sound ones; of a recording of PHP with its
-//! dump, without it, with a broken one, and without any files.
+//! The findings of `doctor`: of recordings that are broken in one way each, and of sound ones; of a recording of PHP
+//! with its dump, without it, with a broken one, and without any files.
 
 #[path = "doctor/counted.rs"]
 mod counted;
@@ -54,7 +54,7 @@ fn told(args: &[&str], input: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What is wrong with it: key, percent, cause and remedy of each finding.
+/// Its problems: key, percent, cause and remedy of each finding.
 fn findings(input: &Path) -> Vec<Value> {
     let list: Value = serde_json::from_str(&told(&["--format", "json"], input)).unwrap();
     list[0]["findings"].as_array().unwrap().clone()
@@ -83,7 +83,7 @@ fn with_its_dump_jit_code_has_names() {
     let line = text.lines().find(|line| line.starts_with(&format!("Process {PID} (php), PHP: "))).unwrap();
     let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
     let [_, named, whole] = numbers[..] else { panic!("{line}") };
-    // One sample was taken in code that the dump does not tell of.
+    // One sample was taken in code that the dump does not report.
     assert!(named + 1 == whole && named > 300, "{line}");
     let of_jit = |finding: &Value| finding["problem"].as_str().unwrap().starts_with("source");
     assert!(!findings(&path).iter().any(of_jit), "one frame of hundreds is no finding");
@@ -94,7 +94,7 @@ fn a_broken_dump_is_named_with_its_fault() {
     let (_dir, path) = recording(Some(b"not a jitdump at all, whatever its name says"));
     let refused = finding(&path, "source-refused");
     let cause = refused["cause"].as_str().unwrap();
-    assert!(cause.contains(&dump_name()) && cause.contains("is no jitdump"), "{cause}");
+    assert!(cause.contains(&dump_name()) && cause.contains("is not a jitdump"), "{cause}");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_running_process_is_told_of_by_its_number() {
     assert!(said.contains("Nothing is wrong with it."), "{said}");
     assert!(said.contains(&format!("perf record -F 999 -k mono -g -p {number}")), "{said}");
     let gone = doctor(&[], Path::new("999999999"));
-    assert!(String::from_utf8_lossy(&gone.stderr).contains("no process of that number"));
+    assert!(String::from_utf8_lossy(&gone.stderr).contains("no process with that ID"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The documents lead where they say: links and paths exist, and so do the commands' options.
+//! The documents lead where they state: links and paths exist, and so do the commands' options.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,16 +10,16 @@ fn documents() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
     let docs = docs.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
-    let top = ["README.md", "CONTRIBUTING.md"].map(|name| root.join(name));
+    let top = ["README.md", "CONTRIBUTING.md", "benches/README.md"].map(|name| root.join(name));
     top.into_iter().chain(docs).map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
 }
 
-/// Where `[text](link)` leads.
+/// The target of `[text](link)`.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| line.split("](").skip(1)).filter_map(|rest| Some(rest.split_once(')')?.0))
 }
 
-/// What stands in backticks.
+/// The text in backticks.
 fn code(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| line.split('`').skip(1).step_by(2))
 }

@@ -1,6 +1,6 @@
-//! What a stranger can do with links, devices, holes and files of his own to whoever runs this as root: the cases that got
-//! through once, each with what became of its victim. Where the tests are not run by root, no stranger can be made, and
-//! only what needs none is tried.
+//! Attacks by a stranger with links, devices, holes and files of their own on root's runs: the cases that got through
+//! once, each with what became of its victim. Where the tests are not run by root, no stranger can be made, and only
+//! what needs none is tried.
 
 #[path = "door/outputs.rs"]
 mod outputs;
@@ -24,7 +24,7 @@ const NOBODY: u32 = 65534;
 const AT: u64 = 0x1_0000;
 const PID: u32 = 999_300;
 
-/// What no output and no message may hold.
+/// The text that must not be in any output or message.
 const SECRET: &str = "correct horse battery staple";
 
 /// `st`: everybody's, sticky, and all in it a stranger's; `victim`: root's alone; `out`: root's, for outputs.
@@ -87,14 +87,14 @@ impl Scene {
         command.output().unwrap()
     }
 
-    /// What a run wrote and said.
+    /// The output and messages of a run.
     fn told(&self, words: &str) -> String {
         let output = self.run(words);
         assert!(output.status.code().is_some(), "{words}: {:?}", output.status);
         String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
     }
 
-    /// What is in all outputs.
+    /// The content of all outputs.
     fn outputs(&self) -> Vec<u8> {
         let files = fs::read_dir(self.at("out")).unwrap().map(|entry| entry.unwrap().path());
         files.filter(|path| path.is_file()).flat_map(|path| fs::read(path).unwrap()).collect()
@@ -133,7 +133,7 @@ fn recording(files: &[&Path]) -> Vec<u8> {
     data.into_bytes(Mode::File)
 }
 
-/// A dump of that process, whose code is said to come from that file.
+/// A dump of that process, whose code is claimed to come from that file.
 fn dump(name: &str, file: &Path) -> Vec<u8> {
     let mut dump = JitDump::new(PID);
     let file = file.to_str().unwrap().as_bytes();
@@ -142,7 +142,7 @@ fn dump(name: &str, file: &Path) -> Vec<u8> {
     dump.into_bytes()
 }
 
-/// Where the code of `binary` is in its file; of other files, somewhere.
+/// The place of the code of `binary` in its file; of other files, somewhere.
 fn code_of(file: &Path) -> u64 {
     let code = |file: &Path| memchr::memmem::find(&fs::read(file).ok()?, &CODE);
     let is_regular = fs::symlink_metadata(file).is_ok_and(|about| about.is_file());
@@ -162,7 +162,7 @@ fn binary() -> Vec<u8> {
     elf.into_inner()
 }
 
-/// Whether somebody opens a named pipe for reading, until this is asked.
+/// True if somebody opens a named pipe for reading, until this is queried.
 struct Watched {
     pipe: PathBuf,
     writer: std::thread::JoinHandle<()>,
@@ -264,7 +264,7 @@ fn a_program_of_a_stranger_is_read_from_a_copy_if_it_is_believed() {
     let program = scene.stranger("program", &elf);
     scene.stranger("r.data", recording(&[&program]));
     let said = scene.told("collapse r.data");
-    assert!(said.contains("belongs to user 65534, not to root or to us (0); use -f to believe it"), "{said}");
+    assert!(said.contains("belongs to user 65534, not to root or to us (0); use -f to trust it"), "{said}");
     assert!(!said.contains("of_a_stranger"), "{said}");
     let said = scene.told("collapse -f r.data");
     assert!(said.contains("of_a_stranger"), "{said}");

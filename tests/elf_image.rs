@@ -41,7 +41,7 @@ fn lines() -> Lines<'static> {
     Lines { decode: Some(decode), count: 2, raw: b"two lines", ..Lines::default() }
 }
 
-/// What V8 logs for a function with a frame: a CIE and an FDE relative to the place behind `BODY`, then the header.
+/// V8's unwind data for a function with a frame: a CIE and an FDE relative to the place behind `BODY`, then the header.
 const V8_FRAMES: [u8; 80] = [
     0x18, 0, 0, 0, 0, 0, 0, 0, 3, b'z', b'L', b'R', 0, 1, 0x78, 0x10, 2, 0xff, 0x1b, 0x0c, 7, 8, 0x90, 1, 0, 0, 0,
     0, // CIE
@@ -76,7 +76,7 @@ fn write(image: &Image) -> Made {
     Made { _dir: dir, path, bytes }
 }
 
-/// Runs a reader; its standard output and standard error must not say what `forbidden` says.
+/// Runs a reader; its standard output and standard error must not show what `forbidden` states.
 fn run(tool: &str, args: &[&str], file: &Path, forbidden: &[&str]) -> String {
     let output = Command::new(tool).args(args).arg(file).output();
     let output = output.unwrap_or_else(|error| panic!("cannot run {tool} (tests/run.sh installs it): {error}"));
@@ -300,7 +300,7 @@ fn a_set_has_an_image_for_each_stretch_and_tells_what_else_to_map() {
     let codes: Vec<Code> = places.map(|(code, addr)| at(code, addr)).to_vec();
     let mut builder = ImageBuilder::new(X86_64, Addressing::FileOffset);
     let slots: Vec<SlotId> = codes.iter().map(|code| builder.add(code, code.addr)).collect();
-    // A library between the two stretches, up to the second one: its information can only stand behind it.
+    // A library between the two stretches, up to the second one: its information can only follow it.
     let library = 0x7f00_0006_0000..0x7f00_0009_0000;
     let set = builder.build_set(Some(library.clone()));
     let images: Vec<usize> = slots.iter().map(|&slot| set.place(slot).unwrap().0).collect();

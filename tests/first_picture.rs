@@ -2,7 +2,7 @@
 //! draws has names, and the right ones.
 //!
 //! The recording is of `programs/tiers.c`, whose compiled code lies where other functions were before. That names are
-//! right shows in the calls: `programs/tiers.lisp` says which function calls which.
+//! right shows in the calls: `programs/tiers.lisp` shows which function calls which.
 
 #[path = "support/page.rs"]
 #[expect(dead_code, reason = "of a page these tests ask for the boxes only")]
@@ -22,7 +22,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// What a program prints; it must succeed, and finds no files of ours at home.
+/// The output of a program; it must succeed, and finds no files of ours at home.
 fn run(program: &str, arguments: &[&str], dir: &Path) -> String {
     let mut command = Command::new(program);
     let output = command.args(arguments).current_dir(dir).env("HOME", dir).stdin(Stdio::null()).output();

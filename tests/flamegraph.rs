@@ -1,4 +1,4 @@
-//! The flame graph page, read back by an XML parser: boxes, names, colours and what stands around them.
+//! The flame graph page, read back by an XML parser: boxes, names, colors and what stands around them.
 
 #[path = "support/page.rs"]
 mod page;
@@ -46,7 +46,7 @@ fn assert_nested(page: &Page) {
     }
 }
 
-/// What runs itself, by name: a box's width without those of the boxes on it.
+/// Self weight, by name: a box's width without those of the boxes on it.
 fn own_by_name(page: &Page) -> BTreeMap<String, u64> {
     let mut own = BTreeMap::new();
     for one in &page.boxes {

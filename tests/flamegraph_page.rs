@@ -16,7 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// What is searched for, how often each stack ran, and how often functions are found in it.
+/// The stacks that are searched, how often each ran, and how often functions are found in it.
 const STACKS: &str = "main;parse;scan 30\nmain;parse;scanIdentifier;scan 20\nmain;check;Scanner::next 10\n\
                       main;check;infer 25\nmain;emit 15\n";
 
@@ -24,7 +24,7 @@ const STACKS: &str = "main;parse;scan 30\nmain;parse;scanIdentifier;scan 20\nmai
 struct Graph {
     page: Page,
     svg: Svg,
-    /// What is zoomed to: start and end in the unit of the profile.
+    /// The zoomed range: start and end in the unit of the profile.
     view: (u64, u64),
     _dir: TempDir,
 }
@@ -54,7 +54,7 @@ impl Graph {
         boxes[0].clone()
     }
 
-    /// The middle of a box on the screen: rows stand on the bar below, each as high as the page says.
+    /// The middle of a box on the screen: rows are on the bar below, each as high as the page states.
     fn middle_of(&mut self, one: &PageBox) -> (f64, f64) {
         const MARGIN: f64 = 8.0;
         let [left, top, width, height] = self.page.edges_of(".scroll");
@@ -79,7 +79,7 @@ impl Graph {
         self.view = (one.start, one.start + one.width);
     }
 
-    /// What the bar says of the box that is pointed at.
+    /// The text of the bar about the box that is pointed at.
     fn told(&mut self) -> (String, String) {
         let what = self.page.text("document.querySelector('.what').textContent");
         (what, self.page.text("document.querySelector('.much').textContent"))

@@ -266,7 +266,7 @@ fn every_format_of_spans_says_the_same_in_every_way() {
     }
 }
 
-/// What can be done with a format its entry says: who asks for its name forgets the next one.
+/// The abilities of a format are in its entry: code that requests its name drops the next one.
 #[test]
 fn no_file_compares_the_name_of_a_format() {
     fn files(folder: &Path, found: &mut Vec<PathBuf>) {

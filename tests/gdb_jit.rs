@@ -1,6 +1,6 @@
-//! A recording of code that was registered with GDB's JIT interface, and the core dump that its process left. What each
-//! address must be called is found by a second reader, which shares no code with `src/`: it finds the descriptor by its
-//! symbol's address, and has the objects read by nm and addr2line.
+//! A recording of code that was registered with GDB's JIT interface, and the core dump that its process left. The names
+//! of addresses are found by a second reader, which shares no code with `src/`: it finds the descriptor by its symbol's
+//! address, and has the objects read by nm and addr2line.
 
 use jitgraft::records::jit_logs::{CodeLog, JIT_LOGS, JitLog, LogCode, LogEventKind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,7 +62,7 @@ impl Core {
         u64::from_le_bytes(self.0[at..at + 8].try_into().unwrap())
     }
 
-    /// Where the byte at an address stands in the file.
+    /// The place in the file of the byte at an address.
     fn offset(&self, addr: u64) -> usize {
         let headers = (0..usize::from(self.0[56])).map(|header| 64 + header * 56);
         let mut loads = headers.filter(|header| self.0[*header] == 1);

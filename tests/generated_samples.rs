@@ -20,7 +20,7 @@ fn run(program: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A program that is where its file says, and where its functions begin.
+/// A program that is where its file states, and where its functions begin.
 struct Program {
     dir: TempDir,
     path: PathBuf,
@@ -103,7 +103,7 @@ fn branches_are_printed_as_perf_prints_them() {
         assert!(theirs.lines().count() == FLAGS.len() && theirs.contains("/P/-/-/37/"), "{theirs}");
         assert_eq!(ours(&["script", "-F", fields, &data]), theirs, "{fields}");
     }
-    // The branches stand above the callers; those callers whose calls are among the branches are not told twice.
+    // The branches are above the callers; those callers whose calls are among the branches are not reported twice.
     let history = ours(&["collapse", "--branch-stack", "--weight", "samples", &data]);
     assert_eq!(history, "deep;main;[unknown];main;main;n;n;n_p;n_p;n_p_a 7\n");
 }
@@ -184,7 +184,7 @@ fn a_group_sample_is_one_of_each_member() {
         text.lines().filter(|line| line.starts_with("deep")).map(ToOwned::to_owned).collect()
     };
     assert_eq!(header(&ours(&[&arguments[..], &[&data]].concat())), header(&theirs));
-    // What a filter drops is counted all the same.
+    // Samples that a filter drops are counted all the same.
     let late = ours(&["collapse", "--event", "second", "--time", "0.000003,", &data]);
     assert_eq!(late, "deep;n_p_a 11\n");
 }

@@ -1,5 +1,5 @@
-//! What large inputs become: the same for any number of threads, from a file and from a pipe, in memory that does not
-//! grow with what is summed.
+//! The outputs of large inputs: the same for any number of threads, from a file and from a pipe, in memory that does
+//! not grow with what is summed.
 
 #[path = "support/limits.rs"]
 mod limits;
@@ -11,8 +11,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A text of perf script of so many samples: three threads, two events, stacks that begin and end alike, sources, record
-/// lines, samples of one line, and what is none. With it, what is to be told of each event.
+/// A text of perf script of this many samples: three threads, two events, stacks that start and end alike, sources,
+/// record lines, samples of one line, and what is none. With it, what is to be reported for each event.
 fn text(samples: usize) -> (String, [BTreeMap<String, u64>; 2]) {
     let (mut text, mut sums) = (String::new(), [BTreeMap::new(), BTreeMap::new()]);
     for n in 0..samples {

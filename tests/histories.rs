@@ -12,10 +12,10 @@ use support::bytes::Order;
 use support::jitdump::{JitDump, Load};
 use support::perf_data::{Event, Mmap, Mode, PerfData, Stamp};
 
-/// How often something happens in the shorter history.
+/// The number of times that something happens in the shorter history.
 const FEW: u64 = 300;
 
-/// Four times as much of what is linear takes 4 times as long, of what is quadratic 16 times.
+/// Linear work of four times the size takes 4 times as long, quadratic work 16 times.
 const MOST: f64 = 5.3;
 
 /// The first process.
@@ -72,7 +72,7 @@ fn instructions(words: &str, input: &Path) -> f64 {
     counted.unwrap_or_else(|| panic!("{words}: valgrind counted nothing: {said}"))
 }
 
-/// What happens N times takes instructions by N.
+/// N repetitions take instructions in proportion to N.
 fn is_linear(commands: &[&str], make: impl Fn(&Path, u64)) {
     let dir = tempfile::tempdir().unwrap();
     let inputs = [1, FEW, 4 * FEW].map(|times| {

@@ -1,6 +1,6 @@
 //! A directory full of recordings that were made to do harm, and what they name, read by every command one after the
 //! other, as root reads what strangers left in /tmp: what is not in the output directory stays as it was, nothing of
-//! the secrets is told, and each run ends, in bounded memory and with little left on disk.
+//! the secrets is reported, and each run ends, in bounded memory and with little left on disk.
 
 #[expect(dead_code, reason = "this scene has inputs of its own")]
 #[path = "support/scene.rs"]
@@ -24,7 +24,7 @@ const AT: u64 = 0x1_0000;
 const FIRST_PID: u32 = 999_100;
 const NOBODY: u32 = 65534;
 
-/// What no output and no message may hold.
+/// The text that must not be in any output or message.
 const SECRET: &str = "correct horse battery staple";
 
 /// So much memory of its own each run may take, beside what the program takes to be loaded.
@@ -81,7 +81,7 @@ fn listing(directory: &Path, into: &mut BTreeMap<PathBuf, String>) {
         let kind = about.file_type();
         let content = match kind {
             kind if kind.is_symlink() => fs::read_link(&path).unwrap().display().to_string(),
-            // Of what is mostly holes its length and times say enough.
+            // For a file that mostly holes the length and times are enough.
             kind if kind.is_file() && about.len() < 64 << 20 => hex(&Sha1::digest(fs::read(&path).unwrap())),
             _ => String::new(),
         };
@@ -118,7 +118,7 @@ fn recording(pid: u32, events: &[&'static str], files: &[&str]) -> PerfData {
     data
 }
 
-/// A dump of that process, whose code is said to come from that file.
+/// A dump of that process, whose code is claimed to come from that file.
 fn dump(pid: u32, name: &[u8], file: &[u8]) -> Vec<u8> {
     let mut dump = JitDump::new(pid);
     dump.debug_info(9, AT, &[Line { addr: AT, line: 1, discriminator: 0, file }]);
@@ -136,7 +136,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).unwrap()
 }
 
-/// All of them, made: what to give to commands. Those that are no recordings but what recordings find lie beside.
+/// All of them, made: what to give to commands. Those that are not recordings but what recordings find are next to.
 fn hostile(place: &Place) -> Vec<String> {
     let mut names = Recordings { place, names: Vec::new() };
     names.that_name_files();
@@ -311,7 +311,7 @@ impl Recordings<'_> {
     }
 }
 
-/// What is run on each; outputs go into one directory.
+/// The commands that are run on each; outputs go into one directory.
 const COMMANDS: &[&str] = &[
     "inject -i IN -o ../out/NAME.injected",
     "inject --cache --relocate -i IN -o ../out/NAME.relocated",

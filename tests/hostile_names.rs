@@ -21,16 +21,16 @@ use support::bytes::Order;
 use support::jitdump::{JitDump, Line, Load};
 use support::perf_data::{CONTEXT_USER, Event, Mmap, Mode, PerfData, Stamp, USER};
 
-/// What an output is, and so what must hold of it.
+/// The kind of an output, and so the conditions that hold for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Read by people: nothing that is obeyed, and no name longer than can be read.
     Text,
     /// Opened by spreadsheets: no cell is a formula.
     Csv,
-    /// SVG or HTML: names make no elements and no attributes, and are no longer than can be read.
+    /// SVG or HTML: names make no elements and no attributes, and are not longer than can be read.
     Picture,
-    /// HTML with packed data: the same of the page, and of what is packed.
+    /// HTML with packed data: the same for the page, and for the packed data.
     Page,
     /// Names are what they were.
     Json,
@@ -38,7 +38,7 @@ enum Kind {
     Lines,
     /// For other programs.
     Binary,
-    /// Tells of no input.
+    /// Reports of no input.
     Nameless,
 }
 
@@ -174,7 +174,7 @@ fn hostile_names(longest: usize) -> Vec<Vec<u8>> {
     names
 }
 
-/// As many, of which nothing is to be feared.
+/// As many that are harmless.
 fn harmless_names() -> Vec<Vec<u8>> {
     (0..hostile_names(0).len()).map(|number| format!("harmless{number:02}").into_bytes()).collect()
 }
@@ -227,7 +227,7 @@ fn recording(names: &[Vec<u8>], marker: &str) -> PerfData {
     data
 }
 
-/// A name where lines, and frames, cannot be told from those of the text.
+/// A name where lines, and frames, cannot be determined from those of the text.
 fn one_line(name: &[u8]) -> Vec<u8> {
     name.iter().map(|&byte| if matches!(byte, b'\n' | b'\r' | b';' | 0xb | 0xc) { b' ' } else { byte }).collect()
 }
@@ -272,8 +272,8 @@ fn callgrind(names: &[Vec<u8>]) -> Vec<u8> {
     text
 }
 
-/// What a terminal, an editor or a browser obeys, or does not show: not as the program has it, but by the Unicode
-/// standard's ranges.
+/// Characters that a terminal, an editor or a browser obeys, or does not show: not as the program has it, but by the
+/// Unicode standard's ranges.
 fn is_obeyed(c: char) -> bool {
     let ranges: [(u32, u32); 11] = [
         (0x00, 0x1f),
@@ -292,7 +292,7 @@ fn is_obeyed(c: char) -> bool {
     c != '\n' && (ranges.iter().any(|(first, last)| (*first..=*last).contains(&code)) || code % 0x10000 >= 0xfffe)
 }
 
-/// Whether all of it is text that is shown and not obeyed, in lines of at most so many characters.
+/// True if all of it is text that is shown and not obeyed, in lines of at most this many characters.
 fn check_text(words: &str, text: &str, longest: usize) {
     let obeyed = text.chars().find(|c| is_obeyed(*c));
     assert_eq!(obeyed, None, "{words}: {:?}", around(text, obeyed));
@@ -323,7 +323,7 @@ fn check_csv(words: &str, text: &str) {
     }
 }
 
-/// What a document is made of: elements with their attributes, and the values of those that could run something.
+/// The parts of a document: elements with their attributes, and the values of those that could run something.
 fn parts(words: &str, document: &str) -> BTreeSet<String> {
     let tree = document_of(words, document);
     tree.descendants().filter(Node::is_element).map(|node| part(&node)).collect()
@@ -355,7 +355,7 @@ fn check_picture(words: &str, hostile: &str, harmless: &str) {
         let obeyed = text.chars().find(|c| is_obeyed(*c));
         assert_eq!(obeyed, None, "{words}: {:?}", around(text, obeyed));
     }
-    // Each name stands there a few times; the page's boxes are short.
+    // Each name is there a few times; the page's boxes are short.
     assert!(hostile.len() < harmless.len() + 100 * 6 * LONGEST, "{words}: {} bytes", hostile.len());
 }
 
@@ -381,7 +381,7 @@ fn packed_data(html: &str) -> Option<&str> {
     html.split_once("<script id=\"data\"")?.1.split(['>', '<']).nth(1)
 }
 
-/// The length of a JSON text, that text, and the columns that it tells of.
+/// The length of a JSON text, that text, and the columns that it reports.
 fn check_block(words: &str, block: &[u8]) {
     let end = 4 + u32::from_le_bytes(block[..4].try_into().unwrap()) as usize;
     let head: serde_json::Value = serde_json::from_slice(&block[4..end]).unwrap();
@@ -410,7 +410,7 @@ fn check_json(words: &str, text: &str) {
 
 fn text_of(words: &str, output: Output) -> String {
     assert!(output.status.success(), "{words}: {}: {:.1000}", output.status, said(&output));
-    // What is said is for people, whoever reads the output.
+    // Messages are for people, in any output.
     check_text(words, std::str::from_utf8(&output.stderr).unwrap(), 2 * LONGEST);
     String::from_utf8(output.stdout).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
@@ -423,7 +423,7 @@ fn a_name_does_nothing_anywhere() {
         let is_text = std::str::from_utf8(&output.stdout).is_ok();
         let text = text_of(words, output);
         assert!(!text.is_empty(), "{words}");
-        assert!(is_text || matches!(kind, Lines | Binary), "{words} writes what is no text");
+        assert!(is_text || matches!(kind, Lines | Binary), "{words} writes what is not text");
         let expected = || text_of(words, harmless.run(words));
         match kind {
             Text => check_text(words, &text, 4 * LONGEST),
@@ -484,7 +484,7 @@ fn every_command_and_format_is_tried() {
         let flags = command.get_arguments().filter(|arg| FORMAT_FLAGS.contains(&arg.get_id().as_str()));
         for (flag, value) in flags
             .flat_map(|flag| flag.get_possible_values().into_iter().map(move |value| (flag, value)))
-            // What this build leaves out is hidden.
+            // Parts that this build leaves out are hidden.
             .filter(|(_, value)| !value.is_hide_set())
         {
             let words = [&format!("--{}", flag.get_id()), value.get_name()];

@@ -70,7 +70,7 @@ impl Thrift {
     }
 }
 
-/// Lists of booleans in a list, which take seven bytes each and are said to have two billion elements.
+/// Lists of booleans in a list, which take seven bytes each and are claimed to have two billion elements.
 fn lists_of_booleans(count: usize) -> Vec<u8> {
     let inner = list_of(1, i32::MAX as usize).repeat(count);
     [list_of(LIST, count), inner].concat()
@@ -90,7 +90,7 @@ const PLAIN: i64 = 0;
 const RLE: i64 = 3;
 const KEYS: i64 = 8;
 
-/// The column's chunk and what the file says of it.
+/// The column's chunk and what the file states about it.
 #[derive(Clone)]
 struct Column {
     bytes: Vec<u8>,
@@ -99,7 +99,7 @@ struct Column {
 }
 
 impl Column {
-    /// A dictionary of one text, and a page of one row with so many frames of it.
+    /// A dictionary of one text, and a page of one row with this many frames of it.
     fn new(text: &[u8], frames: usize) -> Self {
         let mut column = Self { bytes: Vec::new(), values: frames as i64, codec: 0 };
         let dictionary = [(text.len() as u32).to_le_bytes().to_vec(), text.to_vec()].concat();
@@ -124,7 +124,7 @@ impl Column {
         self.bytes.extend(page);
     }
 
-    /// A row group of one row in it, which begins at so many bytes of the file.
+    /// A row group of one row in it, which begins at this many bytes of the file.
     fn group(&self, at: usize) -> Thrift {
         let len = self.bytes.len() as i64;
         let about = Thrift::default().int(1, 6).field(2, LIST, [0x15, 0]).field(3, LIST, [0x18, 1, b'f']);
@@ -160,7 +160,7 @@ fn table(column: &Column, groups: usize) -> Vec<u8> {
     file(column, Thrift::default().int(1, 2).list(2, schema()).int(3, 1).list(4, groups))
 }
 
-/// What it collapses to, and what it says.
+/// The collapsed stacks, and the messages.
 fn collapse(bytes: &[u8]) -> (String, String) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.parquet");
@@ -174,7 +174,7 @@ fn collapse(bytes: &[u8]) -> (String, String) {
     (out, said)
 }
 
-/// Nothing of it is read, and one line says why.
+/// Nothing of it is read, and one line shows why.
 fn refused(bytes: &[u8], why: &str) {
     let (out, said) = collapse(bytes);
     assert!(out.is_empty() && said.contains(why), "{out}{said}");
@@ -191,14 +191,14 @@ fn lists_of_booleans_that_nobody_asks_for_take_no_time() {
     let column = Column::new(b"work", 3);
     let whole = table(&column, 1);
     let footer = Thrift::default().int(1, 2).list(2, schema()).int(3, 1).list(4, vec![column.group(4)]);
-    // In the description of the file they are damage: there are not so many bytes. One that has them is passed over.
+    // In the description of the file they are damage: there are not this many bytes. One that has them is passed over.
     refused(
         &file(&column, footer.clone().field(15, LIST, lists_of_booleans(1_400))),
         "a list has more elements than bytes",
     );
     let five = [0x51, 1, 2, 1, 2, 1];
     assert_eq!(collapse(&file(&column, footer.clone().field(15, LIST, five))).0, "work;work;work 1\n");
-    // So they are where the crate is to take another type for a number that it knows, and to find them behind it.
+    // So they are where the crate is to take another type for a number that it has, and to find them behind it.
     let hidden = Thrift::default().field(15, LIST, lists_of_booleans(1_400)).end();
     let created_by = Thrift::default().field(1, BINARY, [varint(hidden.len() as u64), hidden].concat());
     refused(&file(&column, created_by), "a field is of another type");
@@ -216,8 +216,8 @@ fn lists_of_booleans_that_nobody_asks_for_take_no_time() {
 #[test]
 fn values_that_no_bytes_hold_are_not_counted_one_by_one() {
     let frames = i32::MAX as usize;
-    refused(&table(&Column::new(b"work", frames), 1), "holds so many in its bytes");
-    // The file says little, and the page more.
+    refused(&table(&Column::new(b"work", frames), 1), "more than its bytes can hold");
+    // The file states little, and the page more.
     let modest = Column { values: 3, ..Column::new(b"work", frames) };
     refused(&table(&modest, 1), "its pages hold more than the 3 values");
 }
@@ -245,10 +245,10 @@ fn a_page_unpacks_to_no_more_than_writers_pack() {
     let mut column = Column { codec: ZSTD, ..Column::new(b"work", 3) };
     column.bytes.clear();
     column.page(2, 7, Thrift::default().int(1, 1).int(2, PLAIN), &packed, zeros.len());
-    refused(&table(&column, 1), "is said to unpack to 1073741824");
+    refused(&table(&column, 1), "claims to unpack to 1073741824");
 }
 
-/// Whoever says less than a page unpacks to is found out before it is all in memory.
+/// Whoever states less than a page unpacks to is found out before it is all in memory.
 #[test]
 fn a_page_unpacks_to_no_more_than_it_says() {
     const GZIP: i64 = 2;

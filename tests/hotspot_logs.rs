@@ -22,7 +22,7 @@ const PID: u32 = 12340;
 const LOG: &str = "hotspot_pid12340.log";
 const LIST: &str = "codelist-12340.txt";
 
-/// So much earlier than its stamp code is taken to be there: the log's times are no better.
+/// So much earlier than its stamp code is taken to be there: the log's times are not better.
 const EARLY: u64 = 2_000_000;
 
 fn unpacked(name: &str) -> Vec<u8> {
@@ -35,7 +35,7 @@ fn read(bytes: &[u8]) -> CodeLog {
     (id.log().read)(bytes).unwrap()
 }
 
-/// Name, first address and size of each piece of code, with its time.
+/// Name, first address and size of each code range, with its time.
 fn loads(log: &CodeLog) -> Vec<(Option<u64>, u64, u64, String)> {
     let events = log.events.iter().filter_map(|event| match event.kind {
         LogEventKind::Load(code) => {
@@ -62,7 +62,7 @@ fn jitgraft(dir: &Path, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Methods of the JVM's own map, by their first address: size and name. What has no arguments is no method.
+/// Methods of the JVM's own map, by their first address: size and name. A line without arguments is not a method.
 fn mapped() -> BTreeMap<u64, (u64, String)> {
     let map = String::from_utf8(unpacked("jcmd.map")).unwrap();
     let lines = map.lines().map(|line| line.splitn(3, ' ').collect::<Vec<_>>());
@@ -120,7 +120,7 @@ fn the_code_list_tells_names_places_and_tiers_as_the_log_does() {
     assert_eq!(read(&unpacked(LIST)).pid, Some(PID as i32));
 }
 
-/// What was where and when by the slow reader, on the recording's clock.
+/// The code by place and time according to the slow reader, on the recording's clock.
 fn truth(recording: &[u8]) -> truth::Truth {
     let log = slow::read(&String::from_utf8(unpacked(LOG)).unwrap());
     let mut truth = truth::Truth::default();

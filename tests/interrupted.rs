@@ -1,7 +1,7 @@
-//! Runs that do not come to their end: no room for what they write, no memory, or somebody ends them. What an output
-//! replaces is there as it was, or the whole of the new one is; a message says why; nothing else is left behind.
+//! Runs that do not come to their end: no room for what they write, no memory, or somebody ends them. An interrupted
+//! run leaves the old output as it was, or the whole of the new one; a message shows why; nothing else is left behind.
 //!
-//! Moments are random; how many of each command is said by `JITGRAFT_KILLS` (tests/run.sh takes the usual few).
+//! Moments are random; the number for each command is set by `JITGRAFT_KILLS` (tests/run.sh takes the usual few).
 
 #[path = "support/limits.rs"]
 mod limits;
@@ -78,7 +78,7 @@ fn content(directory: &Path) -> Files {
 /// All files of a scene, by their names in it.
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-/// What a whole run leaves. The scene is as it was then.
+/// The files that a whole run leaves. The scene is as it was then.
 fn whole(scene: &Scene, words: &str) -> Files {
     let before = relative(scene);
     let output = under(scene, "", words).output().unwrap();
@@ -96,7 +96,7 @@ fn restore(scene: &Scene, before: &Files) {
     scene.write("out", "old");
 }
 
-/// What is there now.
+/// The current files.
 fn relative(scene: &Scene) -> Files {
     let named = |(path, bytes): (PathBuf, Vec<u8>)| (path.strip_prefix(scene.path("")).unwrap().to_owned(), bytes);
     content(&scene.path("")).into_iter().map(named).collect()
@@ -170,7 +170,7 @@ fn memory_that_is_not_to_be_had_ends_every_command_in_order() {
                 assert!(relative(&scene)[Path::new("out")] == expected[Path::new("out")], "{words} is half done");
                 break;
             }
-            // Where not even the program can be loaded, it is the loader that says so.
+            // If not even the program can be loaded, the loader prints the error.
             let code = output.status.code();
             assert!(code == Some(1) || code == Some(127), "{words}: {:?} {told}", output.status);
             assert!(!told.trim().is_empty(), "{words} says nothing");
@@ -179,7 +179,7 @@ fn memory_that_is_not_to_be_had_ends_every_command_in_order() {
     }
 }
 
-/// How many runs of each command are ended.
+/// The number of runs of each command are ended.
 fn kills() -> u32 {
     std::env::var("JITGRAFT_KILLS").ok().map_or(6, |kills| kills.parse().unwrap())
 }
@@ -230,7 +230,7 @@ fn told_to_end_at_any_moment_nothing_is_half_there() {
 /// The signals by which somebody ends a program.
 const ENDING: [i32; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
-/// Has a file system that knows no files without a name, as some of networks and of sticks do; signals end it as usual.
+/// Has a file system that has no files without a name, as some of networks and of sticks do; signals end it as usual.
 #[expect(unsafe_code, reason = "between fork and exec")]
 fn without_nameless_files(command: &mut Command) -> &mut Command {
     let jump = |code, k, jt, jf| libc::sock_filter { code, jt, jf, k };
@@ -250,7 +250,7 @@ fn without_nameless_files(command: &mut Command) -> &mut Command {
         let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
         // SAFETY: all calls take numbers, and a pointer to a program that outlives them; none allocates.
         let done = unsafe {
-            // Whoever runs the tests in the background or under nohup(1) has them ignored.
+            // Tests in the background or under nohup(1) have them ignored.
             ENDING.iter().all(|signal| libc::signal(*signal, libc::SIG_DFL) != libc::SIG_ERR)
                 && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
                 && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0

@@ -1,12 +1,12 @@
-//! What the program is made of may be passed on as it is: `deny.toml` names each licence. `cargo deny` looks further (at
-//! texts and known weaknesses), but is not at hand everywhere.
+//! The program's dependencies may be passed on as they are: `deny.toml` names each license. `cargo deny` looks further
+//! (at texts and known weaknesses), but is not available everywhere.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-/// The crates of the program itself, without those of tests, with their licences.
+/// The crates of the program itself, without those of tests, with their licenses.
 fn crates() -> BTreeMap<String, String> {
     let words = ["metadata", "--format-version=1", "--all-features", "--locked", "--offline"];
     let mut command = Command::new(env!("CARGO"));
@@ -40,7 +40,7 @@ fn list(text: &str, key: &str) -> BTreeSet<String> {
     list.split('"').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// Whether a licence's expression is met: any side of `OR` (or `/`, as it was once written), both of `AND`.
+/// True if a license's expression is met: any side of `OR` (or `/`, as it was once written), both of `AND`.
 fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> bool {
     let expression = expression.replace('/', " OR ").replace(['(', ')'], " ");
     let every = |part: &str| part.split(" OR ").any(|licence| allowed.contains(licence.trim()));

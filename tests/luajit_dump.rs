@@ -1,5 +1,5 @@
-//! A recording of LuaJIT that has neither dump nor map: LuaJIT's own dump of its traces names them. What each sample
-//! must be called is found by a second reader of the dump, which shares no code with `src/`.
+//! A recording of LuaJIT that has neither dump nor map: LuaJIT's own dump of its traces names them. The expected name
+//! of each sample is found by a second reader of the dump, which shares no code with `src/`.
 
 #[path = "support/tool.rs"]
 mod tool;

@@ -1,8 +1,8 @@
 //! Recordings of other machines, of a program whose functions are named after their callers (tests/programs/deep.c): what
 //! stacks must be follows from the name of the innermost function alone.
 //!
-//! `fixtures/recording-machines` has a few of each; `tests/tools/machines/record.sh` makes them anew on emulated machines,
-//! whose own perf is asked, too.
+//! `fixtures/recording-machines` has a few of each; `tests/tools/machines/record.sh` makes them anew on emulated
+//! machines, whose own perf is queried, too.
 
 #[path = "support/frames.rs"]
 #[expect(dead_code, reason = "only the reader of texts is needed")]
@@ -17,7 +17,7 @@ use tool::run;
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/recording-machines");
 const FIELDS: &str = "comm,tid,time,ip,sym,dso";
 
-/// What was found in the stacks of one recording.
+/// The stacks of one recording, compared.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Score {
     /// Samples in `spin`, which functions at the inner end of the tree call, with one of these as the caller; and with another
@@ -30,7 +30,7 @@ struct Score {
     wrong: usize,
 }
 
-/// Whether a function is one of those that call `spin`: `n_p_v_a`, `n_q_compare_p`, `n_i_handler_s`.
+/// True if a function is one of those that call `spin`: `n_p_v_a`, `n_q_compare_p`, `n_i_handler_s`.
 fn calls_spin(name: &str) -> bool {
     let is_one = |parts: &str, letters: &str| parts.len() == 1 && letters.contains(parts);
     match name.split('_').collect::<Vec<_>>()[..] {
@@ -40,7 +40,7 @@ fn calls_spin(name: &str) -> bool {
     }
 }
 
-/// The callers that a function's name tells, itself first: `n_p_a` was called by `n_p`, and that by `n`.
+/// The callers that a function's name gives, itself first: `n_p_a` was called by `n_p`, and that by `n`.
 fn true_stack(innermost: &str) -> Vec<&str> {
     let mut stack = vec![innermost];
     while let Some((caller, _)) = stack[stack.len() - 1].rsplit_once('_') {
@@ -69,8 +69,8 @@ fn score(samples: &Samples) -> Score {
     score
 }
 
-/// Whether a stack goes on behind its last named function in files that are not here: the C library's `qsort`, the kernel's
-/// return from a signal.
+/// True if a stack goes on behind its last named function in files that are not here: the C library's `qsort`, the
+/// kernel's return from a signal.
 fn through_others(stack: &[String]) -> bool {
     let last = stack.iter().rposition(|name| name.starts_with("n_"));
     last.is_some_and(|last| ["n_q_compare", "n_i_handler"].contains(&&stack[last][..]))
@@ -129,7 +129,7 @@ fn copies_of_stacks_are_unwound_on_every_machine() {
     }
 }
 
-/// What a command says of a recording of the fixtures.
+/// The messages of a command for a recording of the fixtures.
 fn told(command: &[&str], recording: &str) -> String {
     let dir = fixtures();
     let (root, data) = places(&dir, recording);
@@ -147,7 +147,7 @@ fn listed(recording: &str) -> Vec<(String, String)> {
     instructions.iter().map(|line| (address(&line["address"]), text(&line["text"]))).collect()
 }
 
-/// What objdump says of all code of a program: the same.
+/// objdump's text for all code of a program: the same.
 fn dumped(objdump: &str, program: &str) -> Vec<(String, String)> {
     let dir = fixtures();
     let text = run(objdump, &["-d", "--no-show-raw-insn", program], dir.path());
@@ -188,8 +188,8 @@ fn doctor_does_not_advise_what_does_not_help_there() {
     assert!(!thumb.contains("-fno-omit-frame-pointer"), "{thumb}");
 }
 
-/// Emulated machines record all of it anew, and their own perf says what it makes of it: no stack that it has right and we
-/// do not.
+/// Emulated machines record all of it anew, and their own perf shows what it makes of it: no stack that it has right
+/// and we do not.
 #[test]
 #[ignore = "needs qemu: tests/run.sh --all"]
 fn emulated_machines() {
@@ -206,7 +206,7 @@ fn emulated_machines() {
             let name = recording.file_name().unwrap().to_str().unwrap();
             recordings += 1;
             println!("{machine} {name}: {ours:?}, perf {theirs:?}");
-            // The way back from a signal leads through the vdso, which only the machine itself has at hand.
+            // The way back from a signal leads through the vdso, which only the machine itself has available.
             let whole = ours.whole + ours.cut;
             assert!(whole >= theirs.whole && ours.callers.0 >= theirs.callers.0, "{name}: {ours:?}, perf {theirs:?}");
             // By frame pointers, which these do not have.

@@ -1,4 +1,4 @@
-//! Measureme profiles: what measureme's own tools say of a real one, and what is known of a simulated one.
+//! Measureme profiles: what measureme's own tools state about a real one, and what is known of a simulated one.
 
 #[path = "support/interpreter.rs"]
 mod interpreter;

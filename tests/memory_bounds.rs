@@ -1,7 +1,9 @@
-//! How much memory inputs of the worst shapes take, in every format that is read (docs/performance.md has the bounds).
+//! The memory that memory inputs of the worst shapes take, in every format that is read (docs/performance.md has the
+//! bounds).
 //!
-//! The program runs with `--max-memory`, which ends it where it needs more. Each run is granted a fixed sum and eight bytes
-//! for each byte of the input, unpacked; where a table needs more for each thread, function or sample, the row says so.
+//! The program runs with `--max-memory`, which ends it where it needs more. Each run is granted a fixed sum and eight
+//! bytes for each byte of the input, unpacked; where a table needs more for each thread, function or sample, the row
+//! states it.
 
 #[expect(dead_code, reason = "the writers can do more than these tests need")]
 mod support;
@@ -19,16 +21,16 @@ use support::bytes::Order;
 use support::jitdump::{JitDump, Load};
 use support::perf_data::*;
 
-/// What is granted to each byte of an input.
+/// The memory granted for each byte of an input.
 const EACH_BYTE: u64 = 8;
-/// What is granted to every run: tables that do not grow, blocks that are read at once.
+/// The memory granted to every run: tables that do not grow, blocks that are read at once.
 const BASE: u64 = 16 << 20;
 
-/// Threads, and rows that have a function and stack of their own, are entries of several tables, however short the input
-/// says them.
+/// Threads, and rows that have a function and stack of their own, are entries of several tables, however short the
+/// input states them.
 const EACH_THREAD: u64 = 1 << 10;
 const EACH_FUNCTION: u64 = 3 << 8;
-/// Samples that are kept each with its time are rows, however few bytes say them.
+/// Samples that are kept each with its time are rows, however few bytes state them.
 const EACH_SAMPLE: u64 = 1 << 6;
 
 /// An input of one shape.
@@ -38,7 +40,7 @@ struct Shape {
     format: &'static str,
     name: &'static str,
     bytes: Vec<u8>,
-    /// How many bytes it has unpacked.
+    /// The number of bytes that it has unpacked.
     unpacked: u64,
     threads: u64,
     functions: u64,
@@ -266,7 +268,7 @@ fn recordings() -> Vec<Shape> {
     ]
 }
 
-/// A recording that runs through many codes of one name, with its dump: both are inputs.
+/// A recording that runs through many versions of one name, with its dump: both are inputs.
 fn one_name(directory: &Path) -> Shape {
     const CODES: u64 = 20_000;
     let dump_path = directory.join("jit-7.dump");
@@ -332,7 +334,8 @@ fn a_source_map_takes_bounded_memory() {
     }
 }
 
-/// A recording whose only COMPRESSED record, of 16 to 64 KB, unpacks to so many records of `size` bytes, which are equal.
+/// A recording whose only COMPRESSED record, of 16 to 64 KB, unpacks to this many records of `size` bytes, which are
+/// equal.
 fn packed(count: usize, mmap_len: u32) -> Vec<u8> {
     const COMPRESSED: u32 = 81;
     let mut record = 9_999_u32.to_le_bytes().to_vec();
@@ -365,7 +368,7 @@ fn a_compressed_record_is_unpacked_in_pieces_and_to_no_more_than_real_buffers_ho
     }
 }
 
-/// A program without a build ID whose debugging information is said to be in a file beside it.
+/// A program without a build ID whose debugging information is claimed to be in a file beside it.
 fn with_debuglink(directory: &Path) -> PathBuf {
     let program = directory.join("app");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/deep.c");

@@ -1,5 +1,4 @@
-//! `jitgraft merge`: what comes out is the sum of what goes in, whatever it is made of; what is damaged is left out and
-//! told.
+//! `jitgraft merge`: the output is the sum of the inputs, of any kind; what is damaged is left out and reported.
 
 #[path = "merge/go.rs"]
 mod go;
@@ -33,7 +32,7 @@ fn run(args: &[&str], inputs: &[&Path], stdin: &[u8]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
     command.args(args).args(inputs).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // What a program does not read is no error here.
+    // Input that a program does not read is not an error here.
     let _ = child.stdin.take().unwrap().write_all(stdin);
     child.wait_with_output().unwrap()
 }
@@ -139,7 +138,8 @@ fn what_is_damaged_is_skipped_counted_and_named() {
     assert!(!dir.path("out.folded").exists());
 }
 
-/// Small stacks are read as one text: none may run into the next one, and what is skipped is said of its own file.
+/// Small stacks are read as one text: none may run into the next one, and what is skipped is reported about its own
+/// file.
 #[test]
 fn what_is_skipped_is_said_of_its_own_file_however_many_are_read_together() {
     let dir = Dir::new();
@@ -165,7 +165,7 @@ fn of_many_damaged_inputs_some_are_named_and_the_others_counted() {
     dir.write("set/good", "main;f 3\n");
     (0..50).for_each(|at| drop(dir.write(&format!("set/{at}.empty"), "")));
     let said = stderr(&merge(&[], &[&dir.path("set")]));
-    assert!(said.contains("30 warnings more (-v tells them all)") && said.contains("50 skipped"), "{said}");
+    assert!(said.contains("30 warnings more (-v lists them all)") && said.contains("50 skipped"), "{said}");
     let said = stderr(&merge(&["-v"], &[&dir.path("set")]));
     assert_eq!(said.lines().filter(|line| line.contains(": skipped: is empty")).count(), 50, "{said}");
 }
@@ -208,12 +208,12 @@ fn pprof_stays_pprof_with_the_types_of_its_values() {
     let mut gzip = flate2::read::GzDecoder::new(fs::File::open(&out).unwrap());
     std::io::Read::read_to_end(&mut gzip, &mut bytes).unwrap();
     let text = String::from_utf8_lossy(&bytes);
-    // How many samples these were, nobody counted.
+    // Nobody counted the number of samples behind these.
     assert!(text.contains("alloc_space") && !text.contains("samples"), "{text}");
     assert_eq!(stdout(&run(&["collapse"], &[&out], b"")), "f 14\n");
 }
 
-/// Small texts are read as one, which must not show: neither what else stands between them, nor one of which lines are
+/// Small texts are read as one, which must not show: neither what else is between them, nor one of which lines are
 /// skipped.
 #[test]
 fn folded_stacks_that_are_given_at_once_are_what_they_are_one_by_one() {

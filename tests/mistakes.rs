@@ -14,15 +14,15 @@ use std::process::{Command, Stdio};
 use support::bytes::Order;
 use support::perf_data::{CONTEXT_USER, Event, Mmap, Mode, PerfData, Stamp, USER};
 
-/// What is typed, the exit code, and what the answer holds.
+/// The command, the exit status, and parts of the answer.
 type Mistake = (&'static str, i32, &'static [&'static str]);
 
 const MISTAKES: &[Mistake] = &[
     // Files that are taken for profiles.
-    ("report jit-999077.dump", 1, &["jit-999077.dump: is a jitdump", "by --jitdump"]),
-    ("collapse callgrind.map", 1, &["callgrind.map: is a perf map", "by --perf-map"]),
+    ("report jit-999077.dump", 1, &["jit-999077.dump: is a jitdump", "with --jitdump"]),
+    ("collapse callgrind.map", 1, &["callgrind.map: is a perf map", "with --perf-map"]),
     ("script rustc.mm_profdata", 1, &["is measureme: script reads perf.data", "jitgraft report"]),
-    ("script jit-999077.dump", 1, &["is a jitdump", "by --jitdump"]),
+    ("script jit-999077.dump", 1, &["is a jitdump", "with --jitdump"]),
     ("inject jit-999077.dump -o new.data", 1, &["is a jitdump"]),
     ("report below", 1, &["below: is a directory", "it holds one: below/perf.data"]),
     ("report program", 1, &["program: is a program or library (ELF)", "perf record -g"]),
@@ -44,7 +44,7 @@ const MISTAKES: &[Mistake] = &[
     // Files that are not there, or may not be used.
     ("report perf.dta", 1, &["perf.dta: cannot open", "there is perf.data"]),
     ("report below/perf.dat", 1, &["there is below/perf.data"]),
-    ("report nowhere/perf.data", 1, &["there is no directory nowhere"]),
+    ("report nowhere/perf.data", 1, &["there is not a directory nowhere"]),
     ("flamegraph stacks new.svg", 1, &["new.svg: is to be read", "-o new.svg"]),
     ("flamegraph stacks old.svg", 1, &["old.svg: is a picture (SVG)", "named by -o"]),
     ("flamegraph stacks -o nowhere/new.svg", 1, &["nowhere/new.svg: cannot write there", "mkdir -p nowhere"]),
@@ -55,15 +55,15 @@ const MISTAKES: &[Mistake] = &[
     ("flamegraph --comm progam perf.data", 1, &["the filters leave none", "--comm: there is program"]),
     ("flamegraph --pid 1 perf.data", 1, &["--pid: there is 999077 (program)"]),
     ("flamegraph --tid 1 perf.data", 1, &["--tid: there is 999077 (program)"]),
-    ("flamegraph --cpu 7 stacks", 1, &["--cpu: there is nothing: the samples do not tell it"]),
+    ("flamegraph --cpu 7 stacks", 1, &["--cpu: there is nothing: the samples do not contain it"]),
     ("flamegraph --time 1,2 perf.data", 1, &["--time: there are samples from 0.000000020 to 0.000000021 seconds"]),
     ("collapse --comm progam perf.data", 0, &["warning: no samples", "--comm: there is program"]),
     ("script --pid 1 perf.data", 0, &["warning: no samples", "--pid: there is 999077 (program)"]),
     ("report --event cycels perf.data", 2, &["no event is called cycels", "cpu-clock"]),
     ("script --event cycels perf.data", 2, &["no event is called cycels", "cpu-clock"]),
     // Words.
-    ("report --jitdump callgrind.map perf.data", 0, &["callgrind.map: is a perf map", "name it by --perf-map"]),
-    ("report --perf-map other.dump perf.data", 0, &["other.dump: is a jitdump", "name it by --jitdump"]),
+    ("report --jitdump callgrind.map perf.data", 0, &["callgrind.map: is a perf map", "pass it with --perf-map"]),
+    ("report --perf-map other.dump perf.data", 0, &["other.dump: is a jitdump", "pass it with --jitdump"]),
     ("report --map-pid 12 perf.data", 2, &["expected INNER=OUTER", "such as 1=4711"]),
     ("report --elf program perf.data", 2, &["expected FILE@ADDR", "such as"]),
     ("export --to svg stacks", 2, &["possible values", "flamegraph", "speedscope"]),
@@ -161,7 +161,7 @@ fn without_a_recording_one_learns_how_to_make_one() {
 #[test]
 fn an_empty_pipe_beside_a_recording_points_to_it() {
     let scene = scene();
-    // A filter of nothing gives nothing, and says so.
+    // A filter of nothing gives nothing, and states it.
     for (words, status) in [("report", 1), ("script", 0), ("inject -o new.data", 1), ("flamegraph -o new.svg", 1)] {
         let output = scene.command(words).stdin(Stdio::piped()).output().unwrap();
         let said = said(&output);
@@ -238,7 +238,7 @@ fn texts_of_perf_that_are_profiles_are_no_mistakes() {
     assert!(scene.run("report header.txt").status.success());
 }
 
-/// A recording of so many samples in code that the dump names, and so many in memory that nothing names.
+/// A recording of this many samples in code that the dump names, and this many in memory that nothing names.
 fn partly_named(scene: &Scene, named: usize, unnamed: usize) {
     let addresses: Vec<u64> = [vec![AT; named], vec![AT + 0x200; unnamed]].concat();
     let dump = scene.path(&format!("jit-{PID}.dump"));
@@ -256,7 +256,7 @@ fn strict_fails_where_jit_code_has_no_names() {
             let output = scene.run(&format!("{command} --strict perf.data"));
             let said = said(&output);
             assert_eq!(output.status.code(), Some(code), "{command} {named} {unnamed}: {said}");
-            assert_eq!(said.contains("jitgraft doctor perf.data says why"), code == 1, "{command}: {said}");
+            assert_eq!(said.contains("run jitgraft doctor perf.data to find out why"), code == 1, "{command}: {said}");
             assert!(scene.run(&format!("{command} perf.data")).status.success());
         }
     }

@@ -1,4 +1,4 @@
-//! Names that maps have for code of files: what a file names itself keeps its name, in every output, as with perf.
+//! Names that maps have for code of files: what a file names itself keeps its name, in every output, as in perf.
 
 #[path = "support/tool.rs"]
 mod tool;
@@ -15,7 +15,7 @@ fn jitgraft(arguments: &[&str], dir: &Path) -> String {
 struct Recorded {
     dir: TempDir,
     pid: u32,
-    /// Where the program's code is mapped.
+    /// The address range of the program's code.
     text: (u64, u64),
 }
 
@@ -50,13 +50,13 @@ impl Recorded {
         self.dir.path()
     }
 
-    /// What perf says of a copy into which jitgraft has merged the map.
+    /// perf's output for a copy into which jitgraft has merged the map.
     fn injected(&self, map: &str) -> String {
         jitgraft(&["inject", map, "-o", "injected.data", "perf.data"], self.path());
         run("perf", &["script", "-i", "injected.data", "-F", "ip,sym"], self.path())
     }
 
-    /// What each output says with the map.
+    /// The content of each output with the map.
     fn outputs(&self, map: &str) -> [String; 3] {
         let collapsed = jitgraft(&["collapse", map, "perf.data"], self.path());
         let script = jitgraft(&["script", "-F", "ip,sym", map, "perf.data"], self.path());
@@ -92,7 +92,7 @@ fn lines_of_a_map_name_code_for_which_its_file_has_no_symbols() {
     for output in recorded.outputs(&inside) {
         assert!(output.contains("js_inside"), "{output}");
     }
-    // What reaches over the file is no function of its.
+    // Code that extends beyond the file is not one of its functions.
     let across = recorded.map("across.map", &[(start - 0x1000, end, "js_across")]);
     for output in recorded.outputs(&across) {
         assert!(!output.contains("js_across"), "{output}");

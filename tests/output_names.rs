@@ -1,4 +1,4 @@
-//! The name of an output tells its format.
+//! The name of an output gives its format.
 
 use std::fs;
 use std::path::Path;

@@ -62,7 +62,7 @@ impl Scene {
         done(&mut self.command(words))
     }
 
-    /// A link that leads where `/dev/stdout` does, but is no loss if it is replaced.
+    /// A link that leads where `/dev/stdout` does, but is not a loss if it is replaced.
     fn link_to_stdout(&self) -> &'static str {
         symlink("/proc/self/fd/1", self.path("stdout")).unwrap();
         "stdout"
@@ -257,7 +257,7 @@ fn standard_output_that_is_an_input_is_refused() {
 fn a_descriptor_that_is_an_input_is_refused() {
     let scene = Scene::new();
     let program = env!("CARGO_BIN_EXE_jitgraft");
-    // Of this process, which is the shell's; of another one, which has it open still.
+    // A file of this process, which is the shell's; and of another one, which has it open still.
     for output in ["/dev/fd/7", "/proc/self/fd/7", "/proc/thread-self/fd/7", "/proc/$$/fd/7"] {
         for (words, file) in
             [("collapse stacks", "stacks"), ("inject -i perf.data", "perf.data"), ("report -", "stacks")]
@@ -284,7 +284,7 @@ fn a_place_where_an_input_is_mounted_is_that_input() {
         command.args(["-rm", "sh", "-c", &script]).current_dir(scene.0.path());
         scene.refuses_run(&mut command);
     }
-    // What is mounted there cannot be replaced.
+    // A mounted file cannot be replaced.
     let script = format!("mount --bind perf.data bound && {program} collapse stacks -o bound");
     let mut command = Command::new("unshare");
     let output = command.args(["-rm", "sh", "-c", &script]).current_dir(scene.0.path()).output().unwrap();

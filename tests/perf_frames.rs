@@ -46,17 +46,18 @@ fn record(flags: &[&str], call_graph: &str) -> (TempDir, PathBuf) {
 }
 
 /// Copies of user stacks that hold the program's stack to its end on any x86-64 machine: a signal frame holds all
-/// registers of the processor, 1 KiB without AVX-512, 3 KiB with it, 11 KiB with AMX; the kernel tells programs the size.
+/// registers of the processor, 1 KiB without AVX-512, 3 KiB with it, 11 KiB with AMX; the kernel gives programs the
+/// size.
 fn whole_stacks() -> String {
     const AT_MINSIGSTKSZ: u64 = 51;
     let auxiliary = std::fs::read("/proc/self/auxv").unwrap();
     let words: Vec<u64> = auxiliary.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect();
     let signal_frame = words.chunks_exact(2).find(|entry| entry[0] == AT_MINSIGSTKSZ).map(|entry| entry[1]);
-    // Kernels before 5.14 do not tell it, and know no registers as large as AMX's.
+    // Kernels before 5.14 do not give it, and know no registers as large as AMX's.
     format!("dwarf,{}", 4096 + signal_frame.unwrap_or(8192).next_multiple_of(8))
 }
 
-/// The callers that a function's name tells: `n_p_a` was called by `n_p`, and that by `n`.
+/// The callers that a function's name gives: `n_p_a` was called by `n_p`, and that by `n`.
 fn true_stack(innermost: &str) -> Vec<&str> {
     let mut stack = vec![innermost];
     while let Some((caller, _)) = stack[stack.len() - 1].rsplit_once('_') {
@@ -68,7 +69,7 @@ fn true_stack(innermost: &str) -> Vec<&str> {
 /// Counts samples in which a function that is named after its callers was running, after checking that those, and
 /// only those, are in its stack, and that it goes on to the outermost function.
 ///
-/// One sample in 50,000 falls on a `ret` behind a `leave`. There gcc still says that the caller's frame pointer is in
+/// One sample in 50,000 falls on a `ret` behind a `leave`. There gcc still states that the caller's frame pointer is in
 /// the stack, where it no longer is: a caller that needs it is the last, for perf, too.
 fn check_true_stacks(samples: &Samples) -> usize {
     let (mut checked, mut cut) = (0, 0);
@@ -128,7 +129,7 @@ fn chains_go_through_jit_code_and_back() {
     for call_graph in ["fp", "dwarf,4096"] {
         let dir = tempfile::tempdir().unwrap();
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/jit.c");
-        // Unoptimised, all functions have frame pointers.
+        // Unoptimized, all functions have frame pointers.
         let how = if call_graph == "fp" { ["-O0", "-fno-omit-frame-pointer"] } else { ["-O2", "-fomit-frame-pointer"] };
         run("gcc", &[&["-g0", "-o", "jit", source], &how[..]].concat(), dir.path());
         let record = ["record", "-q", "-e", "cpu-clock:u", "-F", "4000", "--call-graph", call_graph, "-o", "perf.data"];

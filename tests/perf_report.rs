@@ -19,20 +19,20 @@ struct Key {
     symbol: String,
 }
 
-/// The share of each row. What has no name is none: perf writes its address.
+/// The share of each row. An unnamed function is not a row: perf writes its address.
 type Shares = BTreeMap<Key, f64>;
 
 /// Rows of fewer per cent are not compared.
 const LEAST: f64 = 0.5;
 
-/// Stands in no name.
+/// A character that is in no name.
 const SEPARATOR: char = '\x01';
 
 fn option() -> Option<String> {
     std::env::var("JITGRAFT_OPTION").ok()
 }
 
-/// What perf tells of the first event: `90090090<sep>comm<sep>dso<sep>[.] symbol`. Percentages are worked out from
+/// perf's report of the first event: `90090090<sep>comm<sep>dso<sep>[.] symbol`. Percentages are worked out from
 /// periods: a function that was compiled several times has several rows, each of which perf rounds.
 fn theirs(data: &str, dir: &Path) -> Shares {
     let perf = std::env::var("JITGRAFT_PERF").unwrap_or_else(|_| "perf".to_owned());
@@ -50,7 +50,7 @@ fn theirs(data: &str, dir: &Path) -> Shares {
         }
         let cells: Vec<&str> = line.split(SEPARATOR).map(str::trim).collect();
         let ([period, comm, dso, symbol], false) = (&cells[..], line.starts_with('#')) else { continue };
-        // The mark before the name tells the level: `[.] `, `[k] `.
+        // The mark before the name gives the level: `[.] `, `[k] `.
         let symbol = symbol.split_once("] ").map_or(*symbol, |(_, symbol)| symbol).to_owned();
         let share = 100.0 * period.parse::<f64>().unwrap() / whole.unwrap();
         rows.push((Key { comm: (*comm).to_owned(), dso: (*dso).to_owned(), symbol }, share));
@@ -91,7 +91,7 @@ fn differences(ours: &Shares, theirs: &Shares) -> Vec<String> {
     keys.into_iter().filter(differs).map(told).collect()
 }
 
-/// How many functions were compared, and what differs.
+/// The number of functions that were compared, and what differs.
 fn compared(data: &Path, dir: &Path) -> (usize, Vec<String>) {
     let data = data.to_str().unwrap();
     let (ours, theirs) = (ours(data, dir), theirs(data, dir));

@@ -1,4 +1,4 @@
-//! What holds for any profile and any recording, tried with made-up ones: what is written is read as the same, no
+//! Properties of any profile and any recording, tried with made-up ones: what is written is read as the same, no
 //! conversion loses weight, what inject has done is done, and no output depends on the number of threads.
 
 #[path = "fuzz/harness/mod.rs"]
@@ -74,7 +74,7 @@ fn sums(folded: &str) -> Sums {
     sums
 }
 
-/// What a command writes, or what stopped it.
+/// The output of a command, or the reason for its failure.
 fn run(scratch: &Scratch, words: &[&str], input: &Path) -> Result<Vec<u8>, String> {
     let out = scratch.path("out");
     let mut all: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
@@ -104,7 +104,7 @@ fn exported(scratch: &Scratch, input: &Path, format: &str) -> PathBuf {
     scratch.put(&format!("as.{format}"), &bytes)
 }
 
-/// So many cases, the same ones on every machine: others are made by another seed.
+/// The number of cases, the same ones on every machine: others are made by another seed.
 fn tried(cases: u32) -> ProptestConfig {
     ProptestConfig { failure_persistence: None, rng_seed: RngSeed::Fixed(17), ..ProptestConfig::with_cases(cases) }
 }
@@ -153,14 +153,14 @@ impl Made {
         Self { scratch, input }
     }
 
-    /// What a command writes that asks nothing of this machine.
+    /// The output of a command that reads nothing from this machine.
     fn run(&self, words: &[&str]) -> Result<Vec<u8>, String> {
         let (list, nothing) = (self.scratch.path("kallsyms"), self.scratch.path("nothing"));
         let alone = ["--kallsyms", list.to_str().unwrap(), "--symfs", nothing.to_str().unwrap()];
         run(&self.scratch, &[words, &alone[..]].concat(), &self.input)
     }
 
-    /// What inject makes of a file, with what it puts beside it.
+    /// The output of inject for a file, with the files that it writes beside it.
     fn injected(&self, input: &Path, threads: &str) -> (Vec<u8>, BTreeMap<String, Vec<u8>>) {
         let data = written(&self.scratch, &["inject", "--threads", threads], input);
         let dir = std::fs::read_dir(self.input.parent().unwrap()).unwrap();
@@ -176,12 +176,12 @@ fn records(file: &[u8], order: fn([u8; 8]) -> u64) -> &[u8] {
     if word(8) == 16 { &file[16..] } else { &file[word(40)..word(40) + word(48)] }
 }
 
-/// How it was recorded: one event, since several go into files of their own.
+/// The way it was recorded: one event, since several go into files of their own.
 fn how() -> impl Strategy<Value = u8> {
     any::<u8>().prop_map(|how| how & !32)
 }
 
-/// What happens in a recording: a sample, and anything else.
+/// The events of a recording: a sample, and anything else.
 fn steps() -> impl Strategy<Value = Vec<u8>> {
     const SAMPLE: [u8; 11] = [0, 0, 1, 5, 6, 1, 2, 3, 4, 1, 2];
     vec(any::<u8>(), 20..400).prop_map(|rest| [&SAMPLE[..], &rest].concat())
@@ -204,7 +204,7 @@ proptest! {
         let made = Made::new(&harness::scene::recording(how, &steps, 1));
         let whole = |sums: Sums| sums.values().sum::<u64>();
         let all = whole(sums(&String::from_utf8(made.run(&["collapse"]).unwrap()).unwrap()));
-        // Counters that stood still are no weight, and no stack.
+        // Counters that stood still are not weight, and no stack.
         let formats: &[&str] = if all == 0 { &[] } else { &["folded", "pprof", "otlp", "speedscope", "firefox", "json", "callgrind"] };
         for format in formats {
             let bytes = made.run(&["export", "--to", format]).unwrap();

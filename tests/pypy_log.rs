@@ -1,5 +1,5 @@
 //! A recording of PyPy that has neither dump nor map: PyPy's log names its loops and bridges, and the calls that were
-//! traced through. What each sample must be called is found by a second reader of the log, which shares no code with
+//! traced through. The expected name of each sample is found by a second reader of the log, which shares no code with
 //! `src/`.
 
 #[path = "support/tool.rs"]
@@ -36,7 +36,7 @@ struct Trace {
     block: u64,
     start: u64,
     end: u64,
-    /// The outermost call of the first place that is told.
+    /// The outermost call of the first place that is reported.
     first: Option<String>,
     /// Offsets in the block, and the places of the calls around what is there, outermost first.
     places: Vec<(u64, Vec<String>)>,

@@ -1,5 +1,5 @@
-//! Recordings of QEMU's user mode: the perf map has addresses of the guest, and the guest's own ELF file says which
-//! functions these are. What each sample must be called is found with `nm`.
+//! Recordings of QEMU's user mode: the perf map has addresses of the guest, and the guest's own ELF file shows which
+//! functions these are. The expected name of each sample is found with `nm`.
 
 #[path = "support/tool.rs"]
 mod tool;
@@ -17,7 +17,7 @@ fn fixture(name: &str) -> PathBuf {
 struct Case {
     kind: &'static str,
     map: &'static str,
-    /// Where the file stood, as the map's first instruction of `leave` or a debugger tells.
+    /// The base of the file, the map's first instruction of `leave` or a debugger gives.
     base: u64,
 }
 
@@ -43,7 +43,7 @@ impl Case {
         format!("guest-{}", self.kind)
     }
 
-    /// The function at an address of the guest, as `nm` tells.
+    /// The function at an address of the guest, as `nm` gives.
     fn functions(&self) -> Vec<(u64, u64, String)> {
         let text = run("nm", &["-S", "--defined-only", fixture(&self.guest()).to_str().unwrap()], Path::new("."));
         let number = |digits: &str| u64::from_str_radix(digits, 16).unwrap();
@@ -52,7 +52,7 @@ impl Case {
         functions.map(|words| (self.base + number(words[0]), number(words[1]), words[3].to_owned())).collect()
     }
 
-    /// What each sample is in, by the map and `nm`.
+    /// The function of each sample, by the map and `nm`.
     fn expected(&self, dir: &Path) -> BTreeMap<String, u64> {
         let map = fs::read_to_string(fixture(self.map)).unwrap();
         let number = |digits: &str| u64::from_str_radix(digits, 16).unwrap();
@@ -105,7 +105,7 @@ fn without_the_guests_file_addresses_stay_as_they_are() {
         assert!(named(dir.path(), &[]).is_empty(), "{}", case.kind);
         let folded = run(env!("CARGO_BIN_EXE_jitgraft"), &["collapse", "perf.data"], dir.path());
         assert!(folded.contains(";guest-0x"), "{}: {folded}", case.kind);
-        // A file that is linked to where nothing ran has nothing to say.
+        // A file that is linked to where nothing ran has nothing to state.
         let other = fixture("guest-static");
         let named = named(dir.path(), &["--guest", other.to_str().unwrap()]);
         assert_eq!(named.is_empty(), case.kind != "static", "{}", case.kind);

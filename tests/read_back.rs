@@ -1,4 +1,4 @@
-//! What other tools wrote, and what the exporters write, read back: the same stacks, as far as the format holds them.
+//! The files of other tools, and those of the exporters, read back: the same stacks, as far as the format holds them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
 }
 
-/// What the program prints, with nothing to say besides.
+/// The output of the program, without any message.
 fn run(arguments: &[&str], input: &Path) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_jitgraft")).args(arguments).arg(input).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -43,7 +43,7 @@ fn an_export_read_back_is_the_recording_again() {
     }
 }
 
-/// What each function has of its own.
+/// The self weight of each function.
 fn own(folded: &str) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for line in folded.lines() {

@@ -1,6 +1,6 @@
-//! A recording of .NET whose hot code was compiled ahead of time, into a PE file: no map tells of it. What each method
-//! is called is found by a second reader of the file, which shares no code with `src/`; how it is spelled, .NET itself
-//! says, which was made to compile the same methods when they ran.
+//! A recording of .NET whose hot code was compiled ahead of time, into a PE file: no map reports it. The name of each
+//! method is found by a second reader of the file, which shares no code with `src/`; how it is spelled, .NET itself
+//! states, which was made to compile the same methods when they ran.
 
 use jitgraft::resolve::symbols::ready_to_run::ReadyToRun;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +40,7 @@ impl Second {
         rva - self.number(section + 12, 4) + self.number(section + 20, 4)
     }
 
-    /// What .NET's own header is at.
+    /// The offset of .NET's own header.
     fn dot_net(&self) -> usize {
         let optional = self.number(0x3c, 4) + 24;
         assert_eq!(self.number(optional, 2), 0x20b, "PE32+");
@@ -63,7 +63,7 @@ impl Second {
         }
     }
 
-    /// First pieces of code, by the number of the method: the tree of each block is walked over as a whole.
+    /// First code ranges, by the number of the method: the tree of each block is walked over as a whole.
     fn entry_points(&self) -> BTreeMap<usize, usize> {
         let (at, _) = self.native_section(103);
         let (head, base) = self.packed(at);
@@ -161,7 +161,7 @@ impl Second {
         names
     }
 
-    /// Begin, end and name of each method, where it has one piece of code only also those.
+    /// Begin, end and name of each method, where it has one code range only also those.
     fn methods(&self) -> Vec<(u64, u64, String)> {
         let (functions, _) = self.native_section(102);
         let names = self.method_names();
@@ -175,7 +175,7 @@ impl Second {
     }
 }
 
-/// `Owner::Method` of a name as it is spelled for people: what stands between the assembly and the arguments.
+/// `Owner::Method` of a name as it is spelled for people: what is between the assembly and the arguments.
 fn plain(name: &str) -> String {
     let behind = name.split_once("[System.Web.HttpUtility] ").unwrap().1;
     behind.split_once('(').unwrap().0.to_owned()
@@ -195,7 +195,7 @@ fn every_method_is_called_as_a_second_reader_calls_it() {
     for (start, end, name) in &second {
         assert_eq!(by_start.get(start), Some(&(*end, name.clone())), "at {start:#x}");
     }
-    // Handlers of exceptions have their method's name; nothing else is told of.
+    // Handlers of exceptions have their method's name; nothing else is reported for.
     let entries: BTreeSet<u64> = second.iter().map(|method| method.0).collect();
     for (start, (_, name)) in by_start.iter().filter(|(start, _)| !entries.contains(start)) {
         let before = second.iter().filter(|method| method.0 < *start).max().unwrap();
@@ -251,7 +251,8 @@ fn every_frame_in_the_image_is_named() {
     assert_eq!((count, methods.len()), (836, 17));
 }
 
-/// What of the file is read besides its first bytes: .NET's header and the image's own, metadata, lists of methods.
+/// The parts of the file that are read besides its first bytes: .NET's header and the image's own, metadata, lists of
+/// methods.
 const PARTS: [std::ops::Range<usize>; 3] = [0xca0..0x123c, 0x2520..0x4208, 0x6ef4..0x6feb];
 
 /// The image without its code and whatever else is not read: each part is a section of its own.

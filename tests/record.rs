@@ -16,7 +16,7 @@ struct Place {
     dir: tempfile::TempDir,
 }
 
-/// What is counted by a machine with and without processor cycles.
+/// Measure by a machine with and without processor cycles.
 const CYCLES: &str = "1234,,cycles:u,100,100.00,,\\n0.4,msec,cpu-clock:u,400,100.00,,";
 const CLOCK_ONLY: &str = "<not supported>,,cycles:u,0,100.00,,\\n0.4,msec,cpu-clock:u,400,100.00,,";
 
@@ -159,7 +159,7 @@ fn status_and_signals_pass_through() {
     assert_eq!(Place::new(CYCLES, "kill -KILL $$").run(&["--", "app"]).status.signal(), Some(9));
     for (name, number) in [("TERM", 15), ("INT", 2), ("HUP", 1), ("USR2", 12)] {
         let place = Place::new(CYCLES, &format!("trap 'exit 42' {name}; touch ready; while :; do sleep 0.05; done"));
-        // Whoever runs the tests may ignore some of them, which is handed down.
+        // Some of them may be ignored when the tests run, which is inherited.
         let own = place.command(&["--", "app"]);
         let mut command = Command::new("env");
         command.arg("--default-signal").arg(own.get_program()).args(own.get_args()).current_dir(place.path());

@@ -73,7 +73,7 @@ fn many_functions() -> String {
     lines
 }
 
-/// Where the column of that title begins, in columns of the terminal; every row has two blanks before it.
+/// The column where that title begins on the terminal; every row has two blanks before it.
 fn begins(lines: &[String], title: &str) -> usize {
     let head = lines.iter().find(|line| line.contains("self%")).unwrap();
     head.split(title).next().unwrap().width()

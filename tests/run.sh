@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests, after installing by apt the tools that they drive, where this user may. What cannot be installed is
-# named, and the run fails: no test is skipped silently. Arguments go to `cargo test`.
+# Runs the tests, after installing by apt the tools that they drive, where this user may. Tools that cannot be installed
+# are named, and the run fails: no test is skipped silently. Arguments go to `cargo test`.
 #
 # Tables (Parquet, Arrow), which a plain build leaves out, are built and tested, too.
 #

@@ -46,7 +46,7 @@ fn code_of_java_has_names() {
     let flags = ["-XX:+PreserveFramePointer", "-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit"];
     let java = [&["java"], &flags[..], &["-cp", ".", "Work"]].concat();
     check(&java, dir.path(), &["Work.fibonacci", "TimSort", "Interpreter"]);
-    // java cannot be told to write its map elsewhere.
+    // java cannot be determined to write its map elsewhere.
     let pids = run("perf", &["script", "-F", "pid", "-i", "perf.data"], dir.path());
     std::fs::remove_file(format!("/tmp/perf-{}.map", pids.split_whitespace().next().unwrap())).unwrap();
 }

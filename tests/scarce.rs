@@ -1,5 +1,5 @@
-//! What the program does where it is granted little: threads, stack, address space. It does the same with less, or ends
-//! with a line that says why; it never aborts.
+//! The program with few resources: threads, stack, address space. It does the same with less, or ends with a line that
+//! shows why; it never aborts.
 
 #[path = "support/limits.rs"]
 mod limits;
@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Each command with an input of its own kind; `-o` where the output is no text.
+/// Each command with an input of its own kind; `-o` where the output is not text.
 const COMMANDS: [&str; 16] = [
     "report php/perf.data.zst",
     "collapse php/perf.data.zst",

@@ -336,7 +336,7 @@ fn frames_at_addresses_used_again_are_counted_where_the_text_tells_no_times() {
     assert!(warned.contains("6 of the 6 named frames") && warned.contains("-F +time"), "{warned}");
     let (named, warned) = said("0.000000015: ");
     assert_eq!((named.matches("early+").count(), warned.contains("several functions")), (6, false), "{named}{warned}");
-    // What was told of a sample with a time is not told of one without, nor the other way round.
+    // Names of a sample with a time are not used for one without, nor the other way round.
     for times in [["", "0.000000015: "], ["0.000000015: ", ""]] {
         let text = times.map(|time| format!("prog 4000077/4000077 {time}cycles:\n{frames}")).concat();
         let output = filter(text.repeat(3).as_bytes(), &["--jitdump", dump.to_str().unwrap()]);
@@ -345,7 +345,7 @@ fn frames_at_addresses_used_again_are_counted_where_the_text_tells_no_times() {
     }
 }
 
-/// What perf prints of a recording.
+/// perf's output for a recording.
 #[test]
 fn a_dump_of_a_process_that_comes_later_is_not_taken_for_the_first_ones() {
     let dir = tempfile::tempdir().unwrap();
@@ -353,7 +353,7 @@ fn a_dump_of_a_process_that_comes_later_is_not_taken_for_the_first_ones() {
     fs::write(&dump, dump_of(4_000_078, &[(10, 0x5000_0000, "of_the_second")])).unwrap();
     fs::write(&map, "50000000 10 of_a_map\n").unwrap();
     let of = |pid: u32| format!("prog {pid}/{pid} 0.000000020: cycles:\n\t        50000004 [unknown] (//anon)\n\n");
-    // Several blocks, so that nobody has read of the second process when the first one's frames are asked for.
+    // Several blocks, so that nobody has read of the second process when the first one's frames are requested.
     let text = of(4_000_077).repeat(30_000) + &of(4_000_078);
     let (dump, map) = (dump.to_str().unwrap(), map.to_str().unwrap());
     let printed = |flags: &[&str]| {
@@ -368,7 +368,7 @@ fn a_dump_of_a_process_that_comes_later_is_not_taken_for_the_first_ones() {
     };
     assert_eq!(printed(&["--jitdump", dump]), (1, 0, 30_000));
     assert_eq!(printed(&["--jitdump", &format!("{dump}@4000077")]), (30_000, 0, 1));
-    // What tells no number is of the first one.
+    // A line without a number is of the first one.
     assert_eq!(printed(&["--perf-map", map]), (0, 30_000, 1));
 }
 
@@ -396,7 +396,7 @@ fn samples_of_which_perf_printed_no_frame_are_counted() {
     assert!(!said(&whole()).contains("no frames"));
 }
 
-/// A process, one forked from it and one with memory of its own name, all in JIT code that the first one's map tells of.
+/// A process, one forked from it and one with memory of its own name, all in JIT code that the first one's map reports.
 fn forked_recording(dir: &Path) {
     const CODE: u64 = 0x7f00_0000_0000;
     let (parent, child) = (4_000_081, 4_000_082);
@@ -424,7 +424,7 @@ fn frames_of_forked_processes_and_of_files_are_named_if_the_text_tells_of_both()
         (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
     };
     let names = |text: &str| ["anonymous_code+", "code_of_a_file+"].map(|name| text.matches(name).count());
-    // Where processes are printed, the child is one of its own; else perf's name for the memory tells the parent's.
+    // If processes are printed, the child is one of its own; else perf's name for the memory gives the parent's.
     const FIELDS: &str = "-Fcomm,pid,tid,time,event,ip,sym,dso";
     let (text, _) = filtered(&printed_by_perf(dir.path(), &[]));
     assert_eq!(names(&text), [10, 0], "{text}");

@@ -13,8 +13,8 @@ use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_assume, prop_oneof, proptest};
 use proptest::sample::select;
 
-/// Names whose bytes are on either side of the separator's, that begin alike, that are empty, that tell what they are
-/// of, or that are no text.
+/// Names whose bytes are on either side of the separator's, that begin alike, that are empty, that show what they are
+/// of, or that are not text.
 fn name() -> impl Strategy<Value = Vec<u8>> {
     const NAMES: [&[u8]; 22] = [
         b"",
@@ -44,7 +44,7 @@ fn name() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn names() -> impl Strategy<Value = Vec<Vec<u8>>> {
-    // Of few names stacks share more; without marks colours are others.
+    // Of few names stacks share more; without marks colors are others.
     const PLAIN: [&[u8]; 4] = [b"a", b"a b", b"b", b""];
     let plain = select(&PLAIN[..]).prop_map(<[u8]>::to_vec);
     prop_oneof![vec(name(), 1..5), vec(name(), 22), vec(plain, 1..4)]
@@ -58,7 +58,7 @@ fn weight() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A text, some of whose lines may be no stacks, in parts of whole lines.
+/// A text, some of whose lines may be not stacks, in parts of whole lines.
 fn texts() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let line =
         (vec(any::<usize>(), 1..7), weight(), select(&[" ", "  ", " \t"][..]), select(&["\n", "\n", "\r\n"][..]));

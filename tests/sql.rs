@@ -57,7 +57,7 @@ fn rows<'a>(answers: &'a Answers, name: &str) -> &'a [Value] {
     answers[name]["rows"].as_array().unwrap()
 }
 
-/// What report says of each function.
+/// The rows of report for each function.
 fn report() -> Vec<Value> {
     let report = ["report", "--quiet", "--format", "json", "--merge-tiers", "--event", "cpu-clock:u"];
     serde_json::from_slice(&jitgraft(&report)).unwrap()
@@ -78,7 +78,7 @@ fn duckdb_answers_what_report_says() {
     }
     let mut alone = 0;
     for row in rows(&answers, "total") {
-        // Functions of one name in several modules are one here, and may stand in one stack.
+        // Functions of one name in several modules are one here, and may be in one stack.
         let told: Vec<_> = report.iter().filter(|told| told["symbol"] == row[0]).collect();
         if let [told] = &told[..] {
             assert_eq!(told["total"], row[1], "{row}");
@@ -105,7 +105,7 @@ fn spark_answers_as_duckdb_does() {
     }
 }
 
-/// Whether rows are equal, but for the last digits of quotients.
+/// True if rows are equal, but for the last digits of quotients.
 fn is_equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Array(one), Value::Array(other)) => {

@@ -33,14 +33,14 @@ fn jitgraft(args: &[&str], inputs: &[&Path]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_jitgraft")).args(args).args(inputs).output().unwrap()
 }
 
-/// What it prints; it must succeed.
+/// Its output; it must succeed.
 fn stdout(args: &[&str], inputs: &[&Path]) -> Vec<u8> {
     let output = jitgraft(args, inputs);
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     output.stdout
 }
 
-/// What it says on standard error; it must fail.
+/// Its messages on standard error; it must fail.
 fn refused(args: &[&str], inputs: &[&Path]) -> String {
     let output = jitgraft(args, inputs);
     assert!(!output.status.success(), "{args:?}");
@@ -100,7 +100,7 @@ fn rows_of(table: &Path) -> Vec<String> {
     rows.map(|row| row.unwrap().to_string()).collect()
 }
 
-/// Samples of two events in two threads: so many of the first, a few of the second.
+/// Samples of two events in two threads: this many of the first, a few of the second.
 fn recorded(dir: &Path, samples: u64) -> PathBuf {
     let mut recording = PerfData::new(Order::Little, Event::usual());
     recording.comm(Stamp::new(77, 1), "program", true);
@@ -130,7 +130,7 @@ fn a_report_of_the_table_is_the_report_of_the_recording() {
                 let told = row.as_object_mut().unwrap();
                 // JIT code's is where its dump was found, and a table leaves that out.
                 told.remove("module");
-                // Of a function that only called, any of its lines is told.
+                // Any line of a function that only called is reported.
                 if told["self"] == 0 {
                     told.remove("source");
                 }
@@ -160,7 +160,7 @@ fn pictures_of_the_table_are_those_of_the_recording() {
     assert!(diff.starts_with(b"<?xml") || diff.starts_with(b"<svg"), "{}", String::from_utf8_lossy(&diff[..50]));
 }
 
-/// How many frames have a name depends on which files of the recorded machine this one has.
+/// The number of frames that have a name depends on which files of the recorded machine this one has.
 fn share_that_collapse_says(recording: &Path) -> f64 {
     let run = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("collapse").arg(recording).output().unwrap();
     let said = String::from_utf8(run.stderr).unwrap();
@@ -590,7 +590,7 @@ fn a_data_set_leaves_out_what_cannot_be_read_and_says_so() {
     assert!(status == Some(0) && said.contains("1 of 4 inputs written, 3 known"), "{said}");
     assert_eq!(files_below(&set).keys().filter(|path| path.to_str().unwrap().contains("day=2026-11-22")).count(), 2);
     assert_eq!(rows("recordings").len(), 6, "the text's own entry is another now");
-    // Sums stand beside samples.
+    // Sums are beside samples.
     let (status, said) = export(&["--skip-existing", "--bucket", "10s"]);
     assert!(status == Some(0) && said.contains("3 of 4 inputs written, 1 the same as others"), "{said}");
     assert_eq!(rows("samples").len(), 6);
@@ -643,7 +643,7 @@ fn stacks_have_one_number_in_every_file() {
     };
     let (one, other) = (ids("a;b 1\na;c 2\n", &[]), ids("x 1\na;c 5\n", &["--detail", "names"]));
     assert!(one[0] != one[1] && one[1] == other[1] && one.iter().chain(&other).all(|id| *id > 0), "{one:?} {other:?}");
-    // As docs/sql.md says it: SHA-1 of the caller's number, the function, a zero byte and the module.
+    // As docs/sql.md states it: SHA-1 of the caller's number, the function, a zero byte and the module.
     let id = |caller: i64, function: &str| {
         let hash = Sha1::digest([&caller.to_be_bytes()[..], function.as_bytes(), b"\0"].concat());
         i64::from_be_bytes(hash[..8].try_into().unwrap()).abs()

@@ -1,4 +1,4 @@
-//! What people see: names on a terminal, and what is said when nobody listens.
+//! The parts that people see: names on a terminal, and messages when nobody listens.
 
 #[path = "support/scene.rs"]
 mod scene;

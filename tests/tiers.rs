@@ -1,4 +1,4 @@
-//! The tiers of JIT code from a recording, from the command line: what runs in a process decides what its names tell.
+//! The tiers of JIT code from a recording, from the command line: what runs in a process decides what its names give.
 
 #[expect(dead_code, reason = "the writers can do more than these tests need")]
 mod support;
@@ -12,14 +12,14 @@ use support::bytes::Order;
 use support::jitdump::{JitDump, Load};
 use support::perf_data::{Event, Mmap, Mode, PerfData, Stamp};
 
-/// Where JIT code is, in every process.
+/// The address of JIT code, in every process.
 const AT: u64 = 0x1_0000;
 const ERLANG: u32 = 77;
 /// Forked by Erlang's.
 const CHILD: u32 = 78;
 const UNKNOWN: u32 = 79;
 
-/// What the code is called, in every process.
+/// The name of the code, in every process.
 const NAMES: [&str; 4] = ["lists:keyfind/3", "$global::garbage_collect", "JS:*push /a/list.js:10:5", "Interpreter"];
 
 /// Three processes with a map each, and a sample in each of its functions.
@@ -73,7 +73,7 @@ fn expected(tiers: [Option<&str>; 4]) -> BTreeSet<(String, Option<String>)> {
 fn names_tell_what_they_mean_to_the_runtime_of_their_process() {
     let dir = tempfile::tempdir().unwrap();
     let input = recorded(dir.path());
-    // All code of Erlang's that is no stub is of one tier.
+    // All code of Erlang's that is not a stub is of one tier.
     let erlang = expected([Some("baseline"), Some("stub"), Some("optimised"), Some("baseline")]);
     assert_eq!(tiers(&input, ERLANG), erlang);
     assert_eq!(tiers(&input, CHILD), erlang);

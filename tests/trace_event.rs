@@ -312,7 +312,7 @@ fn a_trace_larger_than_the_address_space() {
     }
     drop(file);
     assert!(fs::metadata(&path).unwrap().len() > 220 << 20);
-    // In KiB: beside the program a fourteenth of the file, of which half may be memory of its own.
+    // In KiB: beside the program a fourteenth of the file, half of which may be memory of its own.
     let (space, own) = (limits::loaded_kib() + 16_384, 8_192);
     let script = format!("ulimit -v {space}; ulimit -d {own}; exec \"$0\" stats --all --threads 1 --format csv \"$1\"");
     let mut command = Command::new("sh");

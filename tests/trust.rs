@@ -1,4 +1,4 @@
-//! What this program promises to whoever runs it on a stranger's files (SECURITY.md), line by line.
+//! The promises of this program to users who run it on a stranger's files (SECURITY.md), line by line.
 
 use jitgraft::io::door::{Holes, Kind, Named};
 use std::fs::{self, Permissions};
@@ -12,7 +12,7 @@ struct Scene(tempfile::TempDir);
 impl Scene {
     fn new() -> Self {
         let scene = Self(tempfile::tempdir().unwrap());
-        // What lies in a directory that others may not go through is nobody else's.
+        // A file in a directory that others may not go through belongs to nobody else.
         fs::set_permissions(scene.0.path(), Permissions::from_mode(0o755)).unwrap();
         let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/tiers-recording");
         for entry in fs::read_dir(recorded).unwrap() {
@@ -41,7 +41,7 @@ impl Scene {
         fs::metadata(self.path(name)).unwrap().mode() & 0o7777
     }
 
-    /// The only file whose name begins and ends so.
+    /// The only file whose name start and end so.
     fn only(&self, start: &str, end: &str) -> String {
         let names = fs::read_dir(self.0.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<_> = names.filter(|name| name.starts_with(start) && name.ends_with(end)).collect();
@@ -49,7 +49,7 @@ impl Scene {
         names.remove(0)
     }
 
-    /// Runs the program there with a shell's words; new files may be read by all if nothing else is said.
+    /// Runs the program there with a shell's words; new files may be read by all if nothing else is reported.
     fn run(&self, words: &str) -> Output {
         let script = format!("umask 022; exec {} {words}", env!("CARGO_BIN_EXE_jitgraft"));
         let mut command = Command::new("sh");
@@ -131,7 +131,7 @@ fn what_is_replaced_keeps_its_owner_unless_anybody_may_have_put_it_there() {
     let scene = Scene::new();
     scene.write("old.svg", b"old");
     if std::os::unix::fs::chown(scene.path("old.svg"), Some(NOBODY), Some(NOBODY)).is_err() {
-        // Who may not give files away replaces them by their own.
+        // Users who may not give files away replace them by their own.
         scene.done("flamegraph perf.data.zst -o old.svg");
         assert_eq!(fs::metadata(scene.path("old.svg")).unwrap().uid(), fs::metadata(scene.0.path()).unwrap().uid());
         return;
@@ -172,7 +172,7 @@ fn what_is_no_dump_is_refused_and_nobody_reads_in_the_message_what_it_holds() {
         let output = scene.run(words);
         let said = [output.stdout, output.stderr].concat();
         let said = String::from_utf8_lossy(&said);
-        assert!(said.contains("is no jitdump"), "{words}: {said}");
+        assert!(said.contains("is not a jitdump"), "{words}: {said}");
         assert!(!said.contains("hunter2") && !said.contains("68, 75, 6e, 74"), "{words}: {said}");
     }
 }
@@ -245,7 +245,8 @@ fn what_looks_like_an_empty_file_or_waits_for_a_writer_is_no_binary() {
     let scene = Scene::new();
     let pipe = scene.path("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let code = Kind { holes: |head| head.starts_with(b"\x7fELF").then_some(Holes::Any), otherwise: "is no ELF file" };
+    let code =
+        Kind { holes: |head| head.starts_with(b"\x7fELF").then_some(Holes::Any), otherwise: "is not an ELF file" };
     let open = |path: &Path| Named::Recording.door(false).open(path, code).unwrap().map(|opened| opened.bytes);
     for special in [&pipe, Path::new("/dev/zero"), scene.0.path()] {
         let refused = open(special).unwrap_err();

@@ -1,6 +1,7 @@
-//! One truth, all writers: what each writer of the table says of a recording, read back by code that shares nothing
-//! with it, is what all the others say: totals in the event's unit, numbers of samples, self and total weight of every
-//! function, and one spelling of what has no name. `cargo test --test truth -- --nocapture` prints the table.
+//! One truth, all writers: the facts that each writer of the table states about a recording, read back by code that
+//! shares nothing with it, is what all the others state: totals in the event's unit, numbers of samples, self and total
+//! weight of every function, and one spelling of what has no name. `cargo test --test truth -- --nocapture` prints the
+//! table.
 
 #[path = "truth/about.rs"]
 mod about;
@@ -41,7 +42,7 @@ use jitgraft::formats::FORMATS;
 use readers::{Reader, reader_of};
 use told::{Told, Weights, difference};
 
-/// What a writer says of every event of a case, with periods and with numbers of samples as weights.
+/// The statement of a writer about every event of a case, with periods and with numbers of samples as weights.
 struct Said {
     writer: &'static str,
     reader: &'static Reader,
@@ -71,7 +72,7 @@ fn say(case: &Case, writer: &'static str, events: Events, names: &[String]) -> S
     Said { writer, reader, periods, samples }
 }
 
-/// How what is said of an event differs from the JSON, of which every number is known.
+/// The differences between the text about an event and the JSON, whose every number is known.
 fn differences(said: &Said, plain: &Said, event: usize, is_recording: bool) -> Vec<String> {
     let (told, wanted) = (&said.periods[event], &plain.periods[event]);
     let mut found = Vec::new();

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// What HotSpot's map has, and how an agent would spell it; the last is no name of Java's.
+/// The names in HotSpot's map, and an agent's spelling of them; the last is not a name of Java's.
 const RENAMED: [(&str, &str); 3] = [
     (
         "void java.util.TimSort.mergeLo(int, int, int, int)",

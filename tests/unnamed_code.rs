@@ -1,4 +1,5 @@
-//! Code without a name: every output says what sort of code it is, and every command says the same of how much there is.
+//! Code without a name: every output shows what sort of code it is, and every command states the same of how much there
+//! is.
 
 #[path = "support/page.rs"]
 #[expect(dead_code, reason = "the boxes are read by other tests")]
@@ -23,7 +24,7 @@ const FILE: u64 = 0x40_0000;
 const NOWHERE: u64 = 0x7000_0000;
 const IN_KERNEL: u64 = 0xffff_ffff_8100_0000;
 
-/// What a sample's innermost frame is, by the word for it, and how many there are.
+/// The kind of a sample's innermost frame, by the word for it, and the number of such samples.
 const SORTS: [(&str, u64); 6] = [
     ("JIT", 3),
     ("JIT, unnamed", 5),

@@ -1,4 +1,4 @@
-//! What the command line tells of itself, and its defaults.
+//! The texts about the command line itself, and its defaults.
 
 #[expect(dead_code, reason = "other tests need more of it")]
 #[path = "support/scene.rs"]
@@ -88,5 +88,9 @@ fn a_default_that_no_command_has_is_a_mistake() {
     let scene = Scene::new();
     let output = scene.command("report stacks").env("JITGRAFT_OPTS", "--colour js").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(said(&output).contains("JITGRAFT_OPTS has --colour, which is no flag of any command"), "{}", said(&output));
+    assert!(
+        said(&output).contains("JITGRAFT_OPTS has --colour, which is not a flag of any command"),
+        "{}",
+        said(&output)
+    );
 }

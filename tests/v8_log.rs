@@ -131,7 +131,7 @@ impl SecondReader {
         chain
     }
 
-    /// What may be at an address, whenever. Builtins are node's own code, which another machine may not have.
+    /// The possible code at an address, at any time. Builtins are node's own code, which another machine may not have.
     fn at(&self, addr: u64) -> Vec<Vec<Place>> {
         let made = self.made.iter().filter(|made| made.tag != "Builtin:");
         let there = made.filter(|made| (made.addr..made.addr + made.size).contains(&addr));
@@ -316,7 +316,7 @@ fn a_log_beside_a_dump_tells_of_inlined_calls_and_leaves_every_name_as_it_was() 
 fn doctor_says_what_a_log_beside_a_dump_is_good_for() {
     let said = jitgraft(&["doctor", "-i", WITH_DUMP]);
     let line = said.lines().find(|line| line.contains("V8 log")).expect(&said);
-    assert!(line.contains("lines and inlined calls of") && line.contains("pieces of the jitdump's"), "{line}");
+    assert!(line.contains("lines and inlined calls for") && line.contains("functions of the jitdump"), "{line}");
     assert!(said.contains("jitdump fixtures/v8-log-and-dump/jit-16080.dump"), "{said}");
 }
 

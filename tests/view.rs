@@ -1,5 +1,5 @@
 //! The page of `jitgraft view` in a real browser, opened from disk without a network, used by mouse and keyboard, and
-//! held against what `jitgraft report` says with the same filters.
+//! held against what `jitgraft report` states with the same filters.
 
 #[expect(dead_code, reason = "the flame graph's own page is driven by the rest of it")]
 mod browser;

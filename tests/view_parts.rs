@@ -1,5 +1,5 @@
 //! The page's data of machine code, compilations and findings, unpacked by code that shares nothing with what packs it,
-//! against what `annotate`, `doctor` and the dump itself tell.
+//! against what `annotate`, `doctor` and the dump itself give.
 
 use data_encoding::BASE64;
 use serde_json::Value;
@@ -21,7 +21,7 @@ fn jitgraft(args: &[&str], input: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a page holds.
+/// The content of a page.
 struct Data {
     sections: Value,
     columns: BTreeMap<String, Vec<u8>>,

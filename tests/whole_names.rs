@@ -173,7 +173,7 @@ fn no_limit_is_the_same_in_all_commands() {
     assert!(stats("0").lines().count() > stats("1").lines().count());
 }
 
-/// A recording with samples at 0, 10, …, 1000 microseconds, which tells its first and last.
+/// A recording with samples at 0, 10, …, 1000 microseconds, which gives its first and last.
 fn spread() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let (first, last) = (5_000_000_000_u64, 5_001_000_000_u64);

@@ -20,7 +20,7 @@ class Given:
     def __init__(self, path, directory, images=None):
         self.path, self.directory = path, directory
         self.out, self.errors, self.result = (os.path.join(directory, name) for name in ("out", "errors", "result"))
-        # Where perf inject puts its images, a hundred thousand and more: beside the dump.
+        # The place where perf inject puts its images, a hundred thousand and more: beside the dump.
         self.images = images
         self.environment = dict(os.environ, HOME=directory, LC_ALL="C")
         self.size = os.path.getsize(path)
@@ -76,7 +76,7 @@ class Place:
         """A directory with the recording of a program that never was, and its dumps."""
 
         def make(new):
-            # The markers in the recording say where the dumps are: the name it will have.
+            # The markers in the recording show where the dumps are: the name it will have.
             final = new.removesuffix(".new")
             command = ["cargo", "run", "-q", "--release", "--features", "tables", "--example", "generate", "--"]
             program = os.environ.get("GENERATE")
@@ -98,7 +98,7 @@ def markers_here(record, directory):
         return record
     name = os.path.join(os.fsencode(directory), base)
     trailer = record[fixed + (len(record) - fixed - len(rest)) :]
-    # What follows the name is its padding to eight bytes, then the sample's identity.
+    # The part that the name is padding to eight bytes, then the sample's identity.
     padding = -(len(record) - fixed - len(trailer)) % 8
     trailer = trailer[padding:]
     name += b"\0" * (8 - len(name) % 8)
@@ -115,7 +115,7 @@ def repeat(source, target, times):
     attrs, _, start, size = struct.unpack_from("<QQQQ", data, 24)
     sample_type = struct.unpack_from("<Q", data, attrs + 24)[0]
     at = 8 + 8 * bool(sample_type & 1 << 16) + 8 * bool(sample_type & 1) + 8 * bool(sample_type & 2)
-    # Of the fields of other records' trailers, those behind the time.
+    # The fields of other records' trailers behind the time.
     at_end = -8 * (1 + sum(bool(sample_type & 1 << bit) for bit in (6, 7, 9, 16)))
     records, position = [], start
     while position + 8 <= start + size:

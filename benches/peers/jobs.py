@@ -111,7 +111,7 @@ JOBS = [
         80,
         "≥ 0.33×",
     ),
-    # Where perf would unwind stack copies by the unwinding data of either: the innermost frames.
+    # The stacks that perf would unwind from copies, by the unwinding data of either: the innermost frames.
     injecting(
         "inject-stacks",
         "stack copies, node",

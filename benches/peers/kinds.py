@@ -11,11 +11,11 @@ class Peer:
     name: str
     tool: str
     goal: str
-    # Of a `Given` and a number of threads, the stages of a pipeline.
+    # The stages of a pipeline, from a `Given` and a number of threads.
     command: Callable
-    # Where it can be told to use threads: it is as fast as with the better number.
+    # Number of threads, where it can be determined to use threads: it is as fast as with the better number.
     threads: tuple = (1,)
-    # The sizes that it takes; all of the job's where there are none.
+    # The sizes that it takes; all of the job's if absent.
     sizes: tuple = ()
     # The sizes that take it minutes.
     slow: tuple = ()
@@ -26,7 +26,7 @@ class Job:
     id: str
     name: str
     needs: str
-    # Of a `Place` and a size, a `Given`.
+    # A function from a `Place` and a size to a `Given`.
     make: Callable
     # Of our program, a `Given` and a number of threads, the stages.
     ours: Callable

@@ -1,5 +1,5 @@
-//! What sort of code a frame is, as people ask for it: by whose it is, and for JIT code by the tier that made it.
-//! Pictures colour by it, tables group by it, and viewers that know categories are told it.
+//! The kind of code of a frame, as users select it: by owner, and for JIT code by the tier that made it. Pictures color
+//! by it, tables group by it, and viewers that know categories are reported it.
 
 use crate::model::stacks::{Frame, FrameKind, Profile};
 use crate::model::tier::Tier;
@@ -131,17 +131,17 @@ impl Category {
         }
     }
 
-    /// Whether it is code from a JIT compiler, with or without a name.
+    /// True if it is code from a JIT compiler, with or without a name.
     pub fn is_jit(self) -> bool {
         self.kind().is_jit()
     }
 
-    /// Whether its functions are not known: pictures hatch it.
+    /// True if its functions are not known: pictures hatch it.
     pub fn is_unnamed(self) -> bool {
         matches!(self, Self::NativeUnnamed | Self::JitUnnamed | Self::Anonymous | Self::Unknown)
     }
 
-    /// Whether it is known of a profile what sort of code its frames are.
+    /// True if it is known of a profile what sort of code its frames are.
     pub fn are_known(profile: &Profile) -> bool {
         let told = |kind| matches!(kind, FrameKind::Kernel | FrameKind::Jit | FrameKind::Inlined);
         profile.perf_names || profile.frames().any(|(_, frame)| told(frame.kind) || frame.tier.is_some())

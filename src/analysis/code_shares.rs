@@ -1,4 +1,4 @@
-//! How much of an event ends in functions with a name, and how much in JIT code: everything that prints such a share
+//! The shares an event that end in functions with a name, and how much in JIT code: everything that prints such a share
 //! takes it from here.
 //!
 //! A sample counts by its innermost frame and with its weight, as it does in tables and legends. JIT code counts as such
@@ -13,25 +13,25 @@ use std::fmt;
 pub struct CodeShares {
     /// The event's name.
     pub event: String,
-    /// Of all samples, also of those without a frame.
+    /// The weight of all samples, also of those without a frame.
     pub whole: u64,
-    /// Of those in functions with a name.
+    /// The weight of samples in functions with a name.
     pub named: u64,
-    /// Of those in JIT code.
+    /// The weight of samples in JIT code.
     pub jit: u64,
-    /// Of those in JIT code with a name.
+    /// The weight of samples in JIT code with a name.
     pub jit_named: u64,
-    /// Of those in code without a name and without a file ([`FrameKind::Anonymous`]).
+    /// The weight of samples in code without a name and without a file ([`FrameKind::Anonymous`]).
     pub no_file: u64,
 }
 
 impl CodeShares {
-    /// Of an event, without samples.
+    /// The shares of an event, without samples.
     pub fn new(event: &str) -> Self {
         Self { event: event.to_owned(), ..Self::default() }
     }
 
-    /// Of all samples of an event.
+    /// The shares of all samples of an event.
     pub fn of(profile: &Profile, series: &Series, weight: Weight) -> Self {
         let mut shares = Self::new(&series.name);
         for row in &series.rows {

@@ -1,9 +1,9 @@
-//! Which samples count: by process, thread, name, processor, time.
+//! The samples that count: by process, thread, name, processor, time.
 
 use crate::model::stacks::{Profile, Row, Track};
 use crate::model::{Nanos, Pid, Tid};
 
-/// What must hold for a sample. Empty lists hold for all.
+/// The condition that must hold for a sample. Empty lists hold for all.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filter {
     /// Names of processes or threads.
@@ -18,7 +18,7 @@ pub struct Filter {
     pub time: Vec<TimeRange>,
 }
 
-/// A stretch of a recording. Both ends belong to it, as with perf, except that shares don't overlap.
+/// A stretch of a recording. Both ends belong to it, as in perf, except that shares don't overlap.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimeRange {
     /// From here; `None`: from the first sample.
@@ -44,12 +44,12 @@ pub struct PlacedFilter<'a> {
 }
 
 impl Filter {
-    /// The filter for a recording whose samples stand between these times.
+    /// The filter for a recording whose samples are between these times.
     pub fn placed(&self, first: Nanos, last: Nanos) -> PlacedFilter<'_> {
         PlacedFilter { filter: self, times: self.time.iter().map(|range| range.of_samples(first, last)).collect() }
     }
 
-    /// Whether it needs to know when samples were taken.
+    /// True if it needs to know when samples were taken.
     pub fn asks_time(&self) -> bool {
         !self.time.is_empty()
     }
@@ -73,7 +73,7 @@ impl Filter {
 }
 
 impl TimeRange {
-    /// The times of a recording that stands between `first` and `last`.
+    /// The times of a recording that is between `first` and `last`.
     pub fn placed(&self, first: Nanos, last: Nanos) -> (Nanos, Nanos) {
         let place = |bound: Bound| match bound {
             Bound::At(time) => time,
@@ -85,7 +85,7 @@ impl TimeRange {
         (self.from.map_or(Nanos(0), place), self.to.map_or(Nanos(u64::MAX), place))
     }
 
-    /// The same for samples: as with perf, the end of a share belongs to the next share, so that no sample counts in
+    /// The same for samples: as in perf, the end of a share belongs to the next share, so that no sample counts in
     /// both.
     fn of_samples(&self, first: Nanos, last: Nanos) -> (Nanos, Nanos) {
         let (from, to) = self.placed(first, last);
@@ -95,32 +95,32 @@ impl TimeRange {
 }
 
 impl PlacedFilter<'_> {
-    /// Whether the thread's samples can count.
+    /// True if the thread's samples can count.
     pub fn track(&self, track: &Track) -> bool {
         self.comm(&track.comm) && self.pid(track.pid) && self.tid(track.tid) && self.cpu(track.cpu)
     }
 
-    /// Whether samples of threads of this name can count.
+    /// True if samples of threads of this name can count.
     pub fn comm(&self, comm: &[u8]) -> bool {
         self.filter.comm.is_empty() || self.filter.comm.iter().any(|wanted| wanted == comm)
     }
 
-    /// Whether samples of this process can count.
+    /// True if samples of this process can count.
     pub fn pid(&self, pid: Option<Pid>) -> bool {
         one_of(&self.filter.pid, pid)
     }
 
-    /// Whether samples of this thread can count.
+    /// True if samples of this thread can count.
     pub fn tid(&self, tid: Option<Tid>) -> bool {
         one_of(&self.filter.tid, tid)
     }
 
-    /// Whether samples of this processor can count.
+    /// True if samples of this processor can count.
     pub fn cpu(&self, cpu: Option<u32>) -> bool {
         one_of(&self.filter.cpu, cpu)
     }
 
-    /// Whether samples of this time can count.
+    /// True if samples of this time can count.
     pub fn time(&self, time: Option<Nanos>) -> bool {
         self.times.is_empty() || time.is_some_and(|time| self.times.iter().any(|&(a, b)| a <= time && time <= b))
     }

@@ -1,4 +1,4 @@
-//! How a frame is spelled where a writer has one string for it: folded stacks, flame graphs.
+//! The way a frame is spelled where a writer has one string for it: folded stacks, flame graphs.
 //!
 //! For names from perf the spelling is that of inferno-collapse-perf, so that either's output can be compared and
 //! merged with the other's:
@@ -10,16 +10,17 @@
 //! * the functions that a Java agent joined ([`java_calls`](crate::runtimes::java_calls)) are frames of their own, all but the first `_[i]`;
 //! * `;` separates frames, so in a name it becomes `:`; line breaks become blanks.
 //!
-//! It differs where inferno loses names: names of JIT code are kept whole, because a parenthesis in a regular expression,
-//! a path or a signature is no argument list ([`Tidied`]); a name that begins with `(` is kept (MoarVM's blocks, C++'s anonymous
-//! namespaces), and `->` splits nothing but names of Java methods: inferno takes any name apart at it, C++'s `operator->` and
-//! return types with it. `g in f`, another spelling of that agent, is one frame to inferno.
+//! It differs where inferno loses names: names of JIT code are kept whole, because a parenthesis in a regular
+//! expression, a path or a signature is not an argument list ([`Tidied`]); a name that begins with `(` is kept
+//! (MoarVM's blocks, C++'s anonymous namespaces), and `->` splits nothing but names of Java methods: inferno takes any
+//! name apart at it, C++'s `operator->` and return types with it. `g in f`, another spelling of that agent, is one
+//! frame to inferno.
 
 use crate::analysis::named_frames::kind_of_unnamed;
 use crate::model::stacks::{Frame, FrameKind, Profile, TRUNCATED, Track, UNKNOWN};
 use std::borrow::Cow;
 
-/// What is appended to names.
+/// The mark that is appended to names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Annotate {
     /// The process's number at the root: `comm-pid`.
@@ -36,7 +37,7 @@ pub struct Annotate {
     pub addrs: bool,
 }
 
-/// Which names are cut as inferno-collapse-perf cuts them.
+/// The names that are cut as inferno-collapse-perf cuts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tidied {
     /// Those of native functions: in folded stacks.
@@ -58,7 +59,7 @@ impl Tidied {
     }
 }
 
-/// What gets a root of its own.
+/// The key that gets a root of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum By {
     /// The process's name.
@@ -72,7 +73,7 @@ pub enum By {
     Cpu,
 }
 
-/// The frames above all others that say whose stack it is, root first; none for a track without a name or number.
+/// The frames above all others that show whose stack it is, root first; none for a track without a name or number.
 pub fn roots(track: &Track, by: By, annotate: Annotate) -> Vec<String> {
     let mut roots = Vec::new();
     if let (By::Cpu, Some(cpu)) = (by, track.cpu) {
@@ -93,12 +94,12 @@ pub fn roots(track: &Track, by: By, annotate: Annotate) -> Vec<String> {
     roots
 }
 
-/// Whether Java's spelling rules hold for a process of this name.
+/// True if Java's spelling rules hold for a process of this name.
 pub fn is_java(comm: &[u8]) -> bool {
     comm.starts_with(b"java")
 }
 
-/// How a frame is spelled.
+/// The way a frame is spelled.
 pub fn label(profile: &Profile, frame: &Frame, java: bool, annotate: Annotate, tidied: Tidied) -> String {
     let name = profile.name_of(frame.name);
     if name == UNKNOWN {
@@ -120,7 +121,7 @@ fn annotated(label: String, frame: &Frame, annotate: Annotate) -> String {
         FrameKind::Inlined if annotate.inline => INLINED,
         _ => return label,
     };
-    // A name that already says so is not told twice.
+    // A name that already states it is not reported twice.
     if label.ends_with(suffix) { label } else { label + suffix }
 }
 
@@ -145,12 +146,12 @@ fn tidy(name: &str, java: bool) -> String {
     printable(class.unwrap_or(name).to_owned())
 }
 
-/// What separates frames, or lines, must not stand in one.
+/// Characters that separate frames, or lines, must not be in a label.
 fn printable(label: String) -> String {
     if label.contains([';', '\n', '\r']) { label.replace(';', ":").replace(['\n', '\r'], " ") } else { label }
 }
 
-/// A frame's label without the mark that says what sort of code it is, and that; `None` without a mark.
+/// A frame's label without the mark that shows what sort of code it is, and that; `None` without a mark.
 pub fn marked(label: &[u8]) -> Option<(&[u8], FrameKind)> {
     let (name, mark) = label.split_last_chunk()?;
     match mark {
@@ -162,8 +163,8 @@ pub fn marked(label: &[u8]) -> Option<(&[u8], FrameKind)> {
     }
 }
 
-/// The kind of code that a label without a mark tells: of functions that are called after their module, what the module
-/// tells, but for the kernel's, which has a mark.
+/// The kind of code that a label without a mark gives: of functions that are called after their module, what the module
+/// gives, but for the kernel's, which has a mark.
 pub fn unmarked(label: &[u8]) -> FrameKind {
     let unnamed = module_in(label).map(|module| if module == b"unknown" { &b""[..] } else { module });
     match unnamed.map(kind_of_unnamed) {
@@ -172,7 +173,7 @@ pub fn unmarked(label: &[u8]) -> FrameKind {
     }
 }
 
-/// What a function without a name is called after: `libc.so.6` of `[libc.so.6]` or `[libc.so.6 <1f>]`.
+/// The module in the label of a function without a name: `libc.so.6` of `[libc.so.6]` or `[libc.so.6 <1f>]`.
 fn module_in(label: &[u8]) -> Option<&[u8]> {
     let module = label.strip_prefix(b"[")?.strip_suffix(b"]")?;
     let addr = module.strip_suffix(b">").and_then(|_| memchr::memmem::rfind(module, b" <"));
@@ -201,17 +202,17 @@ fn without_arguments(name: &str) -> &str {
     name
 }
 
-/// What a function that is not known is called, after its module: `[libc.so.6]`, or `[unknown]` without one.
+/// The label of an unknown function, after its module: `[libc.so.6]`, or `[unknown]` without one.
 pub fn unnamed(profile: &Profile, frame: &Frame) -> String {
     unknown(profile, frame, false)
 }
 
-/// The same with its address, if that is asked for.
+/// The same with its address, if that is requested.
 pub fn unnamed_at(profile: &Profile, frame: &Frame, annotate: Annotate) -> String {
     unknown(profile, frame, annotate.addrs)
 }
 
-/// The function's name, in full, for writers that have room for it. What is not known is spelled as in [`label`]: its
+/// The function's name, in full, for writers that have room for it. Unknown functions are spelled as in [`label`]: an
 /// address would be taken for a function, and all that is unknown of a module for it.
 pub fn function<'a>(profile: &'a Profile, frame: &Frame) -> Cow<'a, str> {
     called(profile.name_of(frame.name), frame.module.map(|module| profile.name_of(module)))

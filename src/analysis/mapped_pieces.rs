@@ -1,5 +1,5 @@
-//! Where code of the modules was in memory, for formats whose mappings have addresses (pprof, OTLP): the program's own
-//! file first, as readers want it.
+//! The addresses of code of the modules in memory, for formats whose mappings have addresses (pprof, OTLP): the
+//! program's own file first, as readers want it.
 //!
 //! Frames of all processes share their places, so each piece of a file has one address here: where the first process
 //! that mapped it had it.
@@ -22,13 +22,13 @@ pub struct Place {
 pub struct Piece<'p> {
     /// The file, or what stands for one.
     pub name: &'p [u8],
-    /// What is known of it.
+    /// Its module.
     pub module: Option<&'p Module>,
-    /// Where it was, if that is known.
+    /// Its address range, if that is known.
     pub range: Option<MappedRange>,
 }
 
-/// The mappings of a profile, numbered as they are asked for.
+/// The mappings of a profile, numbered as they are requested.
 #[derive(Debug, Default)]
 pub struct MappedPieces {
     /// By module and piece of it; `None` where nothing is known of what it mapped.
@@ -49,7 +49,7 @@ impl MappedPieces {
         pieces
     }
 
-    /// Where a frame is.
+    /// The place of a frame.
     pub fn place<'p>(&mut self, profile: &'p Profile, frame: &Frame, add: &mut dyn FnMut(Piece<'p>)) -> Place {
         let addr = frame.addr.unwrap_or(0);
         let Some(module) = frame.module else { return Place { mapping: 0, address: addr } };
@@ -62,7 +62,7 @@ impl MappedPieces {
         }
     }
 
-    /// Forgets all numbers.
+    /// Removes all numbers.
     pub fn clear(&mut self) {
         self.numbers.clear();
     }

@@ -1,4 +1,5 @@
-//! What is computed from a profile: call graphs and trees, groups, categories, significance, timelines, sorted stacks.
+//! Everything computed from a profile: call graphs and trees, groups, categories, significance, timelines, sorted
+//! stacks.
 
 pub mod call_graph;
 pub mod call_tree;

@@ -1,4 +1,4 @@
-//! Frames of profiles in which another tool has named the functions: what name and module tell of them.
+//! Frames of profiles in which another tool has named the functions: what name and module report them.
 //!
 //! A function without a name is spelled in many ways: empty, `[unknown]`, after its module (`[libc.so.6]`) or its
 //! address (`0x1f3a`). All become [`UNKNOWN`] with what is known besides.
@@ -8,16 +8,16 @@ use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, ScriptStart, UNKN
 use crate::model::tier::Tier;
 use crate::runtimes::{RuntimeSet, Tiers};
 
-/// What a file says of a frame.
+/// The data that a file states about a frame.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Told<'a> {
     /// The function, as the file spells it.
     pub function: &'a [u8],
-    /// The module; empty: not told.
+    /// The module; empty: not reported.
     pub module: &'a [u8],
-    /// The source file; empty: not told.
+    /// The source file; empty: not reported.
     pub file: &'a [u8],
-    /// The source line, 0 if not told.
+    /// The source line, 0 if not reported.
     pub line: u32,
     /// As [`Frame::column`] has it.
     pub column: u32,
@@ -25,13 +25,13 @@ pub struct Told<'a> {
     pub start: ScriptStart,
     /// The address, as [`Frame::addr`] has it.
     pub addr: Option<u64>,
-    /// What sort of code it is, if the file tells; else its module does.
+    /// Its kind it is, if the file gives it; else its module does.
     pub kind: Option<FrameKind>,
-    /// The tier of JIT code, if the file tells; else its name does.
+    /// The tier of JIT code, if the file gives it; else its name does.
     pub tier: Option<Tier>,
 }
 
-/// Makes frames of what files say.
+/// Makes frames from the text of files. state.
 #[derive(Debug, Default)]
 pub struct NamedFrames {
     tiers: Tiers,
@@ -86,8 +86,8 @@ fn kind_of_function(module: &[u8]) -> FrameKind {
     }
 }
 
-/// The kind of code without a name, by its module. Memory that no file backs says nothing of what runs there, and neither
-/// does a map's name: perf calls all such memory after the map that would cover it.
+/// The kind of code without a name, by its module. Memory that no file backs contains nothing about what runs there,
+/// and neither does a map's name: perf calls all such memory after the map that would cover it.
 pub fn kind_of_unnamed(module: &[u8]) -> FrameKind {
     match Backing::of(module) {
         Backing::Unnamed => FrameKind::Unknown,

@@ -13,7 +13,7 @@ pub fn quantity(weight: u64, unit: &Unit, of: Weight) -> String {
     }
 }
 
-/// So many of something, whose word takes an `s`.
+/// A number of something, whose word takes an `s`.
 pub fn counted(number: u64, word: &str) -> String {
     format!("{} {word}{}", grouped(number), if number == 1 { "" } else { "s" })
 }

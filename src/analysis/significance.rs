@@ -1,4 +1,4 @@
-//! Whether a change between two recordings is larger than what sampling alone makes of the same program.
+//! True if a change between two recordings is larger than what sampling alone makes of the same program.
 //!
 //! A function that has n of a recording's N samples has its share n / N only within the noise of the sampling: the next
 //! recording of the same program shows another. Two shares are compared by the likelihood-ratio test of a table of four
@@ -10,13 +10,12 @@
 //! z = √(2 Σ O ln (O / E))
 //! ```
 //!
-//! It is right for few samples and for recordings of very different lengths, too: one sample of 126 says nothing, though
-//! there is none among 5,000 of the other recording.
+//! It is right for few samples and for recordings of very different lengths, too: one sample of 126 shows nothing,
+//! though there is none among 5,000 of the other recording.
 //!
-//! A change counts where z > [`THRESHOLD`]. What is compared are numbers of samples, not weights: a sample of a long
-//! period is as chancy as one of a short period. The test knows nothing of what else differs between two runs (the
-//! load of the machine, other inputs), and what was counted rather than sampled (callgrind's instructions) has no
-//! noise of this kind.
+//! A change counts where z > [`THRESHOLD`]. This compares numbers of samples, not weights: a sample of a long period is
+//! as chancy as one of a short period. The test does not cover other differences two runs (the load of the machine,
+//! other inputs), and what was counted rather than sampled (callgrind's instructions) has no noise of this kind.
 
 use crate::model::stacks::Series;
 
@@ -33,9 +32,9 @@ pub struct Share {
     pub whole: u64,
 }
 
-/// What one sample counts in a series: the greatest number of which all its rows' counts are multiples. More than 1
-/// where an input such as folded stacks holds weights only, written as sums of one period: the parts and wholes to
-/// compare are to be divided by it. If the periods differ, weights cannot be told from samples any more.
+/// The weight that one sample counts in a series: the greatest number of which all its rows' counts are multiples. More
+/// than 1 where an input such as folded stacks holds weights only, written as sums of one period: the parts and wholes
+/// to compare are to be divided by it. If the periods differ, weights cannot be determined from samples any more.
 pub fn count_of_one_sample(series: &Series) -> u64 {
     series.rows.iter().fold(0, |divisor, row| greatest_common_divisor(divisor, row.count)).max(1)
 }
@@ -47,17 +46,17 @@ fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// Whether the change between two shares is larger than sampling noise. Which one is first does not matter. Without
+/// True if the change between two shares is larger than sampling noise. The order of the two does not matter. Without
 /// samples on one side nothing is known.
 pub fn is_significant(before: Share, after: Share) -> bool {
     z(before, after) > THRESHOLD
 }
 
-/// How many standard deviations two shares are apart.
+/// The number of many standard deviations two shares apart.
 fn z(before: Share, after: Share) -> f64 {
     let [n1, whole1, n2, whole2] = [before.part, before.whole, after.part, after.whole].map(|count| count as f64);
     let share = (n1 + n2) / (whole1 + whole2);
-    // Without samples the share is not a number, of which nothing of this holds.
+    // Without samples the share is not a number, and these conditions do not apply.
     if !(whole1 > 0.0 && whole2 > 0.0 && share > 0.0 && share < 1.0) {
         return 0.0;
     }

@@ -39,7 +39,7 @@ pub const START_FUNCTIONS: &[&[u8]] = &[
     b"__primary_switched",
 ];
 
-/// Whether threads begin in a function of this name.
+/// True if threads begin in a function of this name.
 pub fn starts_threads(name: &[u8]) -> bool {
     START_FUNCTIONS.contains(&name)
 }

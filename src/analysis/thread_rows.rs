@@ -17,12 +17,12 @@ pub struct ThreadRows<'p> {
     pub tid: Option<Tid>,
     /// Its last name.
     pub comm: &'p [u8],
-    /// In the order of time; of equal times, and where there are none, in the order of the profile.
+    /// In the order of time; of equal times, and if absent, in the order of the profile.
     pub rows: Vec<&'p Row>,
 }
 
 impl ThreadRows<'_> {
-    /// Whether it is its process's first thread.
+    /// True if it is its process's first thread.
     pub fn is_main(&self) -> bool {
         self.tid.is_none() || self.tid.map(|tid| tid.0) == self.pid.map(|pid| pid.0)
     }
@@ -76,7 +76,7 @@ fn process_order(profile: &Profile, threads: &[ThreadRows<'_>]) -> FxHashMap<Pid
     let mut waiting: Vec<Pid> = brothers.get(&None).into_iter().flatten().rev().copied().collect();
     while let Some(pid) = waiting.pop() {
         let place = order.len();
-        // What comes a second time is its own ancestor.
+        // A process that comes a second time is its own ancestor.
         if order.insert(pid, place).is_none() {
             waiting.extend(brothers.get(&Some(pid)).into_iter().flatten().rev());
         }

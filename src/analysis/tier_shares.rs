@@ -1,4 +1,4 @@
-//! How the weight of one function, or of one box of a flame graph, divides over the tiers of its code.
+//! The way the weight of one function, or of one box of a flame graph, divides over the tiers of its code.
 
 use crate::model::tier::Tier;
 
@@ -34,7 +34,7 @@ impl TierShares {
         shares
     }
 
-    /// Whether more than one tier has weight.
+    /// True if more than one tier has weight.
     pub fn is_mixed(&self) -> bool {
         self.weighty().nth(1).is_some()
     }
@@ -52,7 +52,7 @@ impl TierShares {
     }
 }
 
-/// A share is never told as nothing, or as all, if it is not.
+/// A share is never reported as nothing, or as all, if it is not.
 fn percent(share: f64) -> String {
     match (100.0 * share).round() {
         0.0 if share > 0.0 => "< 1 %".to_owned(),

@@ -1,4 +1,4 @@
-//! Call trees that a text tells line by line, each function with its depth: what was at that depth before has ended.
+//! Call trees that a text gives line by line, each function with its depth: what was at that depth before has ended.
 
 use crate::model::stacks::{FrameId, Profile, Row, StackId, TrackId};
 
@@ -21,7 +21,7 @@ impl ToldTree {
     }
 }
 
-/// Weights that are told with what was called: a function has for its own what its callees leave.
+/// Weights that are reported with what was called: a function has for its own what its callees leave.
 #[derive(Debug, Default)]
 pub struct OwnWeights {
     open: Vec<OpenNode>,

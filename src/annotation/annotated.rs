@@ -1,4 +1,4 @@
-//! What annotate tells, before it is written.
+//! The result of annotate, before it is written.
 
 use super::costs::{Cost, Costs};
 use crate::analysis::category::Category;
@@ -14,15 +14,15 @@ use std::sync::Arc;
 /// Everything.
 #[derive(Debug)]
 pub struct Annotation {
-    /// What percentages are of.
+    /// The base of percentages.
     pub weight: Weight,
     /// The events that have samples.
     pub events: Vec<EventTotal>,
-    /// The first sample of the recording: times are told from here on.
+    /// The first sample of the recording: times are reported from here on.
     pub first: Option<Nanos>,
-    /// The functions that are told of, hottest first.
+    /// The functions that are reported for, hottest first.
     pub names: Vec<NameSummary>,
-    /// How many functions by name, and how many codes, there are in all.
+    /// The number of functions by name, and of code ranges, in all.
     pub all: (usize, usize),
     /// Their code, hottest first.
     pub listings: Vec<Listing>,
@@ -33,86 +33,85 @@ pub struct Annotation {
 pub struct EventTotal {
     /// Its number in [`Costs`].
     pub number: usize,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What its samples' periods are counted in.
+    /// The unit of its samples' periods.
     pub unit: Unit,
     /// All of its samples.
     pub total: Cost,
-    /// What a sample's instruction is.
+    /// The meaning of a sample's instruction.
     pub precision: Precision,
 }
 
-/// Which instruction a sample stands at.
+/// The instruction that a sample is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
-    /// The processor recorded the instruction that caused the event, or its neighbour (`precise_ip`).
+    /// The processor recorded the instruction that caused the event, or its neighbor (`precise_ip`).
     Precise(u8),
     /// A timer's interrupt: the next instruction to run.
     Timer,
-    /// Every execution of the instruction was counted: these are no samples.
+    /// Every execution of the instruction was counted: these are not samples.
     Exact,
     /// The instruction at which the overflow's interrupt arrived: some way behind the one that caused it.
     Skids,
 }
 
-/// The codes of one name.
+/// The code ranges of one name.
 #[derive(Debug)]
 pub struct NameSummary {
-    /// What they are called.
+    /// Their name.
     pub name: Vec<u8>,
     /// The file of the hottest, or what stands for one.
     pub module: Option<Vec<u8>>,
-    /// What was sampled in all of them.
+    /// The samples of all of them.
     pub costs: Costs,
-    /// Those of each of its codes, hottest first.
+    /// Those of each of its code ranges, hottest first.
     pub codes: Vec<Costs>,
 }
 
-/// The code of a function: one version of it, or what is told of several together.
+/// The code of a function: one version of it, or what is reported for several together.
 #[derive(Debug)]
 pub struct Listing {
     /// The function.
     pub name: Vec<u8>,
     /// The file that it is in, or what stands for one.
     pub module: Option<Vec<u8>>,
-    /// Which versions these are, hottest first; at least one.
+    /// The numbers of the versions, hottest first; at least one.
     pub versions: Vec<Version>,
-    /// How many versions of it have samples.
+    /// The number of versions of it have samples.
     pub all_versions: usize,
-    /// What was sampled in these.
+    /// The samples of these.
     pub costs: Costs,
-    /// What it cost with all that it called, if the input states that: by what the input calls it, each level of recursion
-    /// on its own.
+    /// The inclusive cost, cost if the input states that: by the input's name, each level of recursion on its own.
     pub inclusive: Vec<Inclusive>,
     /// The instructions.
     pub code: Code,
 }
 
-/// The inclusive cost of a function as the input states it: that of the calls to it, or if there is none, its own and that
-/// of its calls.
+/// The inclusive cost of a function as the input states it: that of the calls to it, or if absent, its own and that of
+/// its calls.
 #[derive(Debug, Clone)]
 pub struct Inclusive {
-    /// What the input calls it.
+    /// Its name in the input.
     pub name: Vec<u8>,
     /// Its source file, if it is known.
     pub file: Option<Vec<u8>>,
-    /// What it cost.
+    /// Its cost.
     pub costs: Costs,
 }
 
 /// Calls of one function from one place, as the input states them.
 #[derive(Debug, Clone)]
 pub struct Calls {
-    /// What the callee is called.
+    /// The callee's name.
     pub callee: Vec<u8>,
     /// Its source file, if it is known.
     pub file: Option<Vec<u8>>,
     /// The file that holds its code, if it is known.
     pub module: Option<Vec<u8>>,
-    /// How many.
+    /// The number.
     pub count: u64,
-    /// What they cost inclusively.
+    /// Their inclusive cost.
     pub costs: Costs,
 }
 
@@ -133,7 +132,7 @@ impl Calls {
         }
     }
 
-    /// For a person, as callgrind_annotate has it; the costs stand beside it.
+    /// For a person, as callgrind_annotate has it; the costs are beside it.
     pub(super) fn said(&self) -> String {
         said(self.file.as_deref(), &self.callee, Some(self.count))
     }
@@ -154,7 +153,7 @@ fn said(file: Option<&[u8]>, name: &[u8], count: Option<u64>) -> String {
 }
 
 impl Listing {
-    /// What is known of one of its versions but what it cost: which it is, tier, file, process, place and time, counted
+    /// The facts about one of its versions except its cost: which it is, tier, file, process, place and time, counted
     /// from the first sample.
     pub(super) fn about(&self, version: &Version, first: Option<Nanos>) -> Vec<String> {
         let Version { number, category, pid, extent, loaded, .. } = *version;
@@ -178,20 +177,20 @@ impl Listing {
     }
 }
 
-/// A runtime compiles one function again and again: one such piece of code.
+/// A runtime compiles one function again and again: one such code range.
 #[derive(Debug, Clone)]
 pub struct Version {
     /// Its place among those of its name by heat, counted from 1.
     pub number: usize,
-    /// Who made it: the compiler's tier, if it tells.
+    /// The maker: compiler's tier, if it gives it.
     pub category: Category,
     /// The process it ran in last.
     pub pid: Pid,
-    /// Where its code lay, as listed, and how many bytes it has; `None` if that is not known.
+    /// The address of its code as listed, and its size in bytes; `None` if that is not known.
     pub extent: Option<(u64, u64)>,
     /// When its code was written; `None` where it is not known, or always was there.
     pub loaded: Option<Nanos>,
-    /// What was sampled in it.
+    /// The samples in it.
     pub costs: Costs,
     /// The calls that were expanded in it, where their addresses are not known.
     pub expanded: Vec<ExpandedCall>,
@@ -199,14 +198,14 @@ pub struct Version {
     pub bpf: Option<BpfSource>,
 }
 
-/// Which function of which BPF program: several programs may have functions of one name.
+/// The function and its program: program: several programs may have functions of one name.
 #[derive(Debug, Clone)]
 pub struct BpfSource {
     /// The program's number.
     pub program: u32,
     /// The program's name, at most 15 bytes.
     pub program_name: Vec<u8>,
-    /// What the function's source calls it, if it is known.
+    /// The function's name in its source, if it is known.
     pub function: Option<Vec<u8>>,
 }
 
@@ -252,16 +251,16 @@ pub enum Code {
         /// By file and line; first what is of no known line.
         lines: Vec<SourceLineCosts>,
     },
-    /// Why there are none.
+    /// The reason why they are missing.
     Missing(String),
 }
 
-/// What was sampled in the instructions of one source line.
+/// The samples in the instructions of one source line.
 #[derive(Debug)]
 pub struct SourceLineCosts {
     /// `None`: no line is known.
     pub source: Option<SourceLine>,
-    /// What was sampled.
+    /// The samples.
     pub costs: Costs,
     /// Its calls, where the input states them.
     pub calls: Vec<Calls>,
@@ -274,7 +273,7 @@ pub struct Line {
     pub offset: u64,
     /// Its length in bytes.
     pub len: u64,
-    /// What it says.
+    /// Its text.
     pub text: String,
     /// `None` without samples.
     pub costs: Option<Costs>,
@@ -291,16 +290,16 @@ pub struct Line {
 pub struct LineTarget {
     /// As listed.
     pub addr: u64,
-    /// What becomes of it.
+    /// Its outcome.
     pub kind: TargetKind,
-    /// What is there.
+    /// The target.
     pub place: TargetPlace,
 }
 
-/// What is at a [`LineTarget`].
+/// The target of a [`LineTarget`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetPlace {
-    /// The same function, so many bytes from its start.
+    /// The same function, this many bytes from its start.
     Inside(u64),
     /// So far into another function.
     Function(Vec<u8>, u64),
@@ -361,24 +360,24 @@ impl Precision {
     }
 }
 
-/// What costs are called.
+/// The words for costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Words {
-    /// What a function has.
+    /// The words for a function's own cost.
     pub(crate) own: &'static str,
-    /// What other instructions are without.
+    /// The words for instructions without cost.
     pub(crate) any: &'static str,
     /// The head of a column of numbers.
     pub(crate) head: &'static str,
 }
 
 impl Annotation {
-    /// Whether costs are counted, not sampled.
+    /// True if costs are counted, not sampled.
     pub(crate) fn is_exact(&self) -> bool {
         self.events.first().is_some_and(|event| event.precision == Precision::Exact)
     }
 
-    /// What costs are called.
+    /// The words for costs.
     pub(crate) fn words(&self) -> Words {
         match self.is_exact() {
             true => Words { own: "costs of its own", any: "costs", head: "count" },
@@ -386,7 +385,8 @@ impl Annotation {
         }
     }
 
-    /// How often something was sampled, or its cost by the first event: costs of different events do not add up.
+    /// The number of times that something was sampled, or its cost by the first event: costs of different events do not
+    /// add up.
     pub(crate) fn number(&self, costs: &Costs) -> u64 {
         match self.events.first().filter(|_| self.is_exact()) {
             Some(first) => costs.get(first.number).count,
@@ -396,7 +396,7 @@ impl Annotation {
 }
 
 impl EventTotal {
-    /// A number of samples with its word; what is counted is no sample.
+    /// A number of samples with its word; what is counted is not a sample.
     pub(crate) fn counted(&self, count: u64) -> String {
         match self.precision {
             Precision::Exact => grouped(count),

@@ -1,4 +1,4 @@
-//! What samples add up to, for each event.
+//! The sums of samples, for each event.
 
 use crate::model::stacks::Weight;
 
@@ -7,12 +7,12 @@ use crate::model::stacks::Weight;
 pub struct Cost {
     /// Their periods, in the event's unit.
     pub weight: u64,
-    /// How many there are.
+    /// The number of them.
     pub count: u64,
 }
 
 impl Cost {
-    /// What is summed of it.
+    /// The weight that is summed of it.
     pub fn of(self, weight: Weight) -> u64 {
         match weight {
             Weight::Period => self.weight,
@@ -26,7 +26,7 @@ impl Cost {
         self.count = self.count.saturating_add(other.count);
     }
 
-    /// How much of a whole this is, in per cent.
+    /// The share of a whole, in percent.
     pub fn percent_of(self, whole: Self, weight: Weight) -> f64 {
         match whole.of(weight) {
             0 => 0.0,

@@ -32,7 +32,7 @@ pub(super) struct Function {
     pub(super) module: Option<Vec<u8>>,
     pub(super) category: Category,
     pub(super) place: CodePlace,
-    /// What was sampled in it.
+    /// The samples in it.
     pub(super) costs: Costs,
     /// The same by bytes from its start.
     pub(super) at: BTreeMap<u64, Costs>,
@@ -51,13 +51,13 @@ pub(super) struct Functions {
 /// A place in a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FunctionPlace {
-    /// Which of [`Functions::list`].
+    /// The index in [`Functions::list`].
     pub(super) function: usize,
     /// Bytes from its start.
     pub(super) offset: u64,
 }
 
-/// Where the machine code of a function is.
+/// The place of a function's machine code.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum CodePlace {
     /// In a dump.
@@ -77,11 +77,11 @@ pub(super) struct Moment {
     pub(super) time: Nanos,
     /// The address in the process of the function's first byte.
     pub(super) base: u64,
-    /// Whether in the kernel.
+    /// True if in the kernel.
     pub(super) mode: CpuMode,
 }
 
-/// What makes two places places of one function.
+/// The key by which two places are places of one function.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct PlaceKey {
     place: CodePlace,
@@ -89,7 +89,7 @@ struct PlaceKey {
     module: Option<Vec<u8>>,
 }
 
-/// What was sampled, and what is known of it.
+/// The samples, and the facts about them.
 pub(super) struct Sampled<'a> {
     pub(super) examined: &'a Examined<'a>,
     pub(super) symbols: &'a SymbolOptions,
@@ -109,7 +109,7 @@ struct PlaceSum {
 const UNTIMED: Nanos = Nanos(u64::MAX - 1);
 
 impl Sampled<'_> {
-    /// Places of one piece of code, or of one symbol, are one function.
+    /// Places of one code range, or of one symbol, are one function.
     pub(super) fn functions(&self, weight: Weight, job: &Job, warnings: &mut Warnings) -> Functions {
         let linked = self.linked(job, warnings);
         let mut list: Vec<Function> = Vec::new();
@@ -132,7 +132,7 @@ impl Sampled<'_> {
         Functions { list, of_place }.sorted(weight)
     }
 
-    /// What was sampled at each place, by its number.
+    /// The samples at each place, by its number.
     fn sums(&self) -> Vec<PlaceSum> {
         let Samples { rows, chains, tracks, .. } = self.examined.samples;
         let mut sums = vec![PlaceSum::default(); chains.places().len()];
@@ -148,7 +148,7 @@ impl Sampled<'_> {
         sums
     }
 
-    /// What the place is called.
+    /// The name of the place.
     fn name(&self, place: PlaceId, tiers: &mut Tiers, names: &mut Interner<Vec<u8>, NameId>) -> Function {
         let mut named = None;
         // The outermost one is the function itself: calls that were expanded in it come before.
@@ -181,7 +181,7 @@ impl Sampled<'_> {
                 addr - extent.start
             }
             (Location::File(_, offset), Some(_)) => {
-                function.place = CodePlace::Unknown("no symbol tells where the function begins");
+                function.place = CodePlace::Unknown("no symbol gives the start of the function");
                 offset
             }
             (Location::File(dso, offset), None) => {
@@ -204,7 +204,7 @@ impl Sampled<'_> {
         functions.get(id.0 as usize).filter(|function| !function.bytes.is_empty()).map(|_| id)
     }
 
-    /// What addresses in this file count from.
+    /// The base of addresses in this file.
     fn base(&self, dso: DsoId) -> Base {
         let Resolution { spaces, images, .. } = self.examined.resolution;
         match self.kind(dso) {
@@ -253,7 +253,7 @@ fn missing(kind: DsoKind) -> &'static str {
             "the recording does not hold the code that the kernel made there: perf as root writes down that of BPF programs \
              that still are there when it looks (without --no-bpf-event), and of trampolines none"
         }
-        DsoKind::Anonymous => "no dump tells of code in this memory",
+        DsoKind::Anonymous => "no dump covers this memory",
         DsoKind::Guest => "the guest's files are not here",
     }
 }
@@ -290,7 +290,7 @@ struct Linked {
     extent: Option<Range<u64>>,
 }
 
-/// Chains of places that are no samples'.
+/// Chains of places that are not samples'.
 pub(super) type Places = Chains<FrameLocation>;
 
 /// Why JIT code of one of these sources has no bytes.

@@ -15,7 +15,7 @@ use crate::pipeline::recording::Examined;
 use crate::records::perf_data::Event;
 use crate::resolve::symbols::SymbolOptions;
 
-/// The code, and which sample stands where in it.
+/// The code, and which sample is where in it.
 #[derive(Debug)]
 pub struct HotCode {
     /// The code.
@@ -49,8 +49,8 @@ pub(crate) fn hot_code(
     HotCode { annotation, spots }
 }
 
-/// The numbers of the functions to list: single pieces of code, or all of each name. Those whose code is not here are
-/// told of, but do not count.
+/// The numbers of the functions to list: single code ranges, or all of each name. Those whose code is not here are
+/// reported for, but do not count.
 pub(super) fn pick(functions: &[Function], names: &Names, options: &CodeOptions) -> Vec<usize> {
     // A name that was copied from elsewhere means this function alone, even if it is a regular expression, too.
     let is_called = |at: usize, pattern: &FunctionPattern| printable(&functions[at].name) == pattern.text.as_str();
@@ -116,7 +116,7 @@ mod tests {
     use crate::pipeline::any::{LoadOptions, load_and_ask};
     use crate::resolve::disasm::Syntax;
 
-    /// Samples that are summed by whoever reads the stacks are at the instructions that annotate puts them at, however
+    /// Samples that are summed by readers of the stacks are at the instructions that annotate puts them at, however
     /// addresses are kept.
     #[test]
     fn the_spots_of_samples_add_up_to_the_costs_of_instructions() {

@@ -70,7 +70,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Numbers as `0x…`: JSON's own are no 64-bit integers to many readers.
+/// Numbers as `0x…`: JSON's own are not 64-bit integers to many readers.
 fn hex(number: u64) -> String {
     format!("{number:#x}")
 }

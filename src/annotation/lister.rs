@@ -1,4 +1,4 @@
-//! Functions → listings: finds their bytes, decodes them, and asks what their branches lead to.
+//! Functions → listings: finds their bytes, decodes them, and looks up the targets of their branches.
 
 use super::annotated::{BpfSource, Code, Line, Listing, TargetPlace};
 use super::functions::{CodePlace, Function, Places};
@@ -20,7 +20,7 @@ use crate::resolve::symbols::image::Image;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
-/// When each piece of code was loaded first.
+/// When each code range was loaded first.
 fn loads(resolution: &Resolution<'_>) -> FxHashMap<CodeId, Nanos> {
     let mut loads = FxHashMap::default();
     for segment in resolution.sources.map.segments().iter().filter(|segment| segment.from.0 > 0) {
@@ -68,7 +68,7 @@ impl<'a> Lister<'a> {
         }
         if picked.iter().any(|&at| self.is_in_kernel(&functions[at])) {
             warnings.push(Warning::new(
-                "the kernel's code is told as it was linked: a running kernel patches itself (alternatives, static \
+                "the kernel's code is shown as linked: a running kernel patches itself (alternatives, static \
                  branches, tracing)",
             ));
         }
@@ -87,7 +87,7 @@ impl<'a> Lister<'a> {
         matches!(function.place, CodePlace::File(dso, _) if self.resolution.spaces.dsos().get(dso).kind == DsoKind::Kernel)
     }
 
-    /// What a function's code is for: the file's or the dump's own machine, which need not be the recording's.
+    /// The machine that a function's code is for: the file's or the dump's own, which need not be the recording's.
     fn machine(&self, function: &Function) -> Option<u16> {
         match &function.place {
             CodePlace::Jit(code) => {
@@ -157,7 +157,7 @@ impl<'a> Lister<'a> {
         Code::Listed { addr, bytes: bytes.to_vec(), lines, files: Vec::new() }
     }
 
-    /// Asks what is at addresses outside of the functions that name them, in the process and at the time of the
+    /// Looks up the names of addresses outside of the functions that name them, in the process and at the time of the
     /// function's last sample.
     fn name_targets(
         &self,

@@ -32,7 +32,8 @@ pub(super) fn of(
     }
 }
 
-/// The lines of code of so many bytes that lies at `addr`. Samples that stand inside an instruction are that one's.
+/// The lines of code with this length bytes that lies at `addr`. Samples that stand inside an instruction are that
+/// one's.
 pub(super) fn lines(instructions: Vec<Instruction>, len: usize, addr: u64, at: &BTreeMap<u64, Costs>) -> Vec<Line> {
     let place = |target: Target| {
         let inside = target.addr.wrapping_sub(addr);

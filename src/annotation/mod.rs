@@ -14,7 +14,7 @@
 //!
 //! A callgrind file has no samples but exact costs of addresses: `counted/` makes functions and listings of them.
 //!
-//! Those who have read a recording themselves ask `hot::hot_code`, which tells of each sample, too, where it stands
+//! Those who have read a recording themselves ask `hot::hot_code`, which reports each sample, too, where it stands
 //! (`spots.rs`).
 
 mod annotated;

@@ -1,4 +1,4 @@
-//! Functions by name: a runtime compiles one function again and again, and each time it is another piece of code.
+//! Functions by name: a runtime compiles one function again and again, and each time it is another code range.
 
 use super::annotated::NameSummary;
 use super::costs::Costs;
@@ -8,18 +8,18 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// The codes of one name, as numbers of functions, hottest first.
+/// The code ranges of one name, as numbers of functions, hottest first.
 #[derive(Debug, Default)]
 struct Name {
     codes: Vec<usize>,
     costs: Costs,
 }
 
-/// All names, those with the most samples in all of their codes first.
+/// All names, those with the most samples in all of their versions first.
 #[derive(Debug)]
 pub(super) struct Names {
     list: Vec<Name>,
-    /// Of each function: its name's number, and which of that one's codes it is.
+    /// For each function: its name's number, and the number of its version.
     of: Vec<(usize, usize)>,
 }
 
@@ -45,17 +45,17 @@ impl Names {
         Self { list, of }
     }
 
-    /// The codes of each name.
+    /// The code ranges of each name.
     pub(super) fn codes(&self) -> impl Iterator<Item = &[usize]> {
         self.list.iter().map(|name| &name.codes[..])
     }
 
-    /// How many there are.
+    /// The number of them.
     pub(super) fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Which of the codes of its name a function is, counted from 1, and how many there are.
+    /// The version number of a function among those of its name, from 1, and the number of versions.
     pub(super) fn version(&self, function: usize) -> (usize, usize) {
         let (name, code) = self.of[function];
         (code + 1, self.list[name].codes.len())

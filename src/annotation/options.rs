@@ -1,4 +1,4 @@
-//! What the user asks of annotate.
+//! The options of annotate.
 
 use crate::io::{InPath, OutPath};
 use crate::model::stacks::Weight;
@@ -6,33 +6,33 @@ use crate::pipeline::recording::RecordingOptions;
 use crate::resolve::disasm::Syntax;
 use regex::Regex;
 
-/// What to list, and how.
+/// The functions to list, and the layout.
 #[derive(Debug)]
 pub struct AnnotateOptions {
-    /// What to read.
+    /// The input.
     pub input: InPath,
-    /// Where to write.
+    /// The output.
     pub output: OutPath,
-    /// Which code.
+    /// The code to list.
     pub code: CodeOptions,
     /// How to read; of each stack only the innermost frame is needed, and as recorded.
     pub recording: RecordingOptions,
-    /// What of the code is told.
+    /// The parts of the code that are reported.
     pub told: Told,
-    /// How it is written.
+    /// The way it is written.
     pub format: AnnotateFormat,
 }
 
-/// What of the code is told.
+/// The parts of the code that are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Told {
-    /// Whether the codes of one name are told together.
+    /// True if the code ranges of one name are reported together.
     pub merge: bool,
-    /// Whether costs are told of source lines, not of instructions.
+    /// True if costs are reported for source lines, not of instructions.
     pub by_line: bool,
 }
 
-/// Which functions are listed: the one with exactly this name, or else those whose names match.
+/// The functions that are listed: the one with exactly this name, or else those whose names match.
 #[derive(Debug, Clone)]
 pub struct FunctionPattern {
     /// The name as typed.
@@ -49,41 +49,41 @@ impl FunctionPattern {
     }
 }
 
-/// Which code is listed, and how it is spelled.
+/// The code that listed, and its spelling.
 #[derive(Debug)]
 pub struct CodeOptions {
-    /// Which functions, by name; `None`: the hottest.
+    /// The functions, by name; `None`: the hottest.
     pub function: Option<FunctionPattern>,
-    /// How many functions, or pieces of code, at most.
+    /// The number of functions, or code ranges, at most.
     pub limit: Option<usize>,
-    /// Whether a function is listed with all of its codes and counts once; else each piece of code is by itself.
+    /// True if a function is listed with all of its code ranges and counts once; else each code range is by itself.
     pub by_name: bool,
-    /// How many codes of one function at most, if `by_name`.
+    /// The number of versions of one function at most, if `by_name`.
     pub codes: usize,
-    /// What is summed.
+    /// The weight that is summed.
     pub weight: Weight,
-    /// How instructions are spelled.
+    /// The way instructions are spelled.
     pub syntax: Syntax,
 }
 
-/// How listings are written.
+/// The way listings are written.
 #[derive(Debug, Clone, Copy)]
 pub enum AnnotateFormat {
     /// For people.
     Text(TextOptions),
-    /// A page of everything, of which so many instructions on either side of a hot one are seen at first, `None`: all.
+    /// A page of everything, with this many instructions on either side of a hot one shown at first, `None`: all.
     Html(Option<usize>),
     /// For programs: everything.
     Json,
 }
 
-/// What a text shows.
+/// The parts of a text.
 #[derive(Debug, Clone, Copy)]
 pub struct TextOptions {
-    /// So many instructions are shown on either side of one with samples; `None`: all of them.
+    /// The number of instructions that are shown on either side of one with samples; `None`: all of them.
     pub context: Option<usize>,
     /// Columns of the terminal; `None`: lines may be of any length.
     pub width: Option<usize>,
-    /// Whether colours are wanted.
+    /// True if colors are wanted.
     pub colour: bool,
 }

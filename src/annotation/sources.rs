@@ -139,7 +139,7 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// Of the innermost function at each address: that is whose line the instruction is.
+/// The innermost function at each address: the instruction is one of its lines.
 fn positions(
     request: &Request,
     resolution: &Resolution<'_>,

@@ -1,4 +1,4 @@
-//! Which instruction each sample stands at, for those who add up samples themselves.
+//! The instruction that each sample is at, for those who add up samples themselves.
 
 use super::annotated::{Code, Listing};
 use super::functions::{FunctionPlace, Functions};
@@ -15,17 +15,17 @@ pub struct Spot {
     pub line: u32,
 }
 
-/// Where the samples of an event stand.
+/// The places of an event's samples.
 #[derive(Debug)]
 pub struct EventSpots {
-    /// What the event is called.
+    /// The name of the event.
     pub event: String,
-    /// Of each sample in the order of the recording, which is that of a profile's rows; `None` if its code is not
-    /// listed.
+    /// One for each sample , in the order of the recording, which is that of a profile's rows; `None` if its code is
+    /// not listed.
     pub rows: Vec<Option<Spot>>,
 }
 
-/// Of all events of the recording, in its order: those of a profile's series.
+/// The spots of all events of the recording, in its order: those of a profile's series.
 pub(super) fn spots(
     examined: &Examined<'_>,
     functions: &Functions,

@@ -1,4 +1,4 @@
-//! Listings told in another way: those of one name together, or by source line alone.
+//! Listings reported in another way: those of one name together, or by source line alone.
 
 use super::annotated::{Calls, Code, Line, Listing, SourceFile, SourceLine, SourceLineCosts};
 use super::costs::Costs;
@@ -6,7 +6,7 @@ use super::options::Told;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Tells listings as is asked for. Those of one name stand behind each other.
+/// Reports listings as is requested. Those of one name follow each other.
 pub(super) fn told(listings: Vec<Listing>, how: Told) -> Vec<Listing> {
     let listings = if how.merge { merged(listings) } else { listings };
     let by_line = |listing: Listing| match listing.code {
@@ -29,7 +29,7 @@ fn merged(listings: Vec<Listing>) -> Vec<Listing> {
     all.into_iter().filter_map(merge).collect()
 }
 
-/// Instructions, if all codes are the same bytes; else source lines, if any is known.
+/// Instructions, if all versions are the same bytes; else source lines, if any is known.
 fn merge(codes: Vec<Listing>) -> Option<Listing> {
     let (versions, mut costs) = (codes.iter().flat_map(|code| code.versions.clone()).collect(), Costs::default());
     codes.iter().for_each(|code| costs.join(&code.costs));
@@ -37,7 +37,7 @@ fn merge(codes: Vec<Listing>) -> Option<Listing> {
     let refs: Vec<&Listing> = codes.iter().collect();
     let by_line = (!are_same(&codes)).then(|| by_line(&refs)).map(|code| match &code {
         Code::SourceLines { lines, .. } if lines.iter().all(|line| line.source.is_none()) => Code::Missing(
-            "its codes differ, and no source lines are known to add them up by; each is listed without --merge".into(),
+            "its compiled versions differ, and there are no source lines to merge them by; each is listed without --merge".into(),
         ),
         _ => code,
     });
@@ -50,7 +50,7 @@ fn merge(codes: Vec<Listing>) -> Option<Listing> {
     Some(Listing { versions, costs, inclusive, code, ..first })
 }
 
-/// Whether all are the same machine code.
+/// True if all are the same machine code.
 fn are_same(codes: &[Listing]) -> bool {
     let bytes = |listing: &Listing| match &listing.code {
         Code::Listed { bytes, .. } => Some(bytes.clone()),
@@ -71,7 +71,7 @@ fn join_lines(code: &mut Code, other: &Code) {
     }
 }
 
-/// What was sampled in the instructions of each source line of these codes. What is not listed is of no known line.
+/// The samples in the instructions of each source line of these functions. Lines that are not listed are unknown.
 fn by_line(codes: &[&Listing]) -> Code {
     let (mut files, mut numbers) = (Vec::<SourceFile>::new(), FxHashMap::<&[u8], usize>::default());
     let mut sums: BTreeMap<Option<SourceLine>, (Costs, Vec<Calls>)> = BTreeMap::new();
@@ -172,7 +172,10 @@ mod tests {
         assert_eq!(listings.len(), 1);
         assert_eq!(samples_by_line(&listings[0].code), [(Some(7), 4), (Some(8), 2)]);
         let without = told(vec![code(1, [1, 2], None, [3, 1]), code(2, [1, 3], None, [1, 1])], MERGE);
-        assert!(matches!(&without[0].code, Code::Missing(why) if why.contains("codes differ")), "{without:?}");
+        assert!(
+            matches!(&without[0].code, Code::Missing(why) if why.contains("compiled versions differ")),
+            "{without:?}"
+        );
         assert_eq!(without[0].costs.samples(), 6);
     }
 

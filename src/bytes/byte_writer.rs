@@ -15,7 +15,7 @@ impl ByteWriter {
         Self::behind(Vec::new(), endian)
     }
 
-    /// What is written goes behind these.
+    /// The output goes behind these.
     pub fn behind(bytes: Vec<u8>, endian: Endian) -> Self {
         Self { bytes, endian }
     }
@@ -57,12 +57,12 @@ impl ByteWriter {
         self
     }
 
-    /// How many there are.
+    /// The number of them.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether there are none.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }

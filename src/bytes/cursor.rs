@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 
-/// The byte order of whoever wrote the data.
+/// The byte order of the writer's machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Endian {
     /// Least significant byte first.
@@ -35,7 +35,7 @@ pub struct Cursor<'data> {
 }
 
 impl<'data> Cursor<'data> {
-    /// The start of `bytes`, which stand at byte `base` of their file.
+    /// The start of `bytes`, which are at byte `base` of their file.
     pub fn new(bytes: &'data [u8], base: u64, endian: Endian) -> Self {
         Self { bytes, at: 0, base, endian }
     }
@@ -45,12 +45,12 @@ impl<'data> Cursor<'data> {
         self.base + self.at as u64
     }
 
-    /// How many bytes are left. Cap every allocation by this.
+    /// The number of bytes that are left. Cap every allocation by this.
     pub fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// Whether nothing is left.
+    /// True if nothing is left.
     pub fn is_empty(&self) -> bool {
         self.left() == 0
     }

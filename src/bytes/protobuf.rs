@@ -1,10 +1,10 @@
-//! The fields of a message of protocol buffers, one after the other, as they stand in its bytes.
+//! The fields of a message of protocol buffers, one after the other, as they are in its bytes.
 
 use crate::error::{Error, Result};
 use prost::DecodeError;
 use prost::encoding::{WireType, decode_key, decode_varint, encode_key, encode_varint};
 
-/// What a field holds.
+/// The content of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FieldValue<'d> {
     /// A number of any width.
@@ -30,7 +30,8 @@ impl<'d> FieldValue<'d> {
         }
     }
 
-    /// The numbers of a repeated field: one, or all of them packed. What is no number ends them.
+    /// The numbers of a repeated field: one, or all of them packed. The first character that is not part of a number
+    /// ends them.
     pub fn numbers(self) -> impl Iterator<Item = u64> + 'd {
         let (mut one, mut packed) = match self {
             Self::Number(number) => (Some(number), &[][..]),
@@ -91,7 +92,7 @@ impl<'d> Fields<'d> {
         Self { message, rest: message }
     }
 
-    /// How much of the message was read.
+    /// The part of the message that was read.
     pub fn offset(&self) -> usize {
         self.message.len() - self.rest.len()
     }
@@ -105,7 +106,7 @@ impl<'d> Fields<'d> {
     }
 
     fn field(&mut self) -> Result<(u32, FieldValue<'d>)> {
-        let wrong = |error| Error::new("is no protocol buffer").because(error);
+        let wrong = |error| Error::new("is not a protocol buffer").because(error);
         let (tag, wire) = key(&mut self.rest).map_err(wrong)?;
         let value = match wire {
             WireType::Varint => FieldValue::Number(varint(&mut self.rest).map_err(wrong)?),
@@ -152,7 +153,7 @@ impl<'d> Iterator for Fields<'d> {
     }
 }
 
-/// The fields of an inner message up to its first damaged one: the outer message says if it is cut.
+/// The fields of an inner message up to its first damaged one: the outer message shows if it is cut.
 pub fn inner(message: &[u8]) -> impl Iterator<Item = (u32, FieldValue<'_>)> {
     Fields::of(message).map_while(Result::ok)
 }

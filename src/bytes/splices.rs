@@ -4,7 +4,7 @@ use crate::error::Result;
 use std::io::Write;
 use std::ops::Range;
 
-/// What becomes something else, in the order of the file.
+/// The replacements, in the order of the file.
 #[derive(Debug, Default)]
 pub struct Splices {
     list: Vec<(Range<usize>, Vec<u8>)>,
@@ -16,8 +16,8 @@ impl Splices {
         self.list.push((range, bytes));
     }
 
-    /// Writes the file with its changes. Of two that overlap the later one is left out; those at one place follow each
-    /// other as they were told.
+    /// Writes the file with its changes. If two overlap, the later one is left out; those at one place follow each
+    /// other as they were reported.
     pub fn write(mut self, file: &[u8], out: &mut dyn Write) -> Result<()> {
         self.list.sort_by_key(|(range, _)| range.start);
         let mut done = 0;

@@ -14,11 +14,11 @@ use crate::resolve::symbols::SymbolOptions;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 
-/// How many functions are listed unless more are asked for, or some by name.
+/// The number of functions that are listed unless more are requested, or some by name.
 const HOTTEST: usize = 10;
 
-/// How many codes of one function are listed unless it is asked for by name, or its codes are told together: some are
-/// compiled a hundred times.
+/// The number of versions of one function that are listed unless it is requested by name, or its versions are reported
+/// together: some are compiled a hundred times.
 const CODES: usize = 8;
 
 /// Flags of `annotate`.
@@ -57,7 +57,7 @@ pub(super) struct AnnotateArgs {
     /// Equal versions become one listing; different ones are merged by source line.
     #[arg(long)]
     merge: bool,
-    /// What costs are listed for
+    /// List costs by instruction or by source line
     #[arg(long, value_enum, default_value_t = ByName::Instruction, value_name = "WHAT")]
     by: ByName,
     /// Syntax of x86 instructions
@@ -100,7 +100,7 @@ enum FormatName {
 }
 
 impl FormatName {
-    /// What the name of an output says.
+    /// The format that the name of an output states.
     fn of(output: &OutPath) -> Self {
         let OutPath::Path(path) = output else { return Self::Text };
         match path.extension().and_then(|extension| extension.to_str()) {
@@ -125,7 +125,7 @@ impl AnnotateArgs {
         };
         load.sources.source_maps.text = self.source_text || matches!(format, AnnotateFormat::Text(_));
         let recording = load.recording();
-        // Of a stack only the innermost frame counts, and as what symbols it is: inlined calls are part of it.
+        // In a stack only the innermost frame counts, and as what symbols it is: inlined calls are part of it.
         let symbols = SymbolOptions { inlines: false, ..recording.symbols };
         let recording = RecordingOptions { max_stack: Some(1), branch_stack: false, symbols, ..recording };
         let options = AnnotateOptions {
@@ -156,7 +156,7 @@ fn text_options(context: Option<usize>, output: &OutPath) -> TextOptions {
     TextOptions { context, width, colour }
 }
 
-/// What to read, and which functions. A lone word that is a file is the recording: every other command is called so.
+/// The input, and the functions. A lone word that is a file is the recording: every other command is called so.
 fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPath, Option<FunctionPattern>)> {
     if given.len() > 1 {
         return Err(Error::usage("annotate reads one recording at a time"));

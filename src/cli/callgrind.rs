@@ -48,7 +48,7 @@ pub(super) struct CallgrindArgs {
     files: FileArgs,
 }
 
-/// What is read if no input is named: standard input, if something is sent there.
+/// The input if none is named: standard input, if something is sent there.
 fn piped() -> Result<InPath> {
     if default_input() == InPath::Stdin {
         return Ok(InPath::Stdin);

@@ -80,20 +80,20 @@ impl Common {
     }
 }
 
-/// What each event ends in.
+/// The code that each event ends in.
 fn code(outcome: &Outcome) -> Vec<String> {
     let counted = outcome.shares.iter().filter(|shares| shares.whole > 0);
     counted.map(|shares| format!("{}: {shares}", shares.event)).collect()
 }
 
-/// How much has no name, and who says why.
+/// The share that is unnamed, and the command that explains it.
 fn names(outcome: &Outcome) -> Option<String> {
     let counts = &outcome.frames;
     let why = outcome.lacking.as_ref().map(|recording| match recording.is_absolute() || io::is_there(recording) {
-        true => format!("jitgraft doctor {} says why", recording.display()),
-        false => "jitgraft doctor says why, if it is given the recording".to_owned(),
+        true => format!("run jitgraft doctor {} to find out why", recording.display()),
+        false => "run jitgraft doctor on the recording to find out why".to_owned(),
     });
-    // inject tells of frames in JIT memory itself.
+    // inject reports frames in JIT memory itself.
     let counted = (counts.frames > 0).then(|| counts.to_string());
     match (counted, why) {
         (Some(counted), Some(why)) => Some(format!("{counted}: {why}")),
@@ -152,7 +152,7 @@ pub struct SourceArgs {
     force: bool,
 }
 
-/// Where the files are that ran, and the symbols of the recorded kernel.
+/// The places of files that ran, and the symbols of the recorded kernel.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Names of native code")]
 pub(super) struct FileArgs {
@@ -212,7 +212,7 @@ impl SourceMapArg {
         }
     }
 
-    /// Of several the last decides whether maps are used, and all maps are.
+    /// The last of several decides whether maps are used, and all maps are.
     fn options(args: Vec<Self>) -> SourceMapOptions {
         let asked = args.last().map(|last| *last != Self::Off);
         let given = args.into_iter().filter_map(|arg| if let Self::Given(given) = arg { Some(given) } else { None });

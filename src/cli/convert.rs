@@ -11,7 +11,7 @@ use crate::pipeline::sink::Naming;
 use crate::runtimes::jit_names::JitNames;
 use clap::{Args, ValueEnum};
 
-/// What to read, where to write, and how stacks become lines or boxes.
+/// The input, the output, and the way that stacks become lines or boxes.
 #[derive(Debug, Args)]
 pub(super) struct ConvertArgs {
     #[command(flatten)]
@@ -33,7 +33,7 @@ pub(super) struct Convert {
 }
 
 impl Convert {
-    /// The format that the output's name tells, if it tells one.
+    /// The format that the output's name gives, if it gives one.
     pub(super) fn told(&self) -> Option<&'static Format> {
         match &self.output {
             OutPath::Path(path) => formats::for_file(path.file_name()?.as_encoded_bytes()),
@@ -58,8 +58,8 @@ impl Convert {
 }
 
 impl ConvertArgs {
-    /// The format that the output's name tells, for a command that writes the format of this name unless another one is
-    /// told.
+    /// The format that the output's name gives, for a command that writes the format of this name unless another one is
+    /// reported.
     pub(super) fn told_instead_of(&self, usual: &str) -> Option<&'static Format> {
         formats::for_file(self.output.file_name()?).filter(|format| format.name != usual)
     }
@@ -68,7 +68,7 @@ impl ConvertArgs {
         self.checked_with(Naming::default())
     }
 
-    /// The same, with names of JIT code written so where nothing is asked for.
+    /// The same, with names of JIT code written so where nothing is requested.
     pub(super) fn checked_with(self, usual: Naming) -> Convert {
         let jit_names = self.input.naming(usual);
         let (by, annotate) = (self.spelling.by(), self.spelling.annotate());
@@ -80,7 +80,7 @@ impl ConvertArgs {
     }
 }
 
-/// How stacks are spelled.
+/// The way stacks are spelled.
 #[derive(Debug, Args)]
 struct SpellingArgs {
     /// What gets a root of its own

@@ -1,6 +1,6 @@
 //! Defaults from the environment: `JITGRAFT_OPTS="--jit-names pretty --colors js"`.
 //!
-//! Its flags stand in front of those that are typed, which win. A flag that the command does not have is passed over if
+//! Its flags are in front of those that are typed, which win. A flag that the command does not have is passed over if
 //! another command has it, so that one list serves all.
 
 use clap::error::ErrorKind;
@@ -27,7 +27,7 @@ pub(super) fn with_defaults(
         }
         let mut more = words.clone();
         more.splice(at + 1..at + 1, flag.into_iter().map(OsString::from));
-        // What is typed wins where both do not go together.
+        // Typed flags win where both do not go together.
         let parsed = command.clone().try_get_matches_from(&more);
         if !parsed.is_err_and(|error| error.kind() == ErrorKind::ArgumentConflict) {
             words = more;
@@ -43,7 +43,7 @@ fn flags(command: &Command, defaults: &str) -> Result<Vec<Vec<String>>, clap::Er
     while let Some(word) = words.next() {
         let known = command.get_subcommands().find_map(|one| find(command, one, word));
         let Some(known) = known else {
-            let message = format!("{VARIABLE} has {word}, which is no flag of any command\n");
+            let message = format!("{VARIABLE} has {word}, which is not a flag of any command\n");
             return Err(clap::Error::raw(ErrorKind::UnknownArgument, message));
         };
         let mut flag = vec![word.to_owned()];

@@ -32,7 +32,7 @@ struct TableArgs {
     #[arg(long, value_name = "TIME", value_parser = bucket)]
     #[arg(hide_short_help = true)]
     bucket: Option<u64>,
-    /// How much of a frame is kept [default: all]
+    /// Keep this much of each frame [default: all]
     ///
     /// Less detail makes more stacks equal, so --bucket sums more.
     #[arg(long, value_enum, value_name = "WHAT")]

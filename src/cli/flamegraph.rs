@@ -73,7 +73,7 @@ struct LookArgs {
     #[arg(hide_short_help = true)]
     #[arg(help_heading = "Only for --style inferno, which they imply")]
     colors: Option<Palette>,
-    /// Background: yellow, blue, green, grey, or `#rrggbb`
+    /// Background: yellow, blue, green, gray, or `#rrggbb`
     #[arg(long, value_name = "COLOR")]
     #[arg(hide_short_help = true)]
     #[arg(help_heading = "Only for --style inferno, which they imply")]
@@ -147,11 +147,11 @@ struct LookArgs {
     #[arg(long, value_name = "X", alias = "fontwidth")]
     #[arg(hide_short_help = true)]
     font_width: Option<f64>,
-    /// What weights count; they are written in full then [default: the event's unit]
+    /// Name of the unit of weights, which are then written in full [default: the event's unit]
     #[arg(long, value_name = "TEXT", alias = "countname")]
     #[arg(hide_short_help = true)]
     count_name: Option<String>,
-    /// What frames are called
+    /// Word for frames
     #[arg(long, value_name = "TEXT", alias = "nametype")]
     #[arg(hide_short_help = true)]
     name_type: Option<String>,
@@ -211,7 +211,7 @@ impl LookArgs {
     }
 }
 
-/// How names of JIT code are written on a page of ours: a function that was resolved is one box.
+/// The way names of JIT code are written on a page of ours: a function that was resolved is one box.
 const NAMING: Naming = Naming { resolved: JitNames::Merged, given: JitNames::Raw };
 
 fn palette() -> impl TypedValueParser<Value = Palette> {
@@ -261,7 +261,7 @@ impl FlamegraphArgs {
     }
 }
 
-/// Where a picture goes that would else fill a terminal with SVG.
+/// The file for a picture that would otherwise fill a terminal with SVG.
 const PICTURE: &str = "flamegraph.svg";
 
 fn picture_file() -> Result<OutPath> {

@@ -32,7 +32,7 @@ pub(super) struct InjectArgs {
     /// Output file; `-` is standard output, in pipe form
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// Inject JIT code (the default unless only build IDs are asked for)
+    /// Inject JIT code (the default unless only build IDs are requested)
     #[arg(short, long)]
     #[arg(hide_short_help = true)]
     jit: bool,
@@ -71,7 +71,7 @@ pub(super) struct InjectArgs {
     foreign: ForeignArgs,
 }
 
-/// Build IDs of files that are no JIT code.
+/// Build IDs of files that are not JIT code.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Build IDs of other files")]
 struct BuildIdArgs {
@@ -170,7 +170,7 @@ impl InjectArgs {
         self.foreign.refuse()?;
         let build_ids = self.build_ids.mode();
         let mut sources = SourceOptions::from(self.sources);
-        // No kernel function is named here: of the kernel only its image is asked, for its build ID.
+        // No kernel function is named here: of the kernel only its image is queried, for its build ID.
         (sources.search, _) = self.files.checked(sources.force);
         let image_root = sources.search.symfs.first().cloned();
         let options = InjectOptions {
@@ -183,7 +183,7 @@ impl InjectArgs {
             convert_callchain: self.convert_callchain,
             relocate: self.relocate,
             drop_bad_chain_entries: self.drop_bad_chain_entries,
-            // perf inject does one or the other; who asks for build IDs alone gets them alone.
+            // perf inject does one or the other; who requests build IDs alone gets them alone.
             jit: self.jit || build_ids == BuildIdMode::None,
             build_ids,
             known_build_ids: self.build_ids.known_build_ids.as_deref().map(KnownBuildIds::from),

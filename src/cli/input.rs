@@ -20,7 +20,7 @@ use clap::{Args, ValueEnum};
 use std::num::NonZeroUsize;
 use std::path::{Component, PathBuf};
 
-/// What to read, and what of it.
+/// The input, and the parts of it that are read.
 #[derive(Debug, Args)]
 pub(super) struct InputArgs {
     /// Profiles of any format [default: stdin if piped, or perf.data]
@@ -61,7 +61,7 @@ pub(super) struct InputArgs {
     /// Several ranges: `A,B C,D` or `10%-20%,40%-50%`. `10%/2` is the second tenth. Repeatable.
     #[arg(long, value_name = "A,B|A%-B%", value_parser = time_ranges, help_heading = "Filters")]
     time: Vec<TimeRanges>,
-    /// How JIT names are written [default: depends on the output]
+    /// Spelling of JIT names [default: depends on the output]
     ///
     /// Names from perf.data and perf script are pretty in flame graphs and in exports for viewers, and raw elsewhere.
     #[arg(long, value_enum, value_name = "HOW")]
@@ -125,7 +125,7 @@ enum JitNamesName {
     Pretty,
 }
 
-/// Where results of one or more events go.
+/// The output for results of one or more events.
 #[derive(Debug, Args)]
 pub(super) struct OutputArgs {
     /// Output file [default: standard output]
@@ -136,7 +136,7 @@ pub(super) struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// What the output is called, if it is called anything.
+    /// The name of the output, if it has one.
     pub(super) fn file_name(&self) -> Option<&[u8]> {
         self.output.file_name().map(|name| name.as_encoded_bytes())
     }
@@ -148,10 +148,10 @@ impl From<OutputArgs> for OutPath {
     }
 }
 
-/// What is summed.
+/// The weight that is summed.
 #[derive(Debug, Args)]
 pub(super) struct WeightArgs {
-    /// What to sum: the period of each sample (or the input's own weight), or 1
+    /// Weight to sum: the period of each sample (or the input's own weight), or 1
     #[arg(long, value_enum, default_value_t = WeightName::Period, value_name = "WHAT")]
     #[arg(hide_short_help = true)]
     weight: WeightName,
@@ -172,7 +172,7 @@ impl WeightArgs {
     }
 }
 
-/// Refuses to compare a profile with itself: of the two, one was probably forgotten.
+/// Refuses to compare a profile with itself: of the two, one was probably dropped.
 pub(super) fn check_comparison(before: Option<&InPath>, inputs: &[InPath]) -> Result<()> {
     let plain = |path: &InPath| match path {
         InPath::Path(path) => Some(path.components().filter(|part| *part != Component::CurDir).collect::<PathBuf>()),
@@ -189,10 +189,10 @@ pub(super) fn check_comparison(before: Option<&InPath>, inputs: &[InPath]) -> Re
 }
 
 impl InputArgs {
-    /// How names of JIT code are written where nothing is asked for, and where something is.
+    /// The way names of JIT code are written where nothing is requested, and where something is.
     pub(super) fn naming(&self, usual: Naming) -> Naming {
         match (self.jit_names, self.merge_tiers, self.no_merge_tiers) {
-            // Names as the runtime wrote them tell their tiers.
+            // Names as the runtime wrote them give their tiers.
             (Some(JitNamesName::Raw), false, _) => JitNames::Raw.into(),
             (_, true, _) => JitNames::Merged.into(),
             (Some(JitNamesName::Pretty), _, true) => JitNames::Pretty.into(),

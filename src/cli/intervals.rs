@@ -5,7 +5,7 @@ use crate::analysis::timeline::{CallOptions, Clock, Owner, Sampling};
 use crate::contract::format::ReadOptions;
 use clap::{Args, ValueEnum};
 
-/// How intervals become stacks.
+/// The way intervals become stacks.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Inputs with time spans (measureme, trace events)")]
 pub(super) struct IntervalArgs {
@@ -24,7 +24,7 @@ pub(super) struct IntervalArgs {
     owner: OwnerName,
     /// Only spans with this name [default: all]
     ///
-    /// Spans that say what they did, such as Miri's `frame`, are shown by that. Repeatable.
+    /// Spans with an argument of the same name, such as Miri's `frame`, are shown by its value. Repeatable.
     #[arg(long, value_name = "NAME")]
     #[arg(hide_short_help = true)]
     name: Vec<String>,
@@ -61,7 +61,7 @@ enum OwnerName {
 }
 
 impl IntervalArgs {
-    /// How to read; of these times only.
+    /// The options for reading; of these times only.
     pub(super) fn checked(self, times: &[TimeRange]) -> ReadOptions {
         let owner = match self.owner {
             OwnerName::Next => Owner::Next,

@@ -96,7 +96,7 @@ enum Command {
 impl Cli {
     /// From the words of the command line and the flags in `JITGRAFT_OPTS`.
     pub fn from_words(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        // What is typed later wins, as with perf.
+        // Later flags win, as in perf.
         let mut command = Self::command().mut_subcommands(|command| command.args_override_self(true));
         let defaults = std::env::var(defaults::VARIABLE).unwrap_or_default();
         let words = defaults::with_defaults(&command, words.into_iter().collect(), &defaults)?;
@@ -104,7 +104,7 @@ impl Cli {
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
 
-    /// Runs the command; says on stderr what it has to say.
+    /// Runs the command; states on stderr what it has to state.
     pub fn run(self) -> Result<ExitCode> {
         let job = self.common.job()?;
         let outcome = match self.command {

@@ -38,7 +38,7 @@ pub(super) struct PackArgs {
     /// Pack only symbols and unwind tables of files, not their code
     #[arg(long)]
     symbols_only: bool,
-    /// What else to pack
+    /// Pack these files, too
     ///
     /// These may give away more than names.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…")]

@@ -74,7 +74,7 @@ pub(super) struct ReportArgs {
     weight: WeightArgs,
 }
 
-/// What the rows are, and their order.
+/// The rows and their order.
 #[derive(Debug, Args)]
 struct RowArgs {
     /// Sort by self, total, samples or name
@@ -125,7 +125,7 @@ struct TreeArgs {
     cycles: bool,
 }
 
-/// What perf report's `--sort` takes: an order, or keys to put samples together by.
+/// The value of perf report's `--sort`: an order, or keys to put samples together by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SortName {
     Order(Order),
@@ -163,7 +163,7 @@ impl ValueEnum for SortName {
     }
 }
 
-/// What samples are put together by.
+/// The key that samples are put together by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum GroupBy {
     Comm,
@@ -205,7 +205,7 @@ pub(super) enum LayoutName {
 }
 
 impl LayoutName {
-    /// What an output's name tells.
+    /// The format that an output's name gives.
     fn of(output: &OutPath) -> Self {
         let OutPath::Path(path) = output else { return Self::Text };
         match path.extension().map(|extension| extension.as_encoded_bytes()) {
@@ -240,7 +240,7 @@ impl RowArgs {
         orders.next_back().unwrap_or(if self.children { Order::Total } else { Order::Own })
     }
 
-    /// What samples are put together by, if it is asked for.
+    /// The keys that samples are put together by, if any are requested.
     fn keys(&self) -> Vec<Key> {
         let of_sort = self.sort.iter().filter_map(|name| match name {
             SortName::Order(_) => None,
@@ -274,7 +274,7 @@ impl RowArgs {
     }
 }
 
-/// Rows can be chosen by what they are told apart by.
+/// Rows can be chosen by what they are distinguished by.
 fn check_selection(chooses: bool, key: Key, keys: &[Key]) -> Result<()> {
     if !chooses || keys.is_empty() || keys.contains(&key) {
         return Ok(());
@@ -291,7 +291,7 @@ impl ReportArgs {
         let (order, keys) = (self.rows.order(), self.rows.keys());
         check_selection(self.symbol.is_some() || !self.symbols.is_empty(), Key::Function, &keys)?;
         check_selection(!self.dso.is_empty(), Key::Module, &keys)?;
-        // Of what came with its names, a word that looks like a tier may be a part of the name.
+        // In a name that came with its file, names a word that looks like a tier may be a part of the name.
         let on_terminal = Naming { resolved: JitNames::Merged, given: JitNames::Raw };
         let naming = self.input.naming(terminal.map_or_else(Naming::default, |_| on_terminal));
         let detail = if keys.contains(&Key::Line) { Detail::Lines } else { Detail::Addresses };

@@ -40,7 +40,7 @@ pub(super) struct StatsArgs {
     /// Count and sum of all spans, by name
     #[arg(long, help_heading = "Questions")]
     all: bool,
-    /// What spans of this name did, by their argument of the same name
+    /// Time of spans of this name by their argument of the same name
     ///
     /// Repeatable.
     #[arg(long, value_name = "NAME", help_heading = "Questions")]
@@ -51,10 +51,10 @@ pub(super) struct StatsArgs {
     /// Questions from a file, one per line, or those of Miri's documentation (`miri`)
     #[arg(long, value_name = "miri|FILE", help_heading = "Questions")]
     preset: Option<PathBuf>,
-    /// What changed from the first to the second measureme profile
+    /// Changes from the first to the second measureme profile
     #[arg(long, help_heading = "Questions", conflicts_with_all = ["spans", "all", "sub", "gaps", "preset", "runs"])]
     diff: bool,
-    /// How much measureme profiles of the same thing vary
+    /// Variation between measureme profiles of the same program
     #[arg(long, help_heading = "Questions", conflicts_with_all = ["spans", "all", "sub", "gaps", "preset"])]
     runs: bool,
     /// Names of spans that do not count as top-level

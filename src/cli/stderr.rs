@@ -1,7 +1,7 @@
-//! What is said on stderr, a line at a time.
+//! The messages on stderr, a line at a time.
 //!
-//! A reader of stderr may leave, and its disk may be full: what cannot be said then is not said, and the job is done
-//! all the same. Names and paths in a message are whatever bytes they are, and a terminal obeys some of them.
+//! A reader of stderr may leave, and its disk may be full: what cannot be reported then is not said, and the job is
+//! done all the same. Names and paths in a message are whatever bytes they are, and a terminal obeys some of them.
 
 use crate::io::guard;
 use crate::model::printable::{printable, readable};
@@ -12,14 +12,14 @@ use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Says one line.
+/// Prints one line.
 pub fn say(line: impl Display) {
     let line = line.to_string();
     let _ = writeln!(std::io::stderr(), "{}", readable(line.as_bytes()));
 }
 
 /// Prints help, or what is wrong with the words of the command line; the exit code is clap's, or 1 if help that was
-/// asked for could not be written.
+/// requested could not be written.
 pub fn say_usage(usage: &clap::Error) -> ExitCode {
     // clap shows the words as they are.
     let harmless = |word: OsString| matches!(printable(word.as_encoded_bytes()), Cow::Borrowed(_));

@@ -1,4 +1,4 @@
-//! What the command line tells of itself: completions, manual pages, the page on inputs.
+//! The texts about the command line itself: completions, manual pages, the page on inputs.
 
 use crate::contract::format::Read;
 use crate::error::{Error, Result};
@@ -29,7 +29,7 @@ pub(super) struct ManArgs {
     directory: PathBuf,
 }
 
-/// What `help inputs` shows.
+/// The page of `help inputs`.
 #[derive(Debug, Args)]
 pub(super) struct InputsArgs {}
 
@@ -84,7 +84,7 @@ pub(super) fn inputs() -> String {
 }
 
 const WHAT_IS_READ: &str = "\
-How inputs, dumps and maps are found
+Finding inputs, dumps and maps
 
 INPUT, or -i FILE: one or more files, which are merged; `-` is standard input. The default is standard input if it is a \
 pipe or a file, else perf.data. Files may be packed with gzip or zstd. A directory is one that perf record --threads or \
@@ -108,8 +108,8 @@ A file whose name has no recorded PID (such as perf-1.map from a container) is u
 sampled and a second sign, such as its time, shows that it belongs to this run. Otherwise jitgraft prints the option \
 that uses it.
 
-Files that belong to other users are used only with --force. Dumps contain times, which tell code from later code at the \
-same address; record with -k mono. --map-pid INNER=OUTER gives the PID that a process has in its container. `jitgraft \
+Files that belong to other users are used only with --force. Dumps contain times, which distinguish code from later code \
+at the same address; record with -k mono. --map-pid INNER=OUTER gives the PID that a process has in its container. `jitgraft \
 runtimes` lists what each runtime writes.
 
 Names of native code come from the recorded files, if their build IDs match, and from debugging information beside \

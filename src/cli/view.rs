@@ -11,12 +11,12 @@ use crate::runtimes::jit_names::JitNames;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Of inputs that hold spans, more stretches of time than that are not told one by one: a page holds about 8 bytes for
-/// each.
+/// Of inputs that hold spans, more stretches of time than that are not reported one by one: a page holds about 8 bytes
+/// for each.
 const MOST_STRETCHES: usize = 2_000_000;
 
-/// How many pieces of code are listed: in most recordings four of five samples of JIT code stand in them, and the page
-/// stays small.
+/// The number of code ranges that are listed: in most recordings four of five samples of JIT code are in them, and the
+/// page stays small.
 const HOTTEST: usize = 500;
 
 /// Flags of `view`.

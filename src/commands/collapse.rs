@@ -14,12 +14,12 @@ use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 use crate::runtimes::jit_names::JitNames;
 
-/// What to fold, and where to.
+/// The profiles to fold, and the output.
 #[derive(Debug)]
 pub struct CollapseOptions {
-    /// What to read; several are merged.
+    /// The inputs; several are merged.
     pub inputs: Vec<InPath>,
-    /// Where to write.
+    /// The output.
     pub output: OutPath,
     /// How to read.
     pub load: LoadOptions,

@@ -11,18 +11,18 @@ use crate::pipeline::{Job, Outcome};
 use std::io::Write;
 use std::path::Path;
 
-/// What to look at, and how to tell.
+/// The input, and the format of the findings.
 #[derive(Debug)]
 pub struct DoctorOptions {
-    /// Recordings, and the numbers of running processes, each told of by itself.
+    /// Recordings, and the numbers of running processes, each reported by itself.
     pub inputs: Vec<InPath>,
-    /// Where to write.
+    /// The output.
     pub output: OutPath,
     /// How to read.
     pub recording: RecordingOptions,
     /// Text, CSV or JSON.
     pub layout: Layout,
-    /// Whether findings make the job fail.
+    /// True if findings make the job fail.
     pub exit_code: bool,
 }
 

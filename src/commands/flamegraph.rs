@@ -18,22 +18,22 @@ use inferno::flamegraph::color::PaletteMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// What to draw, where to, and what it shall look like.
+/// The profile to draw, the output, and the look.
 #[derive(Debug)]
 pub struct FlamegraphOptions {
-    /// What to read; several are merged.
+    /// The inputs; several are merged.
     pub inputs: Vec<InPath>,
-    /// Where to write.
+    /// The output.
     pub output: OutPath,
     /// How to read.
     pub load: LoadOptions,
     /// How to spell stacks.
     pub write: WriteOptions,
-    /// What it looks like.
+    /// Its look.
     pub look: Look,
-    /// A file that keeps the colours of names from picture to picture.
+    /// A file that keeps the colors of names from picture to picture.
     pub palette: Option<PathBuf>,
-    /// Colour by the difference from this input.
+    /// Color by the difference from this input.
     pub before: Option<(InPath, Difference)>,
 }
 

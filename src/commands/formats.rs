@@ -7,7 +7,7 @@ use crate::pipeline::Outcome;
 use crate::records::jit_logs::JIT_LOGS;
 use std::io::Write;
 
-/// What names code besides, and is found by the recording itself.
+/// Files that also name code, and are found through the recording itself.
 const UNASKED: &[(&str, &str)] = &[
     ("PE files (ReadyToRun)", "methods of .NET that were compiled ahead of time; below --symfs, too"),
     ("BPF programs", "their names, machine code and source lines, as perf record keeps them in perf.data"),
@@ -37,7 +37,7 @@ pub fn run(out: &mut dyn Write) -> Result<Outcome> {
     for log in JIT_LOGS {
         writeln!(out, "{:<14} {:<12} {}", log.id, "--jit-log", log.about)?;
     }
-    writeln!(out, "\nAnd, without being asked, from what a recording leads to:")?;
+    writeln!(out, "\nAnd, by default, from files that a recording leads to:")?;
     for (what, about) in UNASKED {
         writeln!(out, "{what:<27} {about}")?;
     }

@@ -11,18 +11,18 @@ use crate::pipeline::terminal::refuse_terminal;
 use crate::pipeline::writers::{load_options, write, writer};
 use crate::pipeline::{Job, Outcome};
 
-/// What to merge, and what into.
+/// The inputs to merge, and the output.
 #[derive(Debug)]
 pub struct MergeOptions {
-    /// What to read: files, directories of them, `@FILE` for a list of them.
+    /// The inputs: files, directories of them, `@FILE` for a list of them.
     pub inputs: Vec<InPath>,
-    /// Where to write.
+    /// The output.
     pub output: OutPath,
     /// The name of the format; `None`: as the inputs are.
     pub to: Option<String>,
     /// How to read.
     pub load: LoadOptions,
-    /// How to write. By what stacks have a root of their own, rows are told apart in every format.
+    /// How to write. By what stacks have a root of their own, rows are distinguished in every format.
     pub write: WriteOptions,
 }
 
@@ -42,7 +42,7 @@ pub fn run(options: &MergeOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The format to write where none is asked for: a profile that has weights of several sorts keeps them.
+/// The format to write where none is requested: a profile that has weights of several sorts keeps them.
 fn usual(first: Option<&FirstInput>) -> &'static str {
     match first.map(|first| first.format().name) {
         Some(name @ ("pprof" | "parquet")) => name,

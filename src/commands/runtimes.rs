@@ -1,4 +1,4 @@
-//! `runtimes`: how each runtime is made to leave the names of its code, from the one table.
+//! `runtimes`: the ways that each runtime writes the names of its code, from the one table.
 
 use crate::error::{Error, Result};
 use crate::model::perf_command::PerfCommand;
@@ -18,7 +18,7 @@ pub fn run(name: Option<&str>, out: &mut dyn Write) -> Result<Outcome> {
     Ok(Outcome::default())
 }
 
-/// The runtime of that name, or why there is none.
+/// The runtime of that name, or the reason why it is unknown.
 pub fn named(name: &str) -> Result<&'static Runtime> {
     runtimes::named(name).ok_or_else(|| {
         let all: Vec<_> = RUNTIMES.iter().map(|runtime| runtime.name).collect();
@@ -45,7 +45,7 @@ fn write_all(runtime: &Runtime, out: &mut dyn Write) -> Result<()> {
         row("leaves", &switch.leaves.join(", "))?;
     }
     if runtime.switches.is_empty() {
-        row("switch on", "nothing is known that makes it leave names")?;
+        row("switch on", "no way is known to make it write names")?;
     }
     for (what, command) in commands(runtime) {
         row(what, &command)?;
@@ -59,7 +59,7 @@ fn write_all(runtime: &Runtime, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// How it is recorded: by jitgraft, and by perf alone.
+/// The way it is recorded: by jitgraft, and by perf alone.
 fn commands(runtime: &Runtime) -> Vec<(&'static str, String)> {
     let words = [runtime.called.as_bytes().to_vec(), b"...".to_vec()];
     let environment = Environment::Known(BTreeMap::new());
@@ -114,6 +114,6 @@ mod tests {
     #[test]
     fn what_leaves_nothing_says_so() {
         let page = said(Some("sbcl"));
-        assert!(page.contains("nothing is known") && page.contains("is no ELF"), "{page}");
+        assert!(page.contains("nothing is known") && page.contains("is not ELF"), "{page}");
     }
 }

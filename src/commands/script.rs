@@ -15,12 +15,12 @@ use crate::records::perf_data;
 use crate::records::perf_script::rewrite::Style;
 use crate::resolve::symbols::SymbolOptions;
 
-/// What to print, and how.
+/// The fields to print, and their format.
 #[derive(Debug)]
 pub struct ScriptOptions {
-    /// What to read.
+    /// The input.
     pub input: InPath,
-    /// Where to write.
+    /// The output.
     pub output: OutPath,
     /// How to read.
     pub recording: RecordingOptions,
@@ -28,17 +28,17 @@ pub struct ScriptOptions {
     pub text: TextOptions,
     /// Name frames of a text that have a name already, too.
     pub rename: bool,
-    /// Of a text: name frames of files, too.
+    /// For a text: name frames of files, too.
     pub native: bool,
 }
 
-/// What there is to do.
+/// The work for this input.
 enum ScriptInput {
     /// Not a byte.
     Nothing,
     /// Print a recording.
     Recording(Input),
-    /// Name what is in a text; anything that is no recording is taken for one and passed on.
+    /// Name what is in a text; anything that is not a recording is taken for one and passed on.
     Text(Stream, Option<Progress>),
 }
 
@@ -98,7 +98,7 @@ fn open(path: &InPath, job: &Job) -> Result<ScriptInput> {
     }
 }
 
-/// What is said of an input that is neither a recording nor a text.
+/// The error for an input that is neither a recording nor a text.
 fn no_text(head: &[u8]) -> Error {
     formats::detect(head).map_or_else(
         || mistaken::refused(head),
@@ -109,7 +109,7 @@ fn no_text(head: &[u8]) -> Error {
     )
 }
 
-/// Enough of an input to tell a recording from a text.
+/// Enough of an input to give a recording from a text.
 const HEAD: usize = 1 << 12;
 
 impl ScriptOptions {

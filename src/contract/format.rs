@@ -1,4 +1,4 @@
-//! What a format is: one entry of the table.
+//! A format: one entry of the table.
 
 pub use crate::contract::options::{Detail, ReadOptions, WriteOptions};
 
@@ -20,19 +20,19 @@ pub struct Format {
     pub name: &'static str,
     /// One line of help.
     pub about: &'static str,
-    /// What its outputs are called: patterns of file names with at most one `*`, by which `-o` tells the format.
+    /// The names of its outputs: patterns of file names with at most one `*`, by which `-o` gives the format.
     pub files: &'static [&'static str],
-    /// Whether an input that starts with these bytes is of this format; `None` for formats only written.
+    /// True if an input that starts with these bytes is of this format; `None` for formats only written.
     pub sniff: Option<fn(head: &[u8]) -> bool>,
-    /// How it becomes stacks.
+    /// The way it becomes stacks.
     pub read: Read,
     /// Writes a profile; `None` for formats only read.
     pub write: Option<Writer>,
-    /// How such a file is passed on with names for its JIT code, if it is.
+    /// The rewriter that passes such a file on with names for its JIT code, if there is one.
     pub rewriter: Option<Rewriter>,
 }
 
-/// How a file is passed on with names for its JIT code.
+/// The way a file is passed on with names for its JIT code.
 #[derive(Debug, Clone, Copy)]
 pub struct Rewriter {
     /// The command that does it.
@@ -41,7 +41,7 @@ pub struct Rewriter {
     pub open: Option<OpenUnsymbolized>,
 }
 
-/// How an input becomes stacks.
+/// The way an input becomes stacks.
 #[derive(Debug, Clone, Copy)]
 pub enum Read {
     /// It names its own functions: bytes in, stacks out.
@@ -74,12 +74,12 @@ pub type OpenLines = fn(options: &ReadOptions) -> Box<dyn ReadLines>;
 /// Sums whole lines by sorting them. Those that are none of the format are skipped.
 pub type SortLines = fn(lines: &[u8], sorting: &mut Unsorted, skipped: &mut Skipped) -> Run;
 
-/// Reads lines into one profile. What it learnt of earlier ones makes later ones cheap.
+/// Reads lines into one profile. Lines that it has seen make later ones cheap.
 pub trait ReadLines: Send {
     /// Reads any whole lines. Those that are none of the format are skipped.
     fn read(&mut self, lines: &[u8], skipped: &mut Skipped);
 
-    /// What was read.
+    /// The profile that was read.
     fn profile(&mut self) -> &mut Profile;
 }
 
@@ -88,18 +88,18 @@ pub type OpenPieces = for<'b> fn(bytes: &'b [u8], options: &ReadOptions) -> Resu
 
 /// An input whose pieces can be read in any order: put together in theirs, they are what the input holds.
 pub trait ReadPieces: Sync {
-    /// What is counted where something of a piece is skipped.
+    /// Measure where something of a piece is skipped.
     fn what(&self) -> &'static str;
 
-    /// How many there are: at least one, which may be empty.
+    /// The number of them: at least one, which may be empty.
     fn count(&self) -> usize;
 
-    /// Reads one. What of it cannot be read is skipped.
+    /// Reads one. Parts of it that cannot be read are skipped.
     fn read(&self, piece: usize, skipped: &mut Skipped) -> Profile;
 }
 
 impl Read {
-    /// What can be asked of it, if it holds spans.
+    /// The questions about it, if it contains spans.
     pub fn spans(&self) -> Option<&Spans> {
         match self {
             Self::Spans(spans) => Some(spans),
@@ -107,7 +107,7 @@ impl Read {
         }
     }
 
-    /// Whether an input is best read as a stream, so that it need not be in memory or in a file.
+    /// True if an input is best read as a stream, so that it need not be in memory or in a file.
     pub fn is_streamed(&self) -> bool {
         match self {
             Self::Stream(_) | Self::Lines { .. } | Self::Script(_) => true,
@@ -117,28 +117,28 @@ impl Read {
     }
 }
 
-/// How a profile becomes an output of this format.
+/// The way a profile becomes an output of this format.
 #[derive(Debug, Clone, Copy)]
 pub struct Writer {
     /// Writes it.
     pub run: WriteFn,
-    /// How many events one output holds.
+    /// The number of events that one output holds.
     pub events: Events,
-    /// Whether it tells of each sample, in order of time, or of sums.
+    /// True if it reports each sample, in order of time, or of sums.
     pub rows: Keep,
-    /// How much it tells of a frame: the less, the fewer stacks are kept apart.
+    /// The detail of a frame: the less, the fewer stacks are kept apart.
     pub detail: Detail,
-    /// How names of JIT code are written where nothing else is asked for: its viewers cut names where they see a
+    /// The way names of JIT code are written where nothing else is requested: its viewers cut names where they see a
     /// language's own rules, or at a length.
     pub jit_names: JitNames,
-    /// Whether it tells the processor of a sample.
+    /// True if it gives the processor of a sample.
     pub by_cpu: bool,
     /// Starts an output of spans, which inputs that hold spans then become without being summed; `None` if it holds
     /// no spans.
     pub spans: Option<StartSpansFn>,
     /// Starts an output that is written while inputs are read; `None` if the whole profile must be there first.
     pub stream: Option<StartRowsFn>,
-    /// What goes beside the rows where each input has a file of its own; `None` if such files are no data set.
+    /// What goes beside the rows where each input has a file of its own; `None` if such files are not data set.
     pub data_set: Option<DataSet>,
 }
 
@@ -149,11 +149,11 @@ pub struct DataSet {
     pub stacks: StartRowsFn,
     /// Writes what it was made of.
     pub write_entries: fn(entries: &[Entry], out: &mut dyn Write) -> Result<()>,
-    /// Reads of that what tells files again that were read.
+    /// Reads of that what gives files again that were read.
     pub read_entries: fn(bytes: &[u8]) -> Result<Vec<Entry>>,
 }
 
-/// How many events ([`Profile::series`]) one output of a format can hold.
+/// The number of events ([`Profile::series`]) that one output of a format can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Events {
     /// The one of [`WriteOptions::series`]: a recording of several becomes several outputs.

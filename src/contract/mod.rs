@@ -1,5 +1,5 @@
-//! What a format promises, and what it is given: the types of the table of formats, options of readers and writers,
-//! rows that are written as they come.
+//! The contract of a format: the types of the table of formats, options of readers and writers, rows that are written
+//! as they come.
 
 pub mod format;
 pub mod options;

@@ -1,4 +1,4 @@
-//! What reading and writing may depend on, from the command line.
+//! The options of reading and writing, from the command line.
 
 use crate::analysis::filter::TimeRange;
 use crate::analysis::label::{Annotate, By, Tidied};
@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::model::Nanos;
 use crate::model::stacks::{Keep, Weight};
 
-/// How much is told of a frame.
+/// The detail that is reported for a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Detail {
     /// Function and module.
@@ -19,10 +19,10 @@ pub enum Detail {
     Addresses,
 }
 
-/// What reading may depend on.
+/// The options of reading.
 #[derive(Debug, Clone, Default)]
 pub struct ReadOptions {
-    /// How the intervals of formats that hold intervals become stacks.
+    /// The way the intervals of formats that hold intervals become stacks.
     pub calls: CallOptions,
     /// The names of the spans that become stacks; empty: all.
     pub only: Vec<String>,
@@ -30,20 +30,20 @@ pub struct ReadOptions {
     pub by_sub: Vec<String>,
     /// The stretches of time that count, for formats that hold intervals. Others leave that to the filter of rows.
     pub times: Vec<TimeRange>,
-    /// What is kept of the rows.
+    /// The rows that are kept.
     pub keep: Keep,
-    /// How much of a frame is needed; `None`: all. Formats that have it at no cost tell more.
+    /// The part of a frame that is needed; `None`: all. Formats that have it at no cost give more.
     pub detail: Option<Detail>,
-    /// Whether rows of different recordings and labels are kept apart, for formats that have them.
+    /// True if rows of different recordings and labels are kept apart, for formats that have them.
     pub apart: bool,
-    /// Whether columns of functions are needed, to look them up in source maps.
+    /// True if columns of functions are needed, to look them up in source maps.
     pub columns: bool,
-    /// Whether spans are counted as Perfetto's trace processor counts them, for traces.
+    /// True if spans are counted as Perfetto's trace processor counts them, for traces.
     pub perfetto_compat: bool,
 }
 
 impl ReadOptions {
-    /// How intervals become stacks, cut to the time that counts of a recording from `first` to `last`.
+    /// The way intervals become stacks, cut to the time that counts of a recording from `first` to `last`.
     pub fn calls_between(&self, first: u64, last: u64) -> Result<CallOptions> {
         let within = match &self.times[..] {
             [] => None,
@@ -57,21 +57,21 @@ impl ReadOptions {
     }
 }
 
-/// What writing may depend on.
+/// The options of writing.
 #[derive(Debug, Clone, Default)]
 pub struct WriteOptions {
-    /// Which event to write, where the format holds only one.
+    /// The event to write, write, if the format holds only one.
     pub series: usize,
-    /// What to sum.
+    /// The weight to sum.
     pub weight: Weight,
-    /// What gets a root of its own.
+    /// The key that gets a root of its own.
     pub by: By,
-    /// What is appended to names.
+    /// The mark that is appended to names.
     pub annotate: Annotate,
-    /// Which names are cut as inferno cuts them, where frames have one string each.
+    /// The names that are cut as inferno cuts them, where frames have one string each.
     pub tidied: Tidied,
-    /// Rows of one stretch of so many nanoseconds are summed, where a format tells of each row.
+    /// Rows of one stretch of this many nanoseconds are summed, where a format reports each row.
     pub bucket: Option<u64>,
-    /// Whether the names of directories tell the host and the day, so that rows need not.
+    /// True if the names of directories give the host and the day, so that rows need not.
     pub partitioned: bool,
 }

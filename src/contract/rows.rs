@@ -7,14 +7,14 @@ use crate::model::stacks::{Profile, TRUNCATED, UNKNOWN};
 use crate::runtimes::jit_names::JitNames;
 use std::fmt;
 
-/// What is told of an input that the rows of a profile do not say.
+/// The facts about an input that the rows of a profile do not contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RowOrigin {
     /// The recording that they are of.
     pub recording: Recording,
     /// The labels that all of them have, besides their own.
     pub labels: Labels,
-    /// How names of JIT code are written.
+    /// The way names of JIT code are written.
     pub jit_names: JitNames,
 }
 
@@ -23,16 +23,16 @@ pub struct RowOrigin {
 /// Stacks, frames and threads keep their numbers from the first call for an input to the last; only the rows differ
 /// from call to call.
 pub trait RowWriter: fmt::Debug {
-    /// The rows from now on are of this input, of which a part of the rows may be there.
+    /// From now on, rows are of this input; a part of its rows may be there.
     fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()>;
 
     /// Takes these rows, all of them behind those that came before.
     fn rows(&mut self, profile: &Profile) -> Result<()>;
 
-    /// There are no more rows of this input.
+    /// There are not more rows of this input.
     fn end(&mut self, profile: &Profile) -> Result<()>;
 
-    /// There are no more inputs.
+    /// There are not more inputs.
     fn finish(&mut self) -> Result<()>;
 }
 
@@ -46,7 +46,7 @@ pub fn stretch_of(own: i64, stretch: i64, epoch: Option<i128>) -> i64 {
 }
 
 /// When the first sample of an input was taken, in nanoseconds since 1970, if that is known; as many of its rows as are
-/// there tell, where nothing else does.
+/// there give, where nothing else does.
 pub fn start(profile: &Profile) -> Option<i128> {
     let times = profile.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
     let first = profile.about.sampled.map(|sampled| sampled.first).or_else(|| times.min())?;

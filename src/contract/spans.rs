@@ -1,7 +1,7 @@
-//! What a format of spans does: its part of the table.
+//! A format of spans: its part of the table.
 //!
-//! A new one reads its spans into a [`Timeline`]; [`stacks`] and [`Timeline::tell`] do the rest. What a format can do
-//! better than that (in less memory, with more that its file says) it does itself.
+//! A new one reads its spans into a [`Timeline`]; [`stacks`] and [`Timeline::tell`] do the rest. Anything that a format
+//! can do better than that (in less memory, with more that its file states) it does itself.
 
 use crate::analysis::timeline::{LabelSummary, NO_NAME, SpanSink, Timeline};
 use crate::contract::options::ReadOptions;
@@ -14,22 +14,22 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What can be asked of a format that holds spans of time.
+/// The questions about a format that contains spans of time.
 #[derive(Debug, Clone, Copy)]
 pub struct Spans {
-    /// How its bytes are wanted.
+    /// The way its bytes are wanted.
     pub wants: Wants,
     /// Sums the spans by call path.
     pub stacks: fn(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>,
     /// Reads all spans, for questions about single ones; memory is taken by their number.
     pub timeline: fn(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Timeline>,
-    /// Tells a sink of the spans one by one, with all that the file says of them.
+    /// Reports a sink of the spans one by one, with all that the file states about them.
     pub tell: fn(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()>,
     /// Sums the spans by label; `None` if its spans are best asked for those on top.
     pub summary: Option<fn(input: SpanInput<'_>, warnings: &mut Warnings) -> Result<LabelSummary>>,
 }
 
-/// How a format wants the bytes of an input. It must do with the other, too.
+/// The way a format wants the bytes of an input. It must do with the other, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wants {
     /// All of them at once: they are mapped, and need not be read from their start.
@@ -41,9 +41,9 @@ pub enum Wants {
 /// An input, and who helps with it.
 #[derive(Debug)]
 pub struct SpanInput<'a> {
-    /// What it holds.
+    /// Its contents.
     pub bytes: SpanBytes<'a>,
-    /// Who works side by side.
+    /// The workers side by side.
     pub workers: &'a dyn Workers,
 }
 
@@ -60,7 +60,7 @@ pub enum SpanBytes<'a> {
     Whole {
         /// The bytes.
         bytes: &'a [u8],
-        /// Whom to tell which of them are done with.
+        /// The receiver of finished ranges.
         done: Done,
     },
     /// One after the other.
@@ -68,7 +68,7 @@ pub enum SpanBytes<'a> {
 }
 
 impl<'a> SpanBytes<'a> {
-    /// All of them, and whom to tell which are done with. A stream is read into memory.
+    /// All of them, and whom to show which are done with. A stream is read into memory.
     pub fn into_whole(self) -> Result<(Cow<'a, [u8]>, Done)> {
         match self {
             Self::Whole { bytes, done } => Ok((Cow::Borrowed(bytes), done)),
@@ -98,7 +98,7 @@ impl Debug for SpanBytes<'_> {
     }
 }
 
-/// Hears which bytes a reader will not look at again, so that a mapped file need not stay in memory.
+/// Receives the ranges of bytes that a reader will not look at again, so that a mapped file need not stay in memory.
 #[derive(Clone, Default)]
 pub struct Done(Option<Arc<dyn Fn(Range<usize>) + Send + Sync>>);
 
@@ -141,15 +141,15 @@ impl Read for Once<'_> {
 /// A piece of work for any thread.
 pub type Task<'t> = Box<dyn FnOnce() -> TaskOutput + Send + 't>;
 
-/// What a task gives: who made the task knows what it is.
+/// The result of a task: the caller that made the task has its type.
 pub type TaskOutput = Box<dyn Any + Send>;
 
-/// Who gets what tasks give.
+/// The receiver of the results of tasks.
 pub type TakeOutputs<'t> = dyn FnMut(&mut dyn Iterator<Item = TaskOutput>) + 't;
 
-/// Who works on several things at a time. A format knows no threads: who calls it brings them.
+/// The workers for several things at a time. A format has no threads: who calls it brings them.
 pub trait Workers: Debug {
-    /// How many there are.
+    /// The number of them.
     fn count(&self) -> usize;
 
     /// Does tasks as they come, at most a few ahead, and hands what they give to `take`, in their order.
@@ -170,7 +170,7 @@ impl dyn Workers + '_ {
         let mut take = Some(take);
         self.do_in_order(&mut tasks, &mut |done| {
             if let Some(take) = take.take() {
-                // What a task gives comes back as it is: always an `O`.
+                // The result of a task comes back as it is: always an `O`.
                 result = take(&mut done.filter_map(|done| done.downcast().ok().map(|done| *done)));
             }
         });
@@ -178,7 +178,7 @@ impl dyn Workers + '_ {
     }
 }
 
-/// The thread that asks, and no other.
+/// The calling thread, and no other.
 #[derive(Debug, Clone, Copy)]
 pub struct Alone;
 
@@ -193,7 +193,7 @@ impl Workers for Alone {
 }
 
 /// Nests the spans of each thread by their times and sums them. Spans of the names in `by_sub`, and those asked for by
-/// name, are shown by what they did, if they say so.
+/// name, are shown by what they did, if they state it.
 pub fn stacks(
     timeline: &Timeline,
     by_sub: &[&[u8]],

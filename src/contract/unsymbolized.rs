@@ -1,7 +1,7 @@
 //! Profiles that hold addresses without names: what their rewriters ask, and how they are answered.
 //!
-//! A rewriter reads which addresses have no name, is told what is there, and passes the file on with these names. It
-//! knows nothing of where names come from. What is not named stays byte for byte.
+//! A rewriter reads which addresses have no name, is reported what is there, and passes the file on with these names.
+//! It has nothing of where names come from. Anything unnamed stays byte for byte.
 
 use crate::error::{Result, Warnings};
 use crate::model::backing::Backing;
@@ -10,14 +10,14 @@ use crate::model::{FrameAddr, Pid};
 use std::fmt::Debug;
 use std::io::Write;
 
-/// An address without a name: in memory that no file backs as far as the profile tells, or in a file.
+/// An address without a name: in memory that no file backs as far as the profile gives, or in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BareAddress {
-    /// The process; `None` if the profile does not tell.
+    /// The process; `None` if the profile does not give.
     pub pid: Option<Pid>,
     /// The number of the file among [`Unsymbolized::files`], if it is in one.
     pub file: Option<u32>,
-    /// Where, in the memory of the process or in the file.
+    /// The address, in the memory of the process or in the file.
     pub addr: FrameAddr,
 }
 
@@ -26,15 +26,15 @@ pub struct BareAddress {
 pub struct CodeFile {
     /// The path, or the last part of it.
     pub path: Vec<u8>,
-    /// Which version of the file it is.
+    /// The build ID of the file.
     pub build_id: Option<BuildId>,
     /// The same by OpenTelemetry's hash of its two ends ([`Image::htl_hash`](crate::resolve::symbols::image::Image)).
     pub htl_hash: Option<[u8; 16]>,
-    /// What its addresses are counted from.
+    /// The base of its addresses.
     pub base: FileBase,
 }
 
-/// What addresses in a file are counted from.
+/// The base of addresses in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileBase {
     /// The start of the file.
@@ -43,7 +43,7 @@ pub enum FileBase {
     Linked,
 }
 
-/// Whether a mapping of that name may hold JIT code: memory, or what tools call such memory after, a perf map.
+/// True if a mapping of that name may hold JIT code: memory, or what tools call such memory after, a perf map.
 pub fn may_hold_jit_code(name: &[u8]) -> bool {
     match Backing::of(name) {
         Backing::File(path) => {
@@ -67,13 +67,13 @@ pub struct NamedCall<'a> {
     pub line: u32,
 }
 
-/// What is at an address, by its place in [`Unsymbolized::addresses`]: the innermost call that was expanded there first,
-/// the function that has the code last. Nothing if nobody knows.
+/// The functions at an address, by its place in [`Unsymbolized::addresses`]: the innermost call that was expanded there
+/// first, the function that has the code last. Nothing if it is unknown.
 pub type Ask<'a> = dyn Fn(usize) -> Vec<NamedCall<'a>> + 'a;
 
 /// A profile that is read and waits for names.
 pub trait Unsymbolized: Debug {
-    /// What has no name: each once, in ascending order.
+    /// The addresses without names: each once, in ascending order.
     fn addresses(&self) -> &[BareAddress];
 
     /// The files that addresses are in.
@@ -81,8 +81,8 @@ pub trait Unsymbolized: Debug {
         &[]
     }
 
-    /// Whether it has room for calls that were expanded into others. Where there is none, it is told of each address the
-    /// function that has the code, under all of the name that its runtime gave it.
+    /// True if it has room for calls that were expanded into others. If it does not, the function that has the code is
+    /// reported for each address, under all of the name that its runtime gave it.
     fn expands_calls(&self) -> bool {
         true
     }

@@ -4,7 +4,7 @@ use crate::pipeline::recording::Examined;
 use crate::resolve::Location;
 use crate::resolve::dso::DsoKind;
 
-/// How many frames are in BPF programs, and of how many more is known than a name.
+/// The number of frames that are in BPF programs, and the number of those with more than a name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct BpfFrames {
     pub(super) all: u64,
@@ -14,7 +14,7 @@ pub(super) struct BpfFrames {
     pub(super) with_lines: u64,
 }
 
-/// What the kernel calls its programs; trampolines have other names, and nothing but names.
+/// The kernel's prefix for its programs; trampolines have other names, and nothing but names.
 const PROGRAM: &[u8] = b"bpf_prog_";
 
 impl BpfFrames {

@@ -1,4 +1,4 @@
-//! What stands behind a frame without a name.
+//! The frames that follow a frame without a name.
 
 use crate::error::Warnings;
 use crate::model::Pid;
@@ -36,18 +36,18 @@ pub(super) enum Cause {
     Guest,
 }
 
-/// What a place is for the account.
+/// The status of a place for the account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
     /// It has a name.
     Named { jit: bool },
     /// It has none.
     Unnamed(Cause),
-    /// It is no frame: the stack goes on, but the copy does not.
+    /// It is not a frame: the stack goes on, but the copy does not.
     Truncated,
 }
 
-/// Tells why places of a recording have no name.
+/// Reports why places of a recording have no name.
 #[derive(Debug)]
 pub(super) struct Examiner<'a> {
     examined: &'a Examined<'a>,
@@ -60,7 +60,7 @@ impl<'a> Examiner<'a> {
         Self { examined, search, files: FxHashMap::default() }
     }
 
-    /// What a place is.
+    /// The status of a place.
     pub(super) fn status(&mut self, id: PlaceId, spot: &FrameLocation) -> Status {
         if spot.is_mark() {
             return Status::Truncated;
@@ -70,7 +70,7 @@ impl<'a> Examiner<'a> {
         }
         Status::Unnamed(match spot.location {
             Location::Nothing(_) if spot.mode == CpuMode::Kernel => Cause::Kernel,
-            // Whose address it is, the sample knows.
+            // The sample shows the process.
             Location::Code(..) | Location::Nothing(_) => Cause::Nowhere(spot.pid),
             Location::File(dso, _) => match self.examined.resolution.spaces.dsos().get(dso).kind {
                 DsoKind::Anonymous => Cause::Memory(spot.pid),
@@ -102,7 +102,7 @@ impl<'a> Examiner<'a> {
     }
 }
 
-/// Whether a place has a name, and if so, whether it is JIT code.
+/// True if a place has a name, and if so, whether it is JIT code.
 fn named(names: &Named, place: PlaceId) -> Option<bool> {
     let mut found = None;
     names.each(place, |frame| {

@@ -1,4 +1,4 @@
-//! What the rules are asked about: a recording with all that was counted.
+//! The context of the rules: a recording with all that was counted.
 
 use super::origin::Origin;
 use super::problem::{SourceFile, Who};
@@ -18,11 +18,11 @@ use std::path::Path;
 pub(super) struct DoctorContext<'a> {
     pub(super) examined: &'a Examined<'a>,
     pub(super) tally: &'a Tally,
-    /// What its processes ran.
+    /// The programs of its processes.
     pub(super) programs: &'a Programs<'a>,
-    /// By which runtimes.
+    /// The runtimes.
     pub(super) runtimes: &'a RefCell<ProcessRuntimes<'a>>,
-    /// How stacks were recorded.
+    /// The way stacks were recorded.
     pub(super) stacks: RecordedStacks,
     /// The machine that was recorded.
     pub(super) origin: &'a Origin,
@@ -30,10 +30,10 @@ pub(super) struct DoctorContext<'a> {
     pub(super) beside: Option<&'a Path>,
 }
 
-/// How a recorder was asked to get stacks.
+/// The way a recorder was queried to get stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecordedStacks {
-    /// It copied so many bytes of each user stack.
+    /// It copied this many bytes of each user stack.
     Copies(u32),
     /// The kernel followed frame pointers, or the processor its own stack of calls.
     Chains,
@@ -80,13 +80,13 @@ impl<'a> DoctorContext<'a> {
         all.find(fits).or(first)
     }
 
-    /// The number by which a process knows itself, if that is another one.
+    /// The number that a process has in its own namespace, if that differs.
     pub(super) fn inner_pid(&self, pid: Pid) -> Option<Pid> {
         let process = self.examined.resolution.survey.processes.by_pid.get(&pid)?;
         process.inner_pid.filter(|inner| *inner != pid)
     }
 
-    /// What became of the dumps and maps of a process, each with its number.
+    /// The outcomes for the dumps and maps of a process, each with its number.
     pub(super) fn accounts(&self, pid: Pid) -> impl Iterator<Item = (usize, &'a Account)> {
         self.examined.accounts().iter().enumerate().filter(move |(_, account)| account.pid == pid)
     }

@@ -69,10 +69,10 @@ fn needs(problem: &Problem) -> RecordingNeeds {
     }
 }
 
-/// Gives each finding its command. What one of them needs, the others get, too: one recording mends them all.
+/// Gives each finding its command. The flags that one of them needs, the others get, too: one recording mends them all.
 pub(super) fn add(findings: &mut [Finding], context: DoctorContext<'_>) {
     let significant = || findings.iter().filter(|finding| finding.is_significant()).map(|finding| &finding.problem);
-    // What makes a runtime write names may make its code keep frame pointers, too: that is seen then.
+    // A switch that makes a runtime write names may make its code keep frame pointers, too: that is seen then.
     let is_silent =
         |problem: &Problem| matches!(problem, Problem::Silent { given: None, .. }) && can_be_switched(problem, context);
     let copies =
@@ -94,18 +94,18 @@ pub(super) fn add(findings: &mut [Finding], context: DoctorContext<'_>) {
     }
 }
 
-/// Whether names are missing that only a runtime can write.
+/// True if names are missing that only a runtime can write.
 fn is_of_names(problem: &Problem) -> bool {
     matches!(problem, Problem::Silent { .. } | Problem::Interpreted { .. } | Problem::Incomplete { .. })
 }
 
-/// Whether the recorded command, corrected, makes the problem's runtime write names: not if it attached to a process, nor
-/// if it ran a program that only contains the runtime.
+/// True if the recorded command, corrected, makes the problem's runtime write names: not if it attached to a process,
+/// nor if it ran a program that only contains the runtime.
 fn can_be_switched(problem: &Problem, context: DoctorContext<'_>) -> bool {
     problem.process().and_then(|process| program(process, process.runtime?, context)).is_some()
 }
 
-/// What makes a process's runtime write names, and the recorded program with it.
+/// The switch that makes a process's runtime write names, and the recorded program with it.
 fn program(
     process: &Who,
     runtime: &'static Runtime,
@@ -113,7 +113,7 @@ fn program(
 ) -> Option<(&'static Switch, CorrectedCommand)> {
     let perf = context.command().filter(|perf| !perf.records_others && !perf.program.is_empty())?;
     let switch = switch(process, runtime, context)?;
-    // Older versions refuse the flag, and no file in a recording says which version it is.
+    // Older versions refuse the flag, and no file in a recording shows which version it is.
     if switch.since.is_some() && !switch.flags.is_empty() && runtime.version_behind.is_empty() {
         return None;
     }
@@ -146,19 +146,19 @@ fn line(words: &[Vec<u8>]) -> CommandLine<'_> {
     CommandLine { words, environment: &Environment::Unknown }
 }
 
-/// What the recorded command switched on, else the best that it could.
+/// The switch in the recorded command, else the best available one.
 fn switch(process: &Who, runtime: &'static Runtime, context: DoctorContext<'_>) -> Option<&'static Switch> {
     let version = context.version(process.pid, runtime);
     given(runtime, context).filter(|switch| switch.is_in(version)).or_else(|| runtime.best_switch(version))
 }
 
-/// What the recorded command switched on for its runtime.
+/// The switch in the recorded command for its runtime.
 pub(super) fn given(runtime: &'static Runtime, context: DoctorContext<'_>) -> Option<&'static Switch> {
     let perf = context.command().filter(|perf| !perf.records_others)?;
     runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, line(perf.program)))
 }
 
-/// Whether the recorded command is that of the runtime itself, so that its options are known.
+/// True if the recorded command is that of the runtime itself, so that its options are known.
 pub(super) fn is_command_of(runtime: &Runtime, context: DoctorContext<'_>) -> bool {
     let perf = context.command().filter(|perf| !perf.records_others);
     perf.is_some_and(|perf| program_at(perf.program, |name| runtime.is_program(name)).is_some())

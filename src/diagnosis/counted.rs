@@ -16,7 +16,7 @@ use crate::sources::{Account, SourceOptions, SourceState};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What is known of a callgrind file.
+/// The diagnosis of a callgrind file.
 #[derive(Debug)]
 pub(crate) struct CountedDiagnosis {
     pub(super) file: PathBuf,
@@ -24,7 +24,7 @@ pub(crate) struct CountedDiagnosis {
     /// The first event, and how much of it there is.
     pub(super) event: String,
     pub(super) cost: u64,
-    /// How much of it is in JIT code that could be named, and that could not.
+    /// The part of it that is in JIT code that could be named, and that could not.
     pub(super) nameable: u64,
     pub(super) unnameable: u64,
     pub(super) accounts: Vec<Account>,

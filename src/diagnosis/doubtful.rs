@@ -18,7 +18,7 @@ struct DoubtfulPlace<'a> {
     error: u64,
 }
 
-/// How many there are of each source.
+/// The number of them of each source.
 pub(super) fn frames(examined: &Examined<'_>) -> Vec<u64> {
     let (accounts, map) = (examined.accounts(), &examined.resolution.sources.map);
     let mut frames = vec![0; accounts.len()];

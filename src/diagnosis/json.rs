@@ -1,4 +1,4 @@
-//! What doctor says, for programs: `docs/doctor.md` tells what each key means. Keys stay; new ones may come.
+//! The findings of doctor, for programs: `docs/doctor.md` explains each key. Keys stay; new ones may come.
 
 use super::bpf::BpfFrames;
 use super::context::RecordedStacks;
@@ -46,7 +46,7 @@ fn origin(Origin { machine, os_release, host, is_here }: &Origin) -> Value {
     json!({"machine": machine.map(machine_name), "os_release": os_release, "host": host, "is_this_machine": is_here})
 }
 
-/// What the samples of an event end in.
+/// The code that the samples of an event end in.
 fn innermost(shares: &CodeShares) -> Value {
     let CodeShares { event, whole, named, jit, jit_named, no_file } = shares;
     json!({
@@ -117,7 +117,7 @@ pub(crate) fn running(diagnosis: &LiveDiagnosis) -> Value {
     })
 }
 
-/// What is wrong.
+/// The findings.
 pub(super) fn findings(findings: &[Finding]) -> Vec<Value> {
     findings.iter().map(finding).collect()
 }

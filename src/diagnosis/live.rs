@@ -13,20 +13,20 @@ use crate::sources::Kind;
 use crate::sources::SOURCE;
 use std::path::{Path, PathBuf};
 
-/// What is known of a running process.
+/// The diagnosis of a running process.
 #[derive(Debug)]
 pub(crate) struct LiveDiagnosis {
     pub(super) process: Who,
-    /// By which number it knows itself, if by another one.
+    /// Its number in its own namespace, if that differs.
     pub(super) inner: Option<Pid>,
     /// Bytes of executable memory that no file backs.
     pub(super) jit_bytes: u64,
     /// The dumps and maps that it has written.
     pub(super) sources: Vec<LiveSource>,
-    /// What it will write when it ends.
+    /// The files that it will write when it ends.
     pub(super) at_end: Option<&'static str>,
     pub(super) findings: Vec<Finding>,
-    /// How it is recorded.
+    /// The way it is recorded.
     pub(super) record: String,
 }
 
@@ -37,9 +37,9 @@ pub(super) struct LiveSource {
     /// From here.
     pub(super) path: PathBuf,
     pub(super) bytes: u64,
-    /// How many pieces of code it tells of so far.
+    /// The number of code ranges it reports so far.
     pub(super) codes: usize,
-    /// How many of these are in memory for JIT code of the process.
+    /// The number of these that are in memory for JIT code of the process.
     inside: usize,
 }
 
@@ -71,7 +71,7 @@ impl LiveDiagnosis {
         let shown = shown(runtime, &running);
         let inner = Some(running.inner).filter(|inner| *inner != pid);
         let jit_bytes = running.jit_memory().map(|range| range.end - range.start).sum();
-        // What it may tell in files that are not read is not known.
+        // Names that it may write to files that are not read are unknown.
         problems.extend(told(&process, &sources, shown, jit_bytes).filter(|_| problems.is_empty() && is_all));
         problems.extend(frame_pointers(&process, &running));
         let at_end =
@@ -85,7 +85,7 @@ impl LiveDiagnosis {
     }
 }
 
-/// Of a running process nothing was sampled.
+/// A running process has no samples.
 fn finding(problem: Problem, command: Option<&String>) -> Finding {
     let again = matches!(
         problem,
@@ -109,7 +109,7 @@ fn corrected(runtime: &Runtime, version: Option<Version>, running: &RunningProce
     Some(variables + &shell::line(words.iter().map(|word| &word[..])))
 }
 
-/// What a process was told to leave.
+/// The files that a process was configured to write.
 #[derive(Debug, Clone, Copy)]
 struct Shown {
     switch: &'static Switch,
@@ -122,7 +122,7 @@ fn shown(runtime: Option<&'static Runtime>, running: &RunningProcess) -> Option<
     Some(Shown { switch, leaves: switch.leaves.first()? })
 }
 
-/// What is wrong with what it tells of its code.
+/// The problems of the sources of its code.
 fn told(process: &Who, sources: &[LiveSource], shown: Option<Shown>, jit_bytes: u64) -> Option<Problem> {
     let process = || process.clone();
     let other_run = |source: &&LiveSource| source.codes > 0 && source.inside == 0 && jit_bytes > 0;
@@ -143,8 +143,8 @@ fn told(process: &Who, sources: &[LiveSource], shown: Option<Shown>, jit_bytes: 
     }
 }
 
-/// A runtime that keeps frame pointers only if it is told to, and was not. Where its variables cannot be read, nobody
-/// knows.
+/// A runtime that keeps frame pointers only if it is configured to, and was not. Variables that cannot be read are
+/// unknown.
 fn frame_pointers(process: &Who, running: &RunningProcess) -> Option<Problem> {
     let runtime = process.runtime?;
     let flag = runtime.frame_pointers?;

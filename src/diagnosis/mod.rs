@@ -1,17 +1,17 @@
-//! What is wrong with a recording, a running process or a callgrind file, and what to do about it.
+//! The diagnosis of a recording, a running process or a callgrind file, and the remedies.
 //!
 //! | file | what it is for |
 //! |---|---|
 //! | `problem` | what can be wrong, as data |
-//! | `said` | what is said of each, and what to do: the compiler asks for all of it |
+//! | `said` | what is reported about each, and what to do: the compiler requests all of it |
 //! | `causes`, `places`, `tally` | what is counted: frames without a name by cause, stacks that end too soon |
 //! | `bpf` | what is known of BPF programs |
 //! | `doubtful` | frames that a log names, and whose time it does not know well enough |
 //! | `origin` | the machine that was recorded |
-//! | `rules` | what is found in these figures; what is said of many processes of a runtime is one finding |
+//! | `rules` | what is found in these figures; what is reported about many processes of a runtime is one finding |
 //! | `corrected` | the recorded command with what it lacked |
 //! | `recorded`, `live`, `counted` | what is known of a recording, a running process, a callgrind file |
-//! | `text`, `json` | how it is told; `docs/doctor.md` lists problems and keys |
+//! | `text`, `json` | how it is reported; `docs/doctor.md` lists problems and keys |
 
 mod bpf;
 mod causes;
@@ -46,10 +46,10 @@ pub(crate) use recorded::Diagnosis;
 pub(crate) use said::{Said, said};
 use std::path::Path;
 
-/// What the table of formats calls callgrind's.
+/// The name of callgrind's format in the table of formats.
 const CALLGRIND: &str = "callgrind";
 
-/// What is examined.
+/// The subject of the examination.
 #[derive(Debug)]
 pub(crate) enum Subject {
     Recording(Diagnosis),
@@ -74,7 +74,7 @@ impl Subject {
         Err(refused(input.format))
     }
 
-    /// What is wrong.
+    /// The findings.
     pub(crate) fn findings(&self) -> &[Finding] {
         match self {
             Self::Recording(diagnosis) => &diagnosis.findings,
@@ -84,20 +84,20 @@ impl Subject {
     }
 }
 
-/// The process that is meant, where the input is no file but a number.
+/// The process that is meant, where the input is not a file but a number.
 fn running(path: &InPath) -> Option<Pid> {
     let InPath::Path(path) = path else { return None };
     let digits = path.to_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
     if io::is_there(path) { None } else { digits.parse().ok().map(Pid) }
 }
 
-/// Texts do not tell what was mapped: why a name is missing cannot be told from them, but how many are.
+/// Texts do not show what was mapped: why a name is missing cannot be determined from them, but how many are.
 fn refused(format: &Format) -> Error {
     let instead = format
         .rewriter
         .map_or_else(String::new, |by| format!("; `jitgraft {}` counts what it cannot name in this file", by.command));
     Error::new(format!(
-        "is {}: doctor reads perf.data, which tells what was mapped, and callgrind.out; give it the recording{instead}",
+        "is {}: doctor reads perf.data, which lists mapped files, and callgrind.out; pass the recording{instead}",
         format.name
     ))
 }
@@ -110,12 +110,12 @@ pub(crate) fn diagnose(examined: &Examined<'_>) -> Diagnosis {
     Diagnosis::new(survey.path, examined, examined.resolution.search(), damage)
 }
 
-/// The same as `--format json` tells it.
+/// The same as `--format json` gives it.
 pub(crate) fn told(diagnosis: &Diagnosis) -> serde_json::Value {
     json::recording(diagnosis)
 }
 
-/// What is missing at the end of a recording that has so many bytes.
+/// The part that is missing at the end of a recording that has this many bytes.
 fn cut(recording: &Recording, input_len: u64) -> Option<String> {
     let Header { form: Form::File, data, .. } = recording.header else { return None };
     let missing = data.end().saturating_sub(input_len);

@@ -6,7 +6,7 @@ use crate::pipeline::recording::Survey;
 use crate::pipeline::recording::survey::host;
 use crate::sources::is_this_machine;
 
-/// What a recording tells of its machine.
+/// The facts about its machine that a recording contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
     /// The processor, as ELF's `e_machine`.
@@ -15,7 +15,7 @@ pub(super) struct Origin {
     pub(super) os_release: Option<String>,
     /// The machine's name.
     pub(super) host: Option<String>,
-    /// Whether it can be this machine.
+    /// True if it can be this machine.
     pub(super) is_here: bool,
 }
 
@@ -28,7 +28,7 @@ impl Origin {
         Self { machine, os_release: survey.processes.os_release.as_deref().map(text), host: host.map(text), is_here }
     }
 
-    /// Where it was recorded, if that was elsewhere.
+    /// The machine where it was recorded, if it was elsewhere.
     pub(super) fn said(&self) -> Option<String> {
         let system = self.os_release.as_ref().map(|release| format!("Linux {release}"));
         let host = self.host.as_ref().map(|host| format!("host {host}"));

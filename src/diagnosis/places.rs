@@ -1,4 +1,4 @@
-//! What each place of a recording is for the rules.
+//! The facts about each place of a recording for the rules.
 
 use super::causes::{Cause, Examiner, Status};
 use crate::model::chains::PlaceId;
@@ -13,20 +13,20 @@ use crate::resolve::dso::{DsoId, DsoKind};
 use crate::resolve::symbols::files::SearchOptions;
 use crate::runtimes::{RUNTIMES, RuntimeSet, tier};
 
-/// What a place is.
+/// The facts about a place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlaceFacts {
     pub(super) status: Status,
     pub(super) owner: Owner,
-    /// Whether it is that of a caller.
+    /// True if it is that of a caller.
     pub(super) is_return: bool,
-    /// Whether its function is one that threads begin in.
+    /// True if its function is one that threads begin in.
     pub(super) begins_thread: bool,
-    /// What its function does for the program.
+    /// The role of its function in the program.
     pub(super) runs: Runs,
 }
 
-/// What a function does for the program that a runtime runs.
+/// The role of a function in the program that a runtime runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Runs {
     /// It interprets functions of the program.
@@ -37,10 +37,10 @@ pub(super) enum Runs {
     Other,
 }
 
-/// Whose code it is.
+/// The owner of the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Owner {
-    /// JIT code that this source tells of.
+    /// JIT code that this source reports.
     Code(OriginId),
     /// Memory that no file backs.
     Memory,
@@ -72,7 +72,7 @@ fn of(id: PlaceId, place: &FrameLocation, examined: &Examined<'_>, status: Statu
     PlaceFacts { status, owner, is_return: place.is_return, begins_thread, runs }
 }
 
-/// Whether JIT code is a function of the program, and not one that helps to run it.
+/// True if JIT code is a function of the program, and not one that helps to run it.
 fn is_function(name: &[u8], runtimes: RuntimeSet) -> bool {
     let helps = matches!(tier(name, runtimes), Some(Tier::Builtin | Tier::Stub | Tier::RegExp));
     !helps && !name.starts_with(b"BytecodeHandler:")

@@ -1,4 +1,4 @@
-//! What can be wrong with a recording, as data. What is said of each is in `said`.
+//! The possible problems of a recording, as data. The texts about each are in `said`.
 
 use crate::model::{Addr, Pid};
 use crate::resolve::symbols::no_elf::NoElf;
@@ -13,24 +13,24 @@ pub struct Who {
     pub pid: Pid,
     /// Its name.
     pub comm: String,
-    /// What it runs, if that is a runtime.
+    /// Its runtime, if it runs one.
     pub runtime: Option<&'static Runtime>,
-    /// How many other processes of the same runtime the same is said of.
+    /// The number of other processes of the same runtime the same is reported about.
     pub others: u64,
 }
 
 /// A dump or map.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
-    /// Where it is, or was expected.
+    /// The path, found or expected.
     pub path: PathBuf,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// How many frames it names.
+    /// The number of frames that it names.
     pub covered: u64,
-    /// How many of these may be of other code that was there: its times are not exact.
+    /// The number of these that may be of other code that was there: its times are not exact.
     pub doubtful: u64,
-    /// How many frames of its process are in memory for JIT code, named or not.
+    /// The number of frames of its process are in memory for JIT code, named or not.
     pub frames: u64,
 }
 
@@ -39,26 +39,26 @@ pub struct SourceFile {
 pub enum Problem {
     /// Nothing was sampled.
     NoSamples,
-    /// Too little was sampled to tell anything.
+    /// Too little was sampled to give anything.
     FewSamples {
-        /// How many samples there are.
+        /// The number of samples.
         samples: u64,
     },
     /// The recording ends before it should.
     Damaged {
-        /// What cannot be read, and where.
+        /// The unreadable part, and its place.
         why: String,
     },
     /// The recorder did not keep up.
     Lost {
-        /// How many samples it lost.
+        /// The number of samples that it lost.
         lost: u64,
     },
     /// Only the innermost frames were recorded.
     NoCallChains,
     /// A dump's times are of another clock than the recording's.
     Clock {
-        /// Whose dump.
+        /// The dump's process.
         process: Who,
         /// The dump.
         source: SourceFile,
@@ -67,20 +67,20 @@ pub enum Problem {
     },
     /// A log's times are not the recording's, and other code was there about the same time.
     Doubtful {
-        /// Whose.
+        /// The process.
         process: Who,
         /// The log.
         source: SourceFile,
-        /// By how much its times may be wrong, in nanoseconds; `None` if nobody knows.
+        /// The error of its times, in nanoseconds; `None` if it is unknown.
         error: Option<u64>,
     },
-    /// A runtime wrote nothing that names its code, or what it wrote is not here.
+    /// A runtime wrote nothing that names its code, or its file is not here.
     Silent {
         /// The process.
         process: Who,
-        /// By which number the process knows itself, if by another one: it ran in a container.
+        /// The process's number in its own namespace, if that differs: it ran in a container.
         inner: Option<Pid>,
-        /// What the recorded command line switched on.
+        /// The switch in the recorded command line.
         given: Option<&'static Switch>,
     },
     /// A program ran under valgrind, and its runtime wrote nothing that names its code.
@@ -90,7 +90,7 @@ pub enum Problem {
         /// The callgrind file.
         path: PathBuf,
     },
-    /// What names the JIT code of a callgrind file is there, but was not put into it.
+    /// A file that names the JIT code of a callgrind file is there, but was not put into it.
     NotNamedYet {
         /// The process.
         process: Who,
@@ -102,75 +102,75 @@ pub enum Problem {
         /// The process.
         process: Who,
     },
-    /// A running process was told to write a dump or map, and did not.
+    /// A running process was configured to write a dump or map, and did not.
     NotWritten {
         /// The process.
         process: Who,
-        /// By which word.
+        /// The word.
         word: String,
-        /// What it should have left.
+        /// The file that it should have written.
         leaves: &'static str,
     },
     /// A dump was written, and is not to be found.
     Missing {
         /// The process that mapped it.
         process: Who,
-        /// Where it was.
+        /// The path.
         path: PathBuf,
-        /// By which number the process knows itself, if by another one: it ran in a container.
+        /// The process's number in its own namespace, if that differs: it ran in a container.
         inner: Option<Pid>,
     },
-    /// A dump or map of another process lies beside the recording, and none of this process does.
+    /// A dump or map of another process is next to the recording, and none of this process does.
     OtherProcess {
         /// The process without names.
         process: Who,
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// Its kind.
         kind: Kind,
         /// The process that it is of, by its name or header.
         of: Pid,
-        /// How many such files tell of code where this process ran code without a name: if it is one of them, it may be
-        /// this process's by another number. 0 if none does.
+        /// The number of such files that report code where this process ran code without a name: if it is one of them,
+        /// it may be this process's by another number. 0 if none does.
         fits: usize,
     },
     /// A dump or map is there, but cannot be used.
     Refused {
-        /// Whose.
+        /// The process.
         process: Who,
-        /// Where it is.
+        /// The path.
         path: PathBuf,
-        /// What it is.
+        /// Its kind.
         kind: Kind,
         /// Why it is not used.
         why: String,
     },
-    /// A dump or map tells of no code at all.
+    /// A dump or map reports no code at all.
     Empty {
-        /// Whose.
+        /// The process.
         process: Who,
         /// The file.
         source: SourceFile,
     },
     /// Records or lines of a dump or map are damaged, or its end is missing.
     Torn {
-        /// Whose.
+        /// The process.
         process: Who,
         /// The file.
         source: SourceFile,
-        /// How many records or lines cannot be used.
+        /// The number of unusable records or lines.
         skipped: u64,
-        /// Whether it ends in the middle of one.
+        /// True if it ends in the middle of one.
         at_end: bool,
     },
-    /// A dump or map tells of memory that this process does not have: it is of another run.
+    /// A dump or map reports memory that this process does not have: it is of another run.
     OtherRun {
         /// The process that it was found for.
         process: Who,
         /// The file.
         source: SourceFile,
     },
-    /// A process replaced its program, and what the last one wrote took the place of what the one before had written.
+    /// A process replaced its program, and the file of the last one replaced the file that the one before had written.
     Replaced {
         /// The process.
         process: Who,
@@ -179,34 +179,34 @@ pub enum Problem {
     },
     /// A dump's last record is older than the code without a name.
     EndsEarly {
-        /// Whose.
+        /// The process.
         process: Who,
         /// The dump.
         source: SourceFile,
-        /// How long before the last sample of the process it ends, in nanoseconds.
+        /// The time the last sample of the process that it ends, in nanoseconds.
         before: u64,
     },
-    /// A dump or map is sound, but code ran that it does not tell of.
+    /// A dump or map is sound, but code ran that it does not report.
     Incomplete {
-        /// Whose.
+        /// The process.
         process: Who,
         /// The file.
         source: SourceFile,
     },
     /// `perf inject` or `jitgraft inject` put names into images that are gone.
     ImagesGone {
-        /// Whose code they hold.
+        /// The process whose code they contain.
         process: Who,
         /// One of them.
         path: PathBuf,
-        /// How many.
+        /// The number.
         count: usize,
     },
     /// A runtime interpreted what the program did, and only its interpreter has a name.
     Interpreted {
         /// The process.
         process: Who,
-        /// The version before the one that can tell of its functions, where the files tell it.
+        /// The version before the one that can report its functions, where the files give it.
         too_old: Option<String>,
         /// The word of the recorded command line that gives interpreted functions names of their own.
         switched_on: Option<String>,
@@ -215,7 +215,7 @@ pub enum Problem {
     JvmFramePointers {
         /// The process.
         process: Who,
-        /// Whether its options are known.
+        /// True if its options are known.
         is_known: bool,
     },
     /// Stacks break off in code that does not keep the frame pointer.
@@ -224,26 +224,26 @@ pub enum Problem {
         process: Who,
         /// The files they break off in, those with most first; none if it is JIT code.
         files: Vec<String>,
-        /// Whether most of them break off in JIT code.
+        /// True if most of them break off in JIT code.
         in_jit: bool,
-        /// What that code is for (`e_machine`).
+        /// The machine that the code is for (`e_machine`).
         machine: u16,
     },
     /// Stacks have more frames than the kernel may record.
     ChainsCut {
-        /// How many it may.
+        /// The limit.
         limit: u16,
     },
     /// Stacks have more frames than are unwound.
     TooDeep,
     /// Copies of stacks are too short.
     CopiesShort {
-        /// How many bytes were copied.
+        /// The number of bytes that were copied.
         bytes: u32,
     },
     /// Stacks were copied on a machine whose stacks cannot be unwound.
     NoUnwinder {
-        /// Which (`e_machine`).
+        /// The machine (`e_machine`).
         machine: u16,
     },
     /// Copied stacks cannot be unwound to their end.
@@ -252,17 +252,17 @@ pub enum Problem {
         process: Who,
         /// The files that they stop in, those with most first.
         files: Vec<String>,
-        /// Whether most of them stop in JIT code.
+        /// True if most of them stop in JIT code.
         in_jit: bool,
     },
     /// Files that ran are not here.
     FilesGone {
         /// Those with most frames first.
         files: Vec<NamedFile>,
-        /// Whether other files of the recording are here, in the version that ran: this is the machine, and the files
+        /// True if other files of the recording are here, in the version that ran: this is the machine, and the files
         /// were deleted or moved.
         same_machine: bool,
-        /// Whether a process with these files ran in a container.
+        /// True if a process with these files ran in a container.
         container: Option<Pid>,
     },
     /// Files are here in another version than the one that ran.
@@ -274,9 +274,9 @@ pub enum Problem {
     NotElf {
         /// Those with most frames first.
         files: Vec<NamedFile>,
-        /// What they are.
+        /// Their kind.
         what: NoElf,
-        /// What made them, if their process runs a runtime.
+        /// The runtime that made them, if their process runs one.
         runtime: Option<&'static Runtime>,
     },
     /// The user's own programs have no symbols.
@@ -296,10 +296,10 @@ pub enum Problem {
     },
     /// The kernel's functions have no names.
     Kernel {
-        /// Whether the recorder could not even see where the kernel is.
+        /// True if the recorder could not even see where the kernel is.
         hidden: bool,
     },
-    /// JavaScript ran that was generated, and no source map says from what.
+    /// JavaScript ran that was generated, and no source map states from what.
     MapMissing {
         /// The script, as the engine names it.
         script: String,
@@ -381,17 +381,17 @@ macro_rules! process_of {
 }
 
 impl Problem {
-    /// Which process it is about, if it is about one.
+    /// The process of the finding, if it has one.
     pub fn process(&self) -> Option<&Who> {
         process_of!(self)
     }
 
-    /// The same, to be told of others, too.
+    /// The same, to be reported for others, too.
     pub(super) fn process_mut(&mut self) -> Option<&mut Who> {
         process_of!(self)
     }
 
-    /// Whether it is about stacks that end too soon.
+    /// True if it is about stacks that end too soon.
     pub fn is_of_stacks(&self) -> bool {
         matches!(self, Self::JvmFramePointers { .. } | Self::FramePointers { .. } | Self::NotUnwound { .. })
     }
@@ -400,14 +400,14 @@ impl Problem {
 /// A problem, and how much it matters.
 #[derive(Debug, Clone)]
 pub struct Finding {
-    /// What is wrong.
+    /// The problem.
     pub problem: Problem,
-    /// How much of the recording it spoils, in percent: a sample counts by the part of its frames that have no name,
-    /// wholly if its stack breaks off, and by half if only its outer end is cut.
+    /// The part of the recording it distorts, in percent: a sample counts by the part of its frames that have no name,
+    /// wholly if its stack breaks off, and by half if only its outer end that is cut.
     pub percent: f64,
-    /// How many samples it touches.
+    /// The number of samples that it touches.
     pub samples: u64,
-    /// How many frames have no name for it.
+    /// The number of frames that have no name for it.
     pub frames: u64,
     /// The recorded command with what it lacked, for a shell, if that would mend it.
     pub command: Option<String>,

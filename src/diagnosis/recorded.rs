@@ -1,4 +1,4 @@
-//! What doctor says of one recording: its processes with JIT code, what is wrong, and what else has no name.
+//! The findings of doctor about one recording: its processes with JIT code, its problems, and what else has no name.
 
 use super::bpf::BpfFrames;
 use super::causes::Cause;
@@ -22,7 +22,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What is known of a recording.
+/// The diagnosis of a recording.
 #[derive(Debug)]
 pub(crate) struct Diagnosis {
     pub(super) file: PathBuf,
@@ -32,13 +32,13 @@ pub(crate) struct Diagnosis {
     pub(super) samples: u64,
     pub(super) frames: u64,
     pub(super) named: u64,
-    /// How much of each event ends in what code.
+    /// The share of each event that ends in each kind of code.
     pub(super) shares: Vec<CodeShares>,
     pub(super) processes: Vec<ProcessDiagnosis>,
     pub(super) bpf: BpfFrames,
-    /// What is wrong, what spoils most first.
+    /// The problems, those that distort most first.
     pub(super) findings: Vec<Finding>,
-    /// What is not quite right, but ordinary.
+    /// Ordinary imperfections.
     pub(super) minor: Vec<Finding>,
 }
 
@@ -54,19 +54,19 @@ pub(super) struct ProcessDiagnosis {
 }
 
 impl ProcessDiagnosis {
-    /// Whether it is known to compile code as it runs.
+    /// True if it is known to compile code as it runs.
     pub(super) fn runs_jit(&self) -> bool {
         self.named > 0 || self.process.runtime.is_some() || !self.sources.is_empty()
     }
 }
 
 impl Diagnosis {
-    /// What is wrong, what spoils most first.
+    /// The problems, those that distort most first.
     pub(crate) fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// What is not quite right, but ordinary.
+    /// Ordinary imperfections.
     pub(crate) fn minor(&self) -> &[Finding] {
         &self.minor
     }
@@ -80,7 +80,7 @@ impl Diagnosis {
         let context = DoctorContext { examined, tally, programs, runtimes, stacks, origin: &origin, beside };
         let (mut findings, mut minor): (Vec<Finding>, Vec<Finding>) =
             rules::findings(context, damage).into_iter().partition(Finding::is_significant);
-        // Who was sent here by another command's summary is told why, however ordinary the causes are one by one.
+        // Users who were sent here by another command's summary see why, however ordinary the causes are one by one.
         if findings.is_empty() && examined.frame_counts().lacks_names() && !minor.is_empty() {
             findings.push(minor.remove(0));
         }

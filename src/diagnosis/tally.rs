@@ -1,4 +1,4 @@
-//! What is counted while the samples are gone through once.
+//! Measure while the samples are gone through once.
 
 use super::causes::{Cause, Status};
 use super::doubtful;
@@ -8,7 +8,7 @@ use crate::pipeline::recording::Examined;
 use crate::pipeline::recording::StackEnd;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How much something spoils.
+/// The share that something affects.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Spoilt {
     /// Frames without a name.
@@ -21,7 +21,7 @@ pub(super) struct Spoilt {
     parts: f64,
 }
 
-/// What is counted of one process.
+/// Measure of one process.
 #[derive(Debug, Default)]
 pub(super) struct ProcessTally {
     /// Its samples.
@@ -64,7 +64,7 @@ pub(super) struct Tally {
 }
 
 impl Spoilt {
-    /// Adds one sample of `whole` frames, so many of which are meant.
+    /// Adds one sample of `whole` frames, this many of which are meant.
     fn add(&mut self, frames: u64, whole: u64, leaf: bool) {
         self.frames += frames;
         self.samples += 1;
@@ -91,7 +91,7 @@ pub(super) fn percent(part: f64, samples: u64) -> f64 {
     if samples == 0 { 0.0 } else { 100.0 * part / samples as f64 }
 }
 
-/// Whether a thread may begin in a frame for all that is known: it has no name.
+/// True if a thread may begin in a frame for all that is known: it has no name.
 fn may_begin(frame: &PlaceFacts) -> bool {
     frame.is_return && matches!((frame.owner, frame.status), (Owner::File(_) | Owner::Memory, Status::Unnamed(_)))
 }
@@ -185,7 +185,7 @@ impl Tally {
             StackEnd::NoWayOn => {
                 *process.not_unwound.entry(known.unwrap_or(Owner::Nowhere)).or_default() += 1;
             }
-            // A single frame is not broken off where no call chain was asked for.
+            // A single frame is not broken off where no call chain was requested.
             StackEnd::Recorded => {
                 let begins = stack.frames.iter().any(|frame| frame.begins_thread) || outermost.is_some_and(may_begin);
                 if let Some(owner) = known.filter(|owner| !begins && *owner != Owner::Kernel) {

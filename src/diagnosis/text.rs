@@ -1,4 +1,4 @@
-//! What doctor says, for people.
+//! The findings of doctor, for people.
 
 use super::context::RecordedStacks;
 use super::counted::CountedDiagnosis;
@@ -49,12 +49,12 @@ fn write_minor(minor: &[Finding], out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// What is wrong, in the order of what it spoils.
+/// The problems, in the order of their effect.
 fn write_findings(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
     match findings.len() {
         0 => writeln!(out, "Nothing is wrong with it.")?,
-        1 => writeln!(out, "One finding, and how much of the samples it spoils:")?,
-        several => writeln!(out, "{several} findings, and how much of the samples each spoils:")?,
+        1 => writeln!(out, "One finding, with the share of samples affected:")?,
+        several => writeln!(out, "{several} findings, each with the share of samples affected:")?,
     }
     write_list(findings, out)
 }
@@ -78,7 +78,7 @@ fn write_list(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// Writes a text in lines that can be read, those behind the first indented by so many blanks. Words stay whole.
+/// Writes a text in lines that can be read, those behind the first indented by this many blanks. Words stay whole.
 fn write_wrapped(text: &str, indent: usize, out: &mut dyn Write) -> Result<()> {
     /// More is hard to follow with the eye.
     const WIDTH: usize = 100;
@@ -97,7 +97,7 @@ fn write_wrapped(text: &str, indent: usize, out: &mut dyn Write) -> Result<()> {
     Ok(writeln!(out)?)
 }
 
-/// More processes of one runtime are told of as one: those with the most frames are told of by themselves.
+/// More processes of one runtime are reported for as one: those with the most frames are reported for by themselves.
 const TOLD: usize = 8;
 
 /// Writes those with dumps or maps, or with the most frames, one by one, and of the others their sums by runtime.
@@ -146,7 +146,7 @@ pub(crate) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> R
     }
     for source in &diagnosis.sources {
         let (noun, path) = (source.kind.name(), readable(source.path.as_os_str().as_bytes()));
-        writeln!(out, "  {noun} {path}: {} pieces of code so far, {} bytes", source.codes, source.bytes)?;
+        writeln!(out, "  {noun} {path}: {} functions so far, {} bytes", source.codes, source.bytes)?;
     }
     if let Some(leaves) = diagnosis.at_end {
         writeln!(out, "  It will write {leaves} when it ends.")?;
@@ -178,8 +178,8 @@ pub(crate) fn write_counted(diagnosis: &CountedDiagnosis, out: &mut dyn Write) -
     writeln!(out, "{file}: {cost} {event} of {who}, {jit:.2}% of it in JIT code without a name")?;
     match diagnosis.findings.len() {
         0 => writeln!(out, "Nothing is wrong with it.")?,
-        1 => writeln!(out, "One finding, and how much of the cost it spoils:")?,
-        several => writeln!(out, "{several} findings, and how much of the cost each spoils:")?,
+        1 => writeln!(out, "One finding, with the share of cost affected:")?,
+        several => writeln!(out, "{several} findings, each with the share of cost affected:")?,
     }
     write_list(&diagnosis.findings, out)?;
     for account in &diagnosis.accounts {
@@ -188,7 +188,7 @@ pub(crate) fn write_counted(diagnosis: &CountedDiagnosis, out: &mut dyn Write) -
     write_minor(&diagnosis.minor, out)
 }
 
-/// How stacks were recorded, in words.
+/// The way stacks were recorded, in words.
 pub(super) fn stacks(stacks: RecordedStacks) -> String {
     match stacks {
         RecordedStacks::Copies(bytes) => format!("stack copies of {bytes} bytes (--call-graph dwarf)"),

@@ -18,7 +18,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use std::borrow::Cow;
 use std::fmt;
 
-/// Whether an input begins as such a profile does: with one of its members, and no trace's.
+/// True if an input begins as such a profile does: with one of its members, and no trace's.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(members) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
     let members = members.trim_ascii_start();
@@ -33,7 +33,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let mut json = serde_json::Deserializer::from_slice(bytes);
     if let Err(error) = parts.deserialize(&mut json) {
         if parts.nodes.is_empty() {
-            return Err(Error::new("is no whole .cpuprofile").because(error));
+            return Err(Error::new("is not a complete .cpuprofile").because(error));
         }
         warnings.push(Warning::new(format!("cannot be read to its end ({error})")));
     }
@@ -97,7 +97,7 @@ struct ChunkProfile<'a> {
     samples: Vec<u64>,
 }
 
-/// What a row will be, its stack still a node.
+/// A future row, its stack still a node.
 struct TimedSample {
     node: u64,
     weight: u64,
@@ -126,7 +126,7 @@ struct CallFrame<'a> {
     function_name: Cow<'a, str>,
     #[serde(borrow, default)]
     url: Cow<'a, str>,
-    /// From 0; -1 where there is none.
+    /// From 0; -1 if absent.
     #[serde(default)]
     line_number: i64,
     #[serde(default)]
@@ -144,7 +144,7 @@ struct ProfileMembers<'a> {
 }
 
 impl<'a> ProfileMembers<'a> {
-    /// Adds what a profile says next.
+    /// Adds what a profile states next.
     fn append(&mut self, ProfileChunk { start_time, end_time, cpu_profile, time_deltas }: ProfileChunk<'a>) {
         self.start = start_time.map_or(self.start, |time| time as i64);
         self.end = end_time.map_or(self.end, |time| time as i64);
@@ -157,7 +157,7 @@ impl<'a> ProfileMembers<'a> {
         if self.deltas.len() < self.samples.len() {
             let (samples, times) = (self.samples.len(), self.deltas.len());
             let message =
-                format!("{samples} samples have {times} times: told are the hits that each node counts, not time");
+                format!("{samples} samples have {times} times: the hits of each node are reported instead of time");
             warnings.push(Warning::new(message));
             self.samples.clear();
         }

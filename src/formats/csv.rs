@@ -10,7 +10,7 @@
 //! | `function`, `module`, `kind`, `tier` | what ran; `function` is the name that `report` shows |
 //! | `stack` | all functions from the outermost on, joined by `;`, spelled as in folded stacks |
 //!
-//! What is not known is empty. Quoting is that of RFC 4180, lines end as in other texts. No cell is a formula, and no
+//! Unknown values are empty. Quoting is that of RFC 4180, lines end as in other texts. No cell is a formula, and no
 //! name does anything but be read ([`csv_cell`]). In DuckDB:
 //!
 //! ```sql
@@ -54,7 +54,7 @@ fn event(series: &Series) -> String {
     format!("{},{}", csv_cell(series.name.as_bytes()), csv_cell(unit.as_bytes()))
 }
 
-/// What many rows have in common, spelled once.
+/// The cells that rows have in common, spelled once.
 struct Cells<'a> {
     profile: &'a Profile,
     annotate: Annotate,
@@ -95,7 +95,7 @@ impl Cells<'_> {
         let frame: &Frame = self.profile.frame_of(leaf);
         let module = frame.module.map_or(&[][..], |module| self.profile.name_of(module));
         let tier = frame.tier.map_or("", |tier| tier.name());
-        // Its tier stands in the next column.
+        // Its tier is in the next column.
         let kind = csv_cell(Category::of(frame).of_any_tier().name().as_bytes());
         let unnamed;
         let function = match self.profile.name_of(frame.name) {

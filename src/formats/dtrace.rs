@@ -1,4 +1,5 @@
-//! What DTrace prints of `@[ustack()] = count()` and the like: a stack, innermost first, then how often it was seen.
+//! The output of DTrace for prints of `@[ustack()] = count()` and the like: a stack, innermost first, then how often it
+//! was seen.
 //!
 //! ```text
 //!   node
@@ -7,8 +8,8 @@
 //!                12
 //! ```
 //!
-//! A line without a module in front of a stack is a further key of the aggregation, such as `execname`. What is printed
-//! before the first blank line is DTrace's own.
+//! A line without a module in front of a stack is a further key of the aggregation, such as `execname`. Lines the first
+//! blank line are DTrace's own.
 
 use crate::analysis::named_frames::{NamedFrames, Told};
 use crate::contract::format::ReadOptions;
@@ -18,7 +19,7 @@ use crate::model::stacks::{FrameKind, Profile, Row, Track, Unit};
 /// The modules of the kernels of Solaris, FreeBSD and macOS.
 const KERNELS: &[&[u8]] = &[b"unix", b"genunix", b"kernel", b"mach_kernel"];
 
-/// Whether it is such a text: behind a blank line a stack of `module`function`, then a number.
+/// True if it is such a text: behind a blank line a stack of `module`function`, then a number.
 pub fn sniff(head: &[u8]) -> bool {
     if memchr::memchr(b'`', head).is_none() && memchr::memmem::find(head, b"0x").is_none() {
         return false;
@@ -58,7 +59,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         match number(line) {
             _ if line.is_empty() => in_header = false,
             _ if in_header => {}
-            Some(_) if frames.is_empty() => skipped.add(Error::new("a number stands behind no stack").at(offset)),
+            Some(_) if frames.is_empty() => skipped.add(Error::new("a count without a stack before it").at(offset)),
             Some(weight) => {
                 let mut stack = None;
                 for frame in frames.drain(..).rev() {

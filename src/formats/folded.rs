@@ -1,8 +1,8 @@
 //! Folded stacks: `frame;frame;frame WEIGHT`, root first, one line a stack, sorted.
 //!
 //! Written as inferno-collapse-perf writes them; how frames are spelled is in [`crate::analysis::label`]. A name can't
-//! hold the separator: `;` in it is written as `:`. Read back, a frame is just its label; the suffixes `_[k]`,
-//! `_[j]` and `_[i]` say what sort of code it is.
+//! hold the separator: `;` in it is written as `:`. Read back, a frame is just its label; the suffixes `_[k]`, `_[j]`
+//! and `_[i]` show what sort of code it is.
 //!
 //! See <https://github.com/brendangregg/FlameGraph#2-fold-stacks>.
 
@@ -16,15 +16,16 @@ use crate::runtimes::{RuntimeSet, Tiers};
 use rustc_hash::FxHashMap;
 use std::io::Write;
 
-/// So many separators in the beginning of an input that has no line break make it a folded stack: its weight is not seen.
+/// The number of separators in the beginning of an input that has no line break make it a folded stack: its weight is
+/// not seen.
 const MANY_FRAMES: usize = 1000;
 
-/// Whether every whole line of the beginning of an input is a folded stack.
+/// True if every whole line of the beginning of an input is a folded stack.
 pub fn sniff(head: &[u8]) -> bool {
     if !head.contains(&b'\n') && is_a_deep_stack(head) {
         return true;
     }
-    // What is behind the last line break may be cut off.
+    // The part that is behind the last line break may be cut off.
     let mut rest = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
     let several_frames = memchr::memchr(b';', rest).is_some();
     let lines = std::iter::from_fn(|| {
@@ -38,7 +39,7 @@ pub fn sniff(head: &[u8]) -> bool {
     several_frames && stacks.peek().is_some() && stacks.all(|line| begins_a_stack(line) && parse(line).is_some())
 }
 
-/// Whether text is the beginning of a line longer than what is looked at.
+/// True if text is the beginning of a line longer than what is looked at.
 fn is_a_deep_stack(head: &[u8]) -> bool {
     let begins = head.first().is_some_and(|byte| !byte.is_ascii_whitespace() && !b"#{[<\"".contains(byte));
     begins && head.iter().filter(|byte| **byte == b';').count() >= MANY_FRAMES && !head.iter().any(u8::is_ascii_control)
@@ -53,7 +54,7 @@ fn parse(line: &[u8]) -> Option<(&[u8], u64)> {
     (!stack.is_empty()).then_some((stack, weight))
 }
 
-/// The stack and the weight of each line. What is neither a stack nor a comment is skipped.
+/// The stack and the weight of each line. Lines that are neither a stack nor a comment are skipped.
 fn each_line<'t>(text: &'t [u8], skipped: &mut Skipped, mut stack: impl FnMut(&'t [u8], u64)) {
     let mut at = 0;
     while at < text.len() {
@@ -99,7 +100,7 @@ struct FoldedReader {
     frames: FxHashMap<Box<[u8]>, FrameId>,
 }
 
-/// With more labels than this it forgets them all, so that their memory has a bound.
+/// With more labels than this it drops them all, so that their memory has a bound.
 const MOST_LABELS: usize = 1 << 16;
 
 impl FoldedReader {
@@ -141,7 +142,7 @@ struct LineReader<'r, 't> {
     of: &'r mut FoldedReader,
     /// The names of the stack before.
     before: &'t [u8],
-    /// Where each of these ends, and the stack up to there.
+    /// The end of each of these, and the stack up to there.
     open: Vec<(usize, StackId)>,
 }
 
@@ -151,7 +152,7 @@ impl<'t> LineReader<'_, 't> {
         let shared = shared_len(self.before, names);
         let is_shared =
             |&&(end, _): &&(usize, StackId)| end <= shared && names.get(end).is_none_or(|&byte| byte == b';');
-        // An end inside of what is shared has the same separator behind it.
+        // An end inside the shared part has the same separator behind it.
         let kept = self.open.iter().rposition(|end| is_shared(&end)).map_or(0, |last| last + 1);
         self.open.truncate(kept);
         self.before = names;
@@ -168,7 +169,7 @@ impl<'t> LineReader<'_, 't> {
     }
 }
 
-/// How many bytes two texts begin with alike.
+/// The length of the common prefix of two texts, in bytes.
 fn shared_len(a: &[u8], b: &[u8]) -> usize {
     const WORD: usize = 16;
     let ((a_words, _), (b_words, _)) = (a.as_chunks::<WORD>(), b.as_chunks::<WORD>());
@@ -183,7 +184,7 @@ fn frame(profile: &mut Profile, tiers: &mut Tiers, label: &[u8]) -> FrameId {
     profile.frame(Frame { tier, ..Frame::new(name, kind) })
 }
 
-/// So many bytes of lines are written at once.
+/// The number of bytes of lines that are written at once.
 const WRITTEN: usize = 1 << 16;
 
 /// Writes sums of lines.
@@ -256,7 +257,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Lines are told apart by separators only: a name may be the beginning of another, or empty.
+        /// Lines are distinguished by separators only: a name may be the beginning of another, or empty.
         #[test]
         fn what_is_shared_with_the_line_before_changes_nothing(lines in "([ab;]{1,9} [1-3]\n){1,12}") {
             let profile = read(lines.as_bytes(), &ReadOptions::default(), &mut Skipped::new("line"));

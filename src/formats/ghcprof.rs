@@ -1,4 +1,4 @@
-//! GHC's time and allocation profile (`.prof`): a tree of cost centres, each with its share of the time and of the
+//! GHC's time and allocation profile (`.prof`): a tree of cost centers, each with its share of the time and of the
 //! bytes, and with `-P` its ticks and bytes themselves.
 //!
 //! ```text
@@ -19,7 +19,7 @@ use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::stacks::{Profile, Row, Track, Unit};
 
-/// The names above the tree; the table of hot cost centres before it has fewer.
+/// The names above the tree; the table of hot cost centers before it has fewer.
 const COLUMNS: [&str; 10] = ["COST", "CENTRE", "MODULE", "SRC", "no.", "entries", "%time", "%alloc", "%time", "%alloc"];
 
 fn is_header(line: &[u8]) -> bool {
@@ -27,7 +27,7 @@ fn is_header(line: &[u8]) -> bool {
     text.split_whitespace().take(COLUMNS.len()).eq(COLUMNS)
 }
 
-/// Whether it is such a report.
+/// True if it is such a report.
 pub fn sniff(head: &[u8]) -> bool {
     let has = |text: &[u8]| memchr::memmem::find(head, text).is_some();
     // Few texts have this word, and none of thousands of inputs is to be taken apart line by line for it.
@@ -70,7 +70,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
                     Some(())
                 });
                 if told.is_none() {
-                    skipped.add(Error::new("is no cost centre with its depth and shares").at(offset));
+                    skipped.add(Error::new("is not a cost center with its depth and shares").at(offset));
                 }
             }
         }
@@ -80,7 +80,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(profile)
 }
 
-/// What shares are of.
+/// The base of shares.
 struct Totals {
     ticks: f64,
     tick_nanos: f64,
@@ -88,7 +88,7 @@ struct Totals {
 }
 
 impl Default for Totals {
-    /// Of a thousand ticks of a millisecond, a tenth of a percent is one.
+    /// A tenth of a percent of a thousand ticks of a millisecond is one.
     fn default() -> Self {
         Self { ticks: 1000.0, tick_nanos: 1e6, bytes: 1000.0 }
     }

@@ -10,7 +10,7 @@
 //!
 //! `frames` of a stack are positions in the list of frames; times are in nanoseconds of the recording's clock, of which
 //! `epoch` is the zero in nanoseconds since 1970. A frame of which no function is known is called after its module,
-//! `[libc.so.6]`, and is marked `"unnamed":true`. What is not known is left out.
+//! `[libc.so.6]`, and is marked `"unnamed":true`. Unknown values are left out.
 
 mod about;
 mod read;

@@ -1,7 +1,7 @@
 //! Exchange formats: bytes ↔ stacks. A format opens no files, starts no threads and uses no other format.
 //!
-//! [`FORMATS`] is the one table of what jitgraft reads and writes: help, detection and tests walk it. A new format
-//! is its own file or folder, one `mod` line and one entry here.
+//! [`FORMATS`] is the one table of the formats that jitgraft reads and writes: help, detection and tests walk it. A new
+//! format is its own file or folder, one `mod` line and one entry here.
 
 pub mod cpuprofile;
 pub mod csv;
@@ -30,7 +30,7 @@ use crate::records::{callgrind, perf_data, perf_script};
 use crate::render::flamegraph;
 use crate::runtimes::jit_names::JitNames;
 
-/// Every format, in the order in which detection asks them.
+/// Every format, in the order of detection.
 pub const FORMATS: &[Format] = &[
     Format {
         name: "perf-data",
@@ -381,13 +381,13 @@ pub struct LeftOut {
     pub name: &'static str,
     /// One line of help.
     pub about: &'static str,
-    /// How its files' names end.
+    /// The way its files' names end.
     extension: &'static str,
-    /// How they begin, if they are read.
+    /// The way they begin, if they are read.
     magic: &'static [u8],
 }
 
-/// What has them.
+/// Profiles that have them.
 pub const HAS_ALL: &str =
     "the releases and the wheel (pip install jitgraft) have it, and builds with --features tables";
 

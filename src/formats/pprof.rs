@@ -122,7 +122,7 @@ fn build(profile: &Profile) -> PprofDraft {
     draft
 }
 
-/// Where the values of an event stand in a sample.
+/// The places of an event's values in a sample.
 #[derive(Clone, Copy)]
 struct ValuePlaces {
     /// The number of samples, if there is one by itself.
@@ -185,7 +185,7 @@ impl PprofDraft {
     }
 }
 
-/// Whose sample it is.
+/// The process of a sample.
 fn label(track: &Track, event: Option<&str>, strings: &mut StringTable) -> Vec<LabelMessage> {
     let numbers = [
         ("pid", track.pid.map(|pid| i64::from(pid.0))),
@@ -243,7 +243,7 @@ fn mapping(id: u64, piece: &Piece<'_>, strings: &mut StringTable) -> PprofMappin
         file_offset: range.map_or(0, |range| range.file_offset),
         filename: strings.id_of(piece.name),
         build_id: build_id.map_or(0, |id| strings.id(&id.to_string())),
-        // Told that everything is known, readers do not look for the binaries.
+        // With this flag, readers do not look for the binaries.
         has_functions: true,
         has_filenames: true,
         has_line_numbers: true,

@@ -23,7 +23,7 @@ use crate::model::{Pid, Tid};
 const BEGIN: &[u8] = b"Call graph:";
 const END: &[u8] = b"Total number in stack";
 
-/// Whether it is such a text: it says what it is, then comes the tree.
+/// True if it is such a text: it shows what it is, then comes the tree.
 pub fn sniff(head: &[u8]) -> bool {
     let mut lines = head.split(|&byte| byte == b'\n');
     let analysis = head.starts_with(b"Analysis of sampling ") || head.starts_with(b"Sampling process ");
@@ -57,7 +57,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
                     reading.line(&SampleLine { name: b"", ..line }, track);
                 }
                 Some(line) if reading.line(&line, track) => {}
-                _ => skipped.add(Error::new("is no function with its depth and samples").at(offset)),
+                _ => skipped.add(Error::new("is not a function with its depth and samples").at(offset)),
             },
         }
         offset += line.len() as u64;
@@ -76,7 +76,7 @@ struct SampleReader {
 }
 
 impl SampleReader {
-    /// A thread is no function: what its functions leave of its samples has an empty stack.
+    /// A thread is not a function: what its functions leave of its samples has an empty stack.
     fn line(&mut self, line: &SampleLine<'_>, track: TrackId) -> bool {
         let stack = match line.depth.checked_sub(1) {
             None => None,

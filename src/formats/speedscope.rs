@@ -1,8 +1,8 @@
-//! speedscope's own JSON: one sampled profile for each thread of each event, frames shared by all. Where the lists of
-//! all frames of each stack would be far longer than what changes from one to the next, the profile tells the changes.
+//! speedscope's own JSON: one sampled profile for each thread of each event, frames shared by all. If the lists of all
+//! frames of each stack would be far longer than the changes from one to the next, the profile gives the changes.
 //!
-//! Samples with times stand in their order, so that speedscope's "Time Order" view means something.
-//! See <https://github.com/jlfwong/speedscope/blob/main/src/lib/file-format-spec.ts>.
+//! Samples with times are in their order, so that speedscope's "Time Order" view means something. See
+//! <https://github.com/jlfwong/speedscope/blob/main/src/lib/file-format-spec.ts>.
 
 mod lists;
 mod read;

@@ -5,14 +5,14 @@ use prost::encoding::{WireType, decode_key, decode_varint};
 /// A format that is only known by its beginning.
 #[derive(Debug)]
 pub struct UnreadFormat {
-    /// What it is, with its article.
+    /// Its name, with its article.
     pub name: &'static str,
-    /// What to do: the command or flag that gives a profile that can be read.
+    /// The remedy: the command or flag that gives a profile that can be read.
     pub remedy: &'static str,
     signature: Signature,
 }
 
-/// How the beginning of a file tells its format.
+/// The way the beginning of a file gives its format.
 #[derive(Debug)]
 enum Signature {
     /// These bytes.
@@ -135,7 +135,7 @@ pub fn known(head: &[u8]) -> Option<&'static UnreadFormat> {
     UNREAD.iter().find(|format| format.signature.fits(head))
 }
 
-/// What a directory is that holds files of these names, if it is a profiler's.
+/// The profiler's directory that has files of these names, if there is one.
 pub fn known_directory<'a>(mut files: impl Iterator<Item = &'a [u8]>) -> Option<&'static UnreadFormat> {
     const VTUNE: &UnreadFormat = &UnreadFormat {
         name: "a result of VTune",
@@ -161,7 +161,7 @@ impl Signature {
         match self {
             Bytes(bytes) => head.starts_with(bytes),
             Words(words) => words.split_first().is_some_and(|(first, others)| {
-                // Whoever writes JSON may write blanks between its words.
+                // Programs that write JSON may put blanks between its words.
                 let head: Vec<u8> = unspaced(&head[..head.len().min(4096)]).collect();
                 let same = |word: &str| unspaced(word.as_bytes()).collect::<Vec<u8>>();
                 let contains = |word: &&str| memchr::memmem::find(&head, &same(word)).is_some();
@@ -191,8 +191,8 @@ fn is_gecko(head: &[u8]) -> bool {
     gecko.fits(head) && !has(head, "\"preprocessedProfileVersion\"")
 }
 
-/// In JSON its first word; else a list of what a resource sent, whose first attribute has a key that is a word: four
-/// fields 1, each within the one before. A packet of a trace has a number there. Profiles are known before.
+/// For JSON, its first first word; else a list of entries of a resource, whose first attribute has a key that is a
+/// word: four fields 1, each within the one before. A packet of a trace has a number there. Profiles are known before.
 fn is_other_otlp(head: &[u8]) -> bool {
     const IN_JSON: [Signature; 3] =
         [Words(&["{\"resourceSpans\""]), Words(&["{\"resourceMetrics\""]), Words(&["{\"resourceLogs\""])];
@@ -207,7 +207,7 @@ fn is_other_otlp(head: &[u8]) -> bool {
     rest.len() > 2 && rest.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte))
 }
 
-/// What is in a message's first field, if that is field 1 and holds bytes; as far as they go.
+/// The content of a message's first field, if that is field 1 and holds bytes; as far as they go.
 fn first_message(mut bytes: &[u8]) -> Option<&[u8]> {
     let (Ok((1, WireType::LengthDelimited)), Ok(len)) = (decode_key(&mut bytes), decode_varint(&mut bytes)) else {
         return None;
@@ -244,7 +244,7 @@ fn is_perfetto(head: &[u8]) -> bool {
     packets > 0 && head.len() >= 16
 }
 
-/// Whether these are fields, as far as they go, the first of them one of a packet's.
+/// True if these are fields, as far as they go, the first of them one of a packet's.
 fn is_message(mut rest: &[u8], whole: bool) -> bool {
     let mut fields = 0;
     while !rest.is_empty() {

@@ -16,7 +16,7 @@ const CALLS: &str = "Number of Calls";
 const OWN: &str = "Avg Elapsed Exclusive Time";
 const MODULE: &str = "Module Name";
 
-/// Whether the first line has the names of such a table.
+/// True if the first line has the names of such a table.
 pub fn sniff(head: &[u8]) -> bool {
     VsprofColumns::of(header(head).0).is_some()
 }
@@ -47,7 +47,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             Some(())
         });
         if told.is_none() && !line.trim_ascii().is_empty() {
-            skipped.add(Error::new("is no function with its level, calls and time").at(offset));
+            skipped.add(Error::new("is not a function with its level, calls and time").at(offset));
         }
         offset += line.len() as u64;
     }

@@ -12,7 +12,7 @@ const FIRST: &[u8] = b"Function Stack,";
 const TIME: &str = "CPU Time:Self";
 const MODULE: &str = "Module";
 
-/// Whether it has the line of such a report's names; VTune's own words may stand before it.
+/// True if it has the line of such a report's names; VTune's own words may precede it.
 pub fn sniff(head: &[u8]) -> bool {
     let is_header = |line: &[u8]| line.starts_with(FIRST) && memchr::memmem::find(line, TIME.as_bytes()).is_some();
     memchr::memmem::find(head, FIRST).is_some() && head.split(|&byte| byte == b'\n').any(is_header)
@@ -43,7 +43,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
                     Some(())
                 });
                 if told.is_none() {
-                    skipped.add(Error::new("is no function with its depth and time").at(offset));
+                    skipped.add(Error::new("is not a function with its depth and time").at(offset));
                 }
             }
         }

@@ -2,8 +2,9 @@
 //! '/trace-toc/run/data/table[@schema="time-profile"]'`.
 //!
 //! A `row` is a sample: its time, thread, weight and a `backtrace` of `frame`s, innermost first, each with the `binary`
-//! that it is in. What was told once has an `id`, and is only referred to from then on (`ref`). The text is written by
-//! one program and is scanned for its tags; entities in attributes are all that is made of XML's finer points.
+//! that it is in. An element that was defined once has an `id`, and is only referred to from then on (`ref`). The text
+//! is written by one program and is scanned for its tags; entities in attributes are all that is made of XML's finer
+//! points.
 
 use crate::analysis::named_frames::{NamedFrames, Told};
 use crate::contract::format::ReadOptions;
@@ -13,7 +14,7 @@ use crate::model::{Nanos, Pid};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// Whether it is such an export.
+/// True if it is such an export.
 pub fn sniff(head: &[u8]) -> bool {
     let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
     text.starts_with(b"<") && memchr::memmem::find(head, b"<trace-query-result").is_some()
@@ -81,7 +82,7 @@ impl<'d> Tag<'d> {
     }
 }
 
-/// Where a tag ends: `>` may stand in an attribute.
+/// The end of a tag: `>` may be in an attribute.
 fn end_of_tag(rest: &[u8]) -> Option<usize> {
     let mut quote = None;
     rest.iter().position(|&byte| {
@@ -129,7 +130,7 @@ fn character(entity: &[u8]) -> Option<char> {
     }
 }
 
-/// What was told once, by its `id`.
+/// The elements that were defined, by `id`.
 #[derive(Default)]
 struct ById {
     frames: FxHashMap<u64, FrameId>,
@@ -148,11 +149,11 @@ struct RowParts {
     time: Option<u64>,
     /// The frames of the backtrace, innermost first, and its id.
     frames: Option<(Option<u64>, Vec<FrameId>)>,
-    /// The frame whose binary is not told yet.
+    /// The frame whose binary is not reported yet.
     frame: Option<FrameUnderWay>,
     /// The id of the element around the backtrace.
     tagged: Option<u64>,
-    /// What came of the backtrace.
+    /// The result for the backtrace.
     stack: Option<Option<StackId>>,
 }
 
@@ -225,7 +226,7 @@ impl XctraceReader {
         match (tag.number("ref"), tag.ends) {
             (Some(id), _) => match self.known.stacks.get(&id) {
                 Some(stack) => row.stack = Some(*stack),
-                None => self.skip(format!("refers to backtrace {id}, which was not told"), offset),
+                None => self.skip(format!("refers to backtrace {id}, which was not defined"), offset),
             },
             (None, false) if is_outer => row.tagged = tag.number("id"),
             (None, false) if !tag.empty => row.frames = Some((tag.number("id"), Vec::new())),
@@ -272,7 +273,7 @@ impl XctraceReader {
         if let Some(id) = tag.number("ref") {
             match (self.known.frames.get(&id), &mut row.frames) {
                 (Some(frame), Some((_, frames))) => frames.push(*frame),
-                _ => self.skip(format!("refers to frame {id}, which was not told"), offset),
+                _ => self.skip(format!("refers to frame {id}, which was not defined"), offset),
             }
             return;
         }
@@ -289,7 +290,7 @@ impl XctraceReader {
         }
     }
 
-    /// A frame whose binary was not told has none.
+    /// A frame whose binary was not reported has none.
     fn end_frame(&mut self, row: &mut RowParts) {
         if let Some(open) = row.frame.take() {
             self.push(row, &open, b"");

@@ -2,8 +2,8 @@
 //! no file system has anything. The door ([`super::door`]) finds it there, so that all that look into directories look into
 //! archives, too.
 //!
-//! A member is a temporary file without a name: a run that is killed leaves nothing behind. It belongs to the owner of the
-//! archive, whoever runs this.
+//! A member is a temporary file without a name: a run that is killed leaves nothing behind. It belongs to the owner of
+//! the archive, not to the user who runs this.
 
 use super::Bytes;
 use super::spool::temporary;
@@ -16,7 +16,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// An archive and what is in it. Once it is dropped, its members are no longer found.
+/// An archive and what is in it. Once it is dropped, its members are not longer found.
 #[derive(Debug)]
 pub struct Archive {
     path: PathBuf,
@@ -67,18 +67,18 @@ impl Archive {
         archive
     }
 
-    /// How the archive is called.
+    /// The way the archive is called.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What a member holds.
+    /// The content of a member.
     pub fn bytes(&self, name: &Path) -> Option<Bytes> {
         Some(self.members.get(name)?.bytes.again())
     }
 }
 
-/// Whether an archive of this path is open.
+/// True if an archive of this path is open.
 pub fn is_archive(path: &Path) -> bool {
     open().iter().filter_map(Weak::upgrade).any(|archive| archive.path == path)
 }
@@ -92,14 +92,14 @@ fn inside(path: &Path) -> Option<(Arc<Archive>, &Path)> {
     })
 }
 
-/// What a path into an archive leads to.
+/// The member that a path into an archive leads to.
 pub(super) fn member(path: &Path) -> Option<Member> {
     let (archive, name) = inside(path)?;
     let Member { bytes, about, owner } = archive.members.get(name)?;
     Some(Member { bytes: bytes.again(), about: about.clone(), owner: *owner })
 }
 
-/// The files that stand in a directory of an archive; `None` if the path leads into none.
+/// The files that are in a directory of an archive; `None` if the path leads into none.
 pub(super) fn entries(directory: &Path, wanted: impl Fn(&OsStr) -> bool) -> Option<Vec<(OsString, Metadata)>> {
     let (archive, directory) = inside(directory)?;
     let here = archive.members.iter().filter(|(name, _)| name.parent() == Some(directory));

@@ -20,8 +20,8 @@ pub(super) fn copy_data(file: &File, copy: &mut Spool, largest_hole: u64) -> Res
     Ok(())
 }
 
-/// Where the last that a file has of data ends: a hole behind it is nothing, and one within that is larger than any may
-/// be is refused. A file of very many pieces is taken as it is.
+/// The end of the last data of a file: a hole behind it is nothing, and one within that is larger than any may be is
+/// refused. A file of very many pieces is taken as it is.
 pub(super) fn data_end(file: &File, largest_hole: u64) -> Result<u64> {
     const PIECES: usize = 10_000;
     let mut end = 0;
@@ -46,12 +46,12 @@ fn check_hole(hole: Range<u64>, largest: u64) -> Result<()> {
     Err(Error::new(message).with_remedy(Some(remedy)).at(hole.start))
 }
 
-/// The next stretch that is no hole, from an offset on.
+/// The next stretch that is not a hole, from an offset on.
 fn next_data(file: &File, from: u64) -> Result<Option<Range<u64>>> {
     let start = match seek(file, SeekFrom::Data(from)) {
         Ok(start) => start,
         Err(Errno::NXIO) => return Ok(None),
-        // A file system that knows no holes.
+        // A file system that has no holes.
         Err(_) => from,
     };
     let end = match seek(file, SeekFrom::Hole(start)) {
@@ -82,7 +82,7 @@ mod tests {
         file
     }
 
-    /// All of a copy, of which no more than a hundred kilobytes may be there.
+    /// All of a copy, while no more than a hundred kilobytes may be there.
     fn copied(file: &File) -> Result<Vec<u8>> {
         let mut copy = super::super::spool::temporary().unwrap();
         copy_data(file, &mut copy, 16 << 20)?;

@@ -1,6 +1,6 @@
 //! The door: every file that a recording, another file or a habit names is opened here.
 //!
-//! Whoever names such a file need not be allowed to read it, or to make it wait: the program may run as root, and names
+//! A user who names a file need not be allowed to read it, or to make it wait: the program may run as root, and names
 //! come from recordings of strangers and lie in directories that all may write to. So a path is walked component by
 //! component, and nothing is opened for reading before it was looked at:
 //!
@@ -16,9 +16,9 @@
 //! | [`Named::Recording`] | trusted ones | trusted ones | root's or ours; with `force` anybody's |
 //! | [`Named::Part`] | trusted ones | trusted ones | anybody's |
 //!
-//! A link is trusted if root or we made it and nobody else can put another one in its place (`Walk::follow`). What is
-//! ours is mapped. What belongs to somebody else, who may shorten it at any time, is copied, once its first bytes are
-//! those of what is looked for. A path into an archive that is open leads to what is packed there (`io::archive`).
+//! A link is trusted if root or we made it and nobody else can put another one in its place (`Walk::follow`). The
+//! mapping is private. A file that to somebody else, who may shorten it at any time, is copied, once its first bytes
+//! are those of what is looked for. A path into an archive that is open leads to what is packed there (`io::archive`).
 #![expect(clippy::disallowed_methods, reason = "this is the door")]
 
 mod walk;
@@ -38,15 +38,15 @@ use std::path::Path;
 use walk::{Links, is_trusted};
 pub(super) use walk::{OutputName, Place, Stop, Walk, shown};
 
-/// Who named a file.
+/// The person or file that named a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named {
     /// The user typed its path: links mean what they mean to any program.
     User,
     /// A habit: dumps, maps and logs lie in directories that all may write to.
     Habit,
-    /// A process that mapped it while it was recorded. Whose it is does not matter, as perf inject sees it, too: a
-    /// server that root records runs as a user of its own.
+    /// A process that mapped it while it was recorded. Its owner is not checked, matter, as in perf inject: a server
+    /// that root records runs as a user of its own.
     Marker,
     /// A recording or another file: binaries, debugging files, sources.
     Recording,
@@ -54,10 +54,10 @@ pub enum Named {
     Part,
 }
 
-/// Where a path starts.
+/// The start of a path.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Start<'a> {
-    /// Where paths start for any program.
+    /// The current directory, the start for any program.
     #[default]
     Here,
     /// In a directory that the user typed; the path has it at its start.
@@ -70,7 +70,7 @@ pub enum Start<'a> {
 #[derive(Debug)]
 pub struct Root {
     directory: File,
-    /// Who the process runs as: its own files may be its user's.
+    /// The user that the process runs as: as: its own files may be its user's.
     uid: u32,
 }
 
@@ -81,7 +81,7 @@ impl Root {
     }
 }
 
-/// How large holes a file may have.
+/// The size of holes that a file may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holes {
     /// The kernel leaves out of a core what was never touched, a linker what is zero.
@@ -90,32 +90,33 @@ pub enum Holes {
     Small,
 }
 
-/// What is looked for.
+/// The kind of file that is looked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
-    /// Which holes it may have if it begins with these bytes; `None` if it is not what is looked for.
+    /// The holes that it may have have if it begins with these bytes; `None` if it is not what is looked for.
     pub holes: fn(&[u8]) -> Option<Holes>,
-    /// What is said of a file of another user that is not.
+    /// The error about a file of another user that is not of that kind.
     pub otherwise: &'static str,
 }
 
-/// By so many bytes a file is known.
+/// By this many bytes a file is known.
 const HEAD: usize = 1 << 12;
 
 /// No program leaves such holes in a file that it writes from front to back.
 const LARGEST_HOLE: u64 = 16 << 20;
 
-/// What was opened.
+/// The file that was opened.
 #[derive(Debug)]
 pub struct Opened {
-    /// What it holds.
+    /// Its content.
     pub bytes: Bytes,
-    /// What it was when it was opened.
+    /// Its metadata when it was opened.
     pub about: Metadata,
-    /// Who may read it: its mode, of which only the owner's part counts where not everybody may go through the directories
-    /// on the way.
+    /// The permissions: its mode, of which only the owner's part counts where not everybody may go through the
+    /// directories on the way.
     pub mode: u32,
-    /// Whether everybody may read it: the file, and every directory on the way. Of an archive, those who may read that.
+    /// True if everybody may read it: the file, and every directory on the way. For a file in an archive, those of the
+    /// archive.
     pub is_everybodys: bool,
 }
 
@@ -125,11 +126,11 @@ const READABLE_BY_ALL: u32 = 0o004;
 /// One way through the door.
 #[derive(Debug, Clone, Copy)]
 pub struct Door<'a> {
-    /// Who named the path.
+    /// The person or file that named the path.
     pub named: Named,
-    /// Where it starts.
+    /// Its start.
     pub start: Start<'a>,
-    /// Whether files of other users are believed.
+    /// True if files of other users are believed.
     pub force: bool,
 }
 
@@ -141,7 +142,7 @@ impl Named {
 }
 
 impl Door<'_> {
-    /// Opens a file. `None` if there is none.
+    /// Opens a file. `None` if absent.
     pub fn open(&self, path: &Path, kind: Kind) -> Option<Result<Opened>> {
         if let Some(Member { bytes, about, owner }) = archive::member(path) {
             let mode = about.mode();
@@ -155,7 +156,7 @@ impl Door<'_> {
         })
     }
 
-    /// The first bytes of a file, at most so many. `None` if there is none.
+    /// The first bytes of a file, up to this length. `None` if absent.
     pub fn head(&self, path: &Path, most: u64) -> Option<Result<Vec<u8>>> {
         if let Some(Member { bytes, owner, .. }) = archive::member(path) {
             let head = &bytes[..bytes.len().min(usize::try_from(most).unwrap_or(usize::MAX))];
@@ -163,19 +164,20 @@ impl Door<'_> {
         }
         self.enter(path, |place| {
             let mut bytes = Vec::new();
-            // What says that it is empty may never end.
+            // A file that claims to be empty may never end.
             place.for_reading()?.take(most.min(place.about.len())).read_to_end(&mut bytes)?;
             Ok(bytes)
         })
     }
 
-    /// What goes by a path, which is not opened: where a link at the end is refused, the link. `None` if nothing does.
+    /// The metadata of the file that goes by a path, which is not opened: where a link at the end is refused, the link.
+    /// `None` if nothing does.
     pub fn look(&self, path: &Path) -> Option<Metadata> {
         let in_archive = archive::member(path).map(|member| member.about);
         in_archive.or_else(|| self.place(path).ok().flatten().map(|place| place.about))
     }
 
-    /// What is in a directory by the names that are wanted: of links, themselves. Nothing if it cannot be listed.
+    /// The wanted entries of a directory: of links, themselves. Nothing if it cannot be listed.
     pub fn entries(&self, directory: &Path, wanted: impl Fn(&OsStr) -> bool) -> Vec<(OsString, Metadata)> {
         let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
         if let Some(in_archive) = archive::entries(directory, &wanted) {
@@ -193,7 +195,7 @@ impl Door<'_> {
         Some(read.map_err(|error| self.located(error, path)))
     }
 
-    /// Where a path leads; `None` if that is nowhere.
+    /// The file that a path leads to; `None` if that is nowhere.
     fn place(&self, path: &Path) -> Result<Option<Place>> {
         let links = match self.named {
             Named::User => Links::All,
@@ -217,12 +219,12 @@ impl Door<'_> {
         }
     }
 
-    /// Whoever asks for a file of a process knows it by another path.
+    /// A user who requests a of a process has it by another path.
     fn located(&self, error: Error, path: &Path) -> Error {
         if matches!(self.start, Start::Inside(_)) { error } else { error.in_file(path) }
     }
 
-    /// Whether a file may be opened for reading, which some devices and pipes notice.
+    /// True if a file may be opened for reading, which some devices and pipes notice.
     fn check(&self, about: &Metadata) -> Result<()> {
         if about.is_symlink() {
             return Err(Error::new("is a symbolic link; name its target with --jitdump or --perf-map"));
@@ -240,11 +242,11 @@ impl Door<'_> {
             return Ok(());
         }
         let us = rustix::process::geteuid().as_raw();
-        Err(Error::new(format!("belongs to user {owner}, not to root or to us ({us}); use -f to believe it")))
+        Err(Error::new(format!("belongs to user {owner}, not to root or to us ({us}); use -f to trust it")))
     }
 
-    /// Whether nobody else than root and we may shorten a file while it is mapped: whoever is root inside of a
-    /// container may. The parts of an input are mapped as the input itself is.
+    /// True if nobody else than root and this user may shorten a file while it is mapped: root inside of a container
+    /// may. The parts of an input are mapped as the input itself is.
     fn is_ours(&self, about: &Metadata) -> bool {
         let is_inside = matches!(self.start, Start::Inside(_));
         self.named == Named::Part || is_trusted(about.uid()) && !is_inside
@@ -259,7 +261,7 @@ impl Door<'_> {
             Holes::Small => copy::data_end(file, LARGEST_HOLE)?,
         };
         match (len, end) {
-            // Files of /proc say that they are empty.
+            // Files of /proc state that they are empty.
             (0, _) if self.named == Named::User => spool(file),
             (_, 0) => Ok(Bytes::Owned(Vec::new())),
             _ => mapped::map_regular_to(file, end),

@@ -1,7 +1,7 @@
-//! What ends the program in order where it could not go on: memory that is not to be had, and an input that became
-//! shorter while it was mapped. Both say one line and leave with status 1; outputs under way have no name yet, so that
-//! what was there before is there still. Where they had to have one (`hidden`) it is taken away, as it is when a signal
-//! ends the program.
+//! The limits that end the program in order where it could not go on: memory that is not available, and an input that
+//! became shorter while it was mapped. Both state one line and leave with status 1; outputs under way have no name yet,
+//! so that what was there before is there still. Where they had to have one (`hidden`) it is taken away, as it is when
+//! a signal ends the program.
 //!
 //! Memory is limited from the start (`RLIMIT_DATA`, setrlimit(2)): else a file that unpacks to more than the machine has
 //! would end other programs first. Reading inputs instead of mapping them would cost what mapping them wins.
@@ -20,12 +20,12 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-/// How much memory of its own the program may take.
+/// The memory of its own that the program may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryLimit {
     /// Bytes.
     Bytes(u64),
-    /// Per cent of what the machine, or the control group that the program is in, has.
+    /// Percent of the memory of that the machine, or the control group that the program is in, has.
     Share(u8),
 }
 
@@ -40,7 +40,7 @@ impl FromStr for MemoryLimit {
 
     /// `4G`, `512M`, `64K`, bytes, or `50%`.
     fn from_str(text: &str) -> Result<Self> {
-        let wrong = || Error::new("is no size such as 4G or 512M, and no share such as 50%");
+        let wrong = || Error::new("is neither a size such as 4G or 512M nor a share such as 50%");
         if let Some(digits) = text.strip_suffix('%') {
             let share = digits.parse().ok().filter(|share| (1..=100).contains(share));
             return share.map(Self::Share).ok_or_else(wrong);
@@ -60,7 +60,7 @@ impl FromStr for MemoryLimit {
     }
 }
 
-/// Limits the memory that is this process's own from now on. What is mapped of files does not count.
+/// Limits the memory that is this process's own from now on. Mapped files do not count.
 pub fn limit_memory(limit: MemoryLimit) -> Result<()> {
     let most = match limit {
         MemoryLimit::Bytes(bytes) => Some(bytes),
@@ -76,10 +76,10 @@ pub fn limit_memory(limit: MemoryLimit) -> Result<()> {
         .map_err(|error| Error::new("cannot limit memory").because(std::io::Error::from(error)))
 }
 
-/// How much this program might have taken before it was limited.
+/// The memory that this program might have taken before it was limited.
 static OLD_LIMIT: OnceLock<Rlimit> = OnceLock::new();
 
-/// Starts a program of the user's as if this one did not stand between: neither the limit of memory nor the signal that is
+/// Starts a program of the user's as if this one did not be between: neither the limit of memory nor the signal that is
 /// ignored here is handed down.
 #[expect(unsafe_code, reason = "a signal's action is set")]
 pub(crate) fn as_started<T>(start: impl FnOnce() -> T) -> T {
@@ -95,13 +95,13 @@ pub(crate) fn as_started<T>(start: impl FnOnce() -> T) -> T {
     started
 }
 
-/// The program to which signals are passed on; 0 while there is none.
+/// The program to which signals are passed on; 0 until there is one.
 static PASSED_TO: AtomicI32 = AtomicI32::new(0);
 
 /// The last signal that came before there was one.
 static CAME_EARLY: AtomicI32 = AtomicI32::new(0);
 
-/// What ends a program, or makes perf write a part of its recording.
+/// The signals that end a program, or make perf write a part of its recording.
 const PASSED: [c_int; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR2];
 
 /// While this lives, signals do not end this program but the one that it waits for.
@@ -109,7 +109,7 @@ const PASSED: [c_int; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIG
 pub struct PassedSignals(());
 
 impl PassedSignals {
-    /// From now on. What was ignored (nohup(1)) stays so.
+    /// From now on. Signals that were ignored (nohup(1)) stay so.
     #[expect(unsafe_code, reason = "signals' actions are set")]
     pub fn begin() -> Self {
         for signal in PASSED {
@@ -161,10 +161,10 @@ impl Drop for PassedSignals {
     }
 }
 
-#[expect(unsafe_code, reason = "a signal is sent, and what it tells comes behind a pointer")]
+#[expect(unsafe_code, reason = "a signal is sent, and its details are behind a pointer")]
 extern "C" fn on_passed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
-    // What a terminal sends it sends to the other program, too.
-    // SAFETY: with SA_SIGINFO the kernel gives a valid pointer.
+    // A signal from a terminal also goes to the other program. SAFETY: with SA_SIGINFO the kernel gives a valid
+    // pointer.
     if unsafe { (*info).si_code } == SI_KERNEL {
         return;
     }
@@ -176,7 +176,7 @@ extern "C" fn on_passed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     }
 }
 
-/// Who sent a signal: the kernel (asm-generic/siginfo.h).
+/// The sender of a signal: the kernel (asm-generic/siginfo.h).
 const SI_KERNEL: c_int = 0x80;
 
 /// Ends this program by the signal that ended another one.
@@ -191,7 +191,7 @@ pub fn end_by(signal: i32) -> ! {
     std::process::exit(128 + signal)
 }
 
-/// How much memory there is: the machine's, or less if a control group has less.
+/// The available memory: the machine's, or less if a control group has less.
 fn available() -> Option<u64> {
     let machine = text_of_system(Path::new("/proc/meminfo")).ok().and_then(|text| {
         let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
@@ -217,7 +217,7 @@ fn of_group(line: &str) -> Option<u64> {
     Path::new(group).ancestors().filter_map(limit).min()
 }
 
-/// The system's allocator; where that has nothing left, the program ends with a line that says so.
+/// The system's allocator; where that has nothing left, the program ends with a line that states it.
 #[derive(Debug)]
 pub struct GuardedAllocator;
 
@@ -269,36 +269,36 @@ fn decimal(mut number: usize, digits: &mut [u8; 20]) -> &[u8] {
     }
 }
 
-/// Whether standard output was closed when the program was started.
+/// True if standard output was closed when the program was started.
 static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Whether standard output was closed when the program was started (`>&-`): the standard library then opens /dev/null in
-/// its place, before `main`, where all that is written is lost without an error.
+/// True if standard output was closed when the program was started (`>&-`): the standard library then opens /dev/null
+/// in its place, before `main`, where all that is written is lost without an error.
 pub fn stdout_was_closed() -> bool {
     STDOUT_WAS_CLOSED.load(Ordering::Relaxed)
 }
 
 /// Looks at it before the standard library does.
 #[expect(unsafe_code, reason = "nothing that is safe is run so early")]
-// SAFETY: what stands in this section is a list of functions, which the loader calls one after the other; this one neither
+// SAFETY: what is in this section is a list of functions, which the loader calls one after the other; this one neither
 // allocates nor locks, and needs nothing that is not there yet.
 #[unsafe(link_section = ".init_array")]
 #[used]
 static LOOK_AT_STDOUT: extern "C" fn() = {
     extern "C" fn look() {
-        // SAFETY: fcntl(2) with F_GETFD asks and changes nothing; a number that is no descriptor gives an error.
+        // SAFETY: fcntl(2) with F_GETFD reads and changes nothing; a number that is not a descriptor gives an error.
         let is_closed = unsafe { libc::fcntl(1, libc::F_GETFD) } == -1;
         STDOUT_WAS_CLOSED.store(is_closed, Ordering::Relaxed);
     }
     look
 };
 
-/// Says a line, and ends the process without more ado.
+/// Prints a line, and ends the process without more ado.
 #[expect(unsafe_code, reason = "the standard library's ways to write and to exit may allocate and lock")]
 fn leave(parts: &[&[u8]]) -> ! {
     remove_hidden();
     for part in parts {
-        // SAFETY: the pointer and the length are those of a slice. What cannot be said is not said.
+        // SAFETY: the pointer and the length are those of a slice. Messages that cannot be written are dropped.
         unsafe { libc::write(2, part.as_ptr().cast(), part.len()) };
     }
     // SAFETY: _exit(2) runs nothing of this process any more.
@@ -319,7 +319,7 @@ pub fn watch_mapped_files() {
     }
 }
 
-#[expect(unsafe_code, reason = "what a signal tells comes behind a pointer")]
+#[expect(unsafe_code, reason = "the details of a signal are behind a pointer")]
 extern "C" fn on_bus_error(_: c_int, info: *mut siginfo_t, _: *mut c_void) {
     // SAFETY: with SA_SIGINFO the kernel gives a valid pointer; SIGBUS has an address.
     let addr = unsafe { (*info).si_addr() } as usize;
@@ -330,13 +330,13 @@ extern "C" fn on_bus_error(_: c_int, info: *mut siginfo_t, _: *mut c_void) {
     leave(&[b"error: ", path, b" became shorter while it was read\n"]);
 }
 
-/// From now on a signal by which somebody ends the program takes away what stands by a name that is not for good. A file
-/// that may not become larger (`ulimit -f`) is an error of who writes it, and not the end without a word.
+/// From now on a signal by which somebody ends the program takes away what is by a name that is not for good. A file
+/// that may not become larger (`ulimit -f`) is an error of the writer, and not the end without a word.
 #[expect(unsafe_code, reason = "signals' actions are set")]
 pub fn leave_nothing_behind() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: all-zero bytes are a `sigaction` without flags and with an empty mask; both pointers are valid. The
-        // handler does only what signal-safety(7) allows. What was ignored (nohup(1)) stays so.
+        // handler does only what signal-safety(7) allows. Signals that were ignored (nohup(1)) stay so.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             libc::sigaction(signal, std::ptr::null(), &raw mut action);
@@ -363,8 +363,8 @@ extern "C" fn on_end(signal: c_int) {
 fn remove_hidden() {
     hidden::each(|directory, name, what| {
         let flags = if what == Passing::Directory { libc::AT_REMOVEDIR } else { 0 };
-        // SAFETY: the name is one, and ends in a NUL. A number that is no descriptor any more, or is another's by now,
-        // gives an error: no file has that name by chance.
+        // SAFETY: the name is one, and ends in a NUL. A number that is not a descriptor any more, or is another's by
+        // now, gives an error: no file has that name by chance.
         unsafe { libc::unlinkat(directory, name.as_ptr(), flags) };
     });
 }
@@ -395,7 +395,7 @@ fn mapped_at(addr: usize, line: &mut [u8; LINE]) -> Option<&[u8]> {
     }
 }
 
-/// Where in a line of /proc/self/maps the path is, if the mapping has the address.
+/// The place of the path in a line of /proc/self/maps, if the mapping has the address.
 fn path_of(line: &[u8], addr: usize) -> Option<usize> {
     let dash = line.iter().position(|byte| *byte == b'-')?;
     let space = line.iter().position(|byte| *byte == b' ')?;

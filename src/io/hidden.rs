@@ -1,4 +1,4 @@
-//! Names that stand in a directory only for a while: those of files under way where a file must have a name, and of
+//! Names that are in a directory only for a while: those of files under way where a file must have a name, and of
 //! directories for which nothing was written yet. A signal that ends the process takes them away ([`super::guard`]).
 //!
 //! A handler of a signal can neither allocate nor lock: what it needs lies in a table of numbers, of which the names are
@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-/// What goes by a name for a while.
+/// The kinds of temporary names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Passing {
     /// A file under way.
@@ -27,12 +27,12 @@ pub(super) struct HiddenName {
     text: NameText,
     what: Passing,
     directory: File,
-    /// Where it stands in the table; `None` if that was full.
+    /// Where it is in the table; `None` if that was full.
     slot: Option<&'static NameSlot>,
     is_there: bool,
 }
 
-/// So many may be under way at once and be known to a handler.
+/// The number of names that may be under way at once and be known to a handler.
 const SLOTS: usize = 128;
 
 /// No descriptor.
@@ -122,7 +122,7 @@ impl NameSlot {
     }
 }
 
-/// What a handler does with each name: the directory's descriptor, the name, and what goes by it. Nothing is allocated
+/// The handler's action for each name: the directory's descriptor, the name, and what goes by it. Nothing is allocated
 /// or locked.
 pub(super) fn each(mut remove: impl FnMut(i32, &CStr, Passing)) {
     for slot in &TABLE {

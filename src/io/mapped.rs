@@ -53,7 +53,7 @@ impl Bytes {
 /// Whole pages, whatever size the system's have (4 to 64 KiB).
 const PAGES: usize = 1 << 16;
 
-#[expect(unsafe_code, reason = "the kernel is told to forget pages of a map")]
+#[expect(unsafe_code, reason = "the kernel is advised to drop pages of a map")]
 fn release(map: &Mmap, range: Range<usize>) {
     let (start, end) = (range.start.next_multiple_of(PAGES), range.end.min(map.len()) / PAGES * PAGES);
     if start < end {

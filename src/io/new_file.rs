@@ -14,17 +14,17 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// A file under way. Dropped, or with its process killed, it leaves nothing behind; only on a file system that knows no
+/// A file under way. Dropped, or with its process killed, it leaves nothing behind; only on a file system that has no
 /// files without a name (`O_TMPFILE` of open(2)) a process that is killed with SIGKILL leaves its hidden one.
 #[derive(Debug)]
 pub struct NewFile {
     file: File,
-    /// What it is called meanwhile, if it has to be called something.
+    /// Its temporary name, if it needs one.
     hidden: Option<HiddenName>,
     directory: File,
 }
 
-/// What has a name in a directory, or nothing.
+/// The file that has a name in a directory, or nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NamedPlace {
     pub(super) directory: FileId,
@@ -33,7 +33,7 @@ pub(super) struct NamedPlace {
 }
 
 impl NewFile {
-    /// Begins one that shall stand in a directory, with these permissions (less the umask).
+    /// Begins one that must are in a directory, with these permissions (less the umask).
     pub(super) fn create_at(directory: File, mode: u32) -> io::Result<Self> {
         // A name is given through /proc (linkat(2)), which a chroot may lack.
         let nameless = super::is_there(Path::new("/proc/self/fd")).then(|| {
@@ -186,7 +186,7 @@ fn link(file: &File, directory: &File, name: impl rustix::path::Arg) -> io::Resu
 mod tests {
     use super::*;
 
-    /// What a directory holds, sorted.
+    /// The names in a directory, sorted.
     fn names(directory: &Path) -> Vec<String> {
         let names =
             std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());

@@ -1,8 +1,8 @@
-//! Which files this process has opened as inputs, and when: no output may take the place of one ([`super::Run`]).
+//! The files that this process has opened as inputs, and when: no output may take the place of one ([`super::Run`]).
 //!
 //! The log is the process's, not a run's. Inputs are opened in many places, some deep inside and by other threads (the
 //! search for a library's debugging information), and none of them needs to know for whom; outputs are made in a few
-//! places, which all have their [`super::Run`]. What counts for a run is what was opened since it began:
+//! places, which all have their [`super::Run`]. A run counts the files that were opened since it began:
 //!
 //! ```text
 //! run 1  ├──opens A───────────┤
@@ -12,7 +12,7 @@
 //!
 //! So jobs that run one after the other may each write what one before has read. Jobs that run side by side also heed
 //! what the others open meanwhile, and a file that is read by one while another replaces it is worth the refusal. While
-//! no run is under way nothing is remembered; when one ends, what was opened before all that are left is forgotten.
+//! no run is under way nothing is remembered; when one ends, what was opened before all that are left is dropped.
 //!
 //! A file is known by what it is, not by its name, which links and `..` hide.
 
@@ -24,12 +24,12 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-/// What a file or directory is, whatever it is called.
+/// The identity of a file or directory, under any name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct FileId {
     device: u64,
     inode: u64,
-    /// When it was made, where the file system tells: numbers of inodes are used again.
+    /// When it was made, where the file system gives: numbers of inodes are used again.
     born: Option<SystemTime>,
 }
 
@@ -38,7 +38,7 @@ impl FileId {
         Self { device: about.dev(), inode: about.ino(), born: about.created().ok() }
     }
 
-    /// Of the file that a path leads to, if there is one.
+    /// The identity of the that a path leads to, if there is one.
     pub(super) fn at(path: &Path) -> Option<Self> {
         super::about(path).map(|about| Self::new(&about))
     }
@@ -56,7 +56,7 @@ struct Log {
 static LOG: Mutex<Log> = Mutex::new(Log { runs: Vec::new(), now: 0, opened: HashMap::with_hasher(FxBuildHasher) });
 
 fn log() -> MutexGuard<'static, Log> {
-    // Whoever panicked with the log in hand has left it whole: each change is one step.
+    // A thread that panicked with the log in hand has left it whole: each change is one step.
     LOG.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -73,7 +73,7 @@ impl Since {
         Self(now)
     }
 
-    /// Whether this was opened since then.
+    /// True if this was opened since then.
     pub(super) fn was_opened(&self, file: FileId) -> bool {
         log().opened.get(&file).is_some_and(|&at| at >= self.0)
     }

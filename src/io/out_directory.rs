@@ -20,8 +20,8 @@ pub struct OutDirectory {
 }
 
 impl OutDirectory {
-    /// Goes along a path as an output's is gone along: through no link that somebody else may have put there. What is
-    /// missing is made.
+    /// Goes along a path as an output's is gone along: through no link that somebody else may have put there. Missing
+    /// directories are made.
     pub fn make(path: &Path) -> Result<Self> {
         let made = Walk::to_directory(path).map_err(|stop| match stop {
             Stop::Refused(error) => error,
@@ -37,12 +37,12 @@ impl OutDirectory {
         &self.path
     }
 
-    /// Begins a file that shall stand in it.
+    /// Begins a file that must are in it.
     pub fn create(&self, mode: u32) -> io::Result<NewFile> {
         NewFile::create_at(self.file.try_clone()?, mode)
     }
 
-    /// Whether something has a name in it, be it a link that leads nowhere.
+    /// True if something has a name in it, be it a link that leads nowhere.
     pub fn has(&self, name: &OsStr) -> bool {
         openat(&self.file, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).is_ok()
     }

@@ -26,13 +26,13 @@ enum Inner {
         new: BufWriter<NewOutput>,
         /// What it is called in messages.
         shown: PathBuf,
-        /// What it will be called in its directory.
+        /// Its name in its directory.
         name: OsString,
     },
     Stream(BufWriter<DirectFile>),
 }
 
-/// Who may do what with an output.
+/// The permissions of an output.
 #[derive(Debug, Clone, Copy)]
 struct Modes {
     /// Its mode if it is new (less the umask).
@@ -89,9 +89,9 @@ impl Write for NewOutput {
 #[derive(Debug)]
 struct DirectFile {
     file: File,
-    /// Where it is, if it is a file.
+    /// Its path, if it is a file.
     place: Option<OutputPlace>,
-    /// What it is called in messages.
+    /// Its name in messages.
     shown: PathBuf,
     run: Run,
 }
@@ -156,7 +156,7 @@ impl Output {
         })
     }
 
-    /// Whether a person sees it as it is written.
+    /// True if a person sees it as it is written.
     pub fn is_terminal(&self) -> bool {
         match &self.inner {
             Inner::Stream(out) => out.get_ref().file.is_terminal(),
@@ -247,8 +247,8 @@ fn write_through(out: &mut BufWriter<impl Write>, slices: &[IoSlice<'_>]) -> io:
     out.get_mut().write_vectored(slices)
 }
 
-/// Why an output could not be written, and which: what is told by the time it reaches whoever asked for it. A closed
-/// pipe is known by its kind.
+/// Why an output could not be written, and which: what is recognized by the time it reaches the caller that asked for
+/// it. A closed pipe is known by its kind.
 fn unwritten(error: io::Error, shown: &Path) -> io::Error {
     match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::Interrupted => error,
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn what_one_run_has_read_another_may_write() {
         let (_dir, at) = directory();
-        // Of a job beside these, which lasts longer than both.
+        // The log of a job beside these, which lasts longer than both.
         let beside = Run::begin();
         for (from, to) in [("a", "b"), ("b", "a"), ("b", "a")] {
             let run = Run::begin();

@@ -1,8 +1,8 @@
-//! Who may read an output besides its owner.
+//! The users who may read an output, besides its owner.
 //!
-//! What is new is as readable as the umask lets it be; what repeats an input's content (stacks, code, names) is at most
-//! as readable as that input. What replaces an output that was there keeps its mode, its access list, its attributes and,
-//! where that is permitted, its owner and group, as if it had been written over.
+//! A new output is is as readable as the umask lets it be; one that repeats an input's content (stacks, code, names) is
+//! at most as readable as that input. A new output that replaces an output that was there keeps its mode, its access
+//! list, its attributes and, where that is permitted, its owner and group, as if it had been written over.
 
 use super::door::Place;
 use super::{InPath, NewFile, typed};
@@ -17,7 +17,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 /// Reading and writing for all; the umask takes from it.
 pub(super) const ANYBODY: u32 = 0o666;
 
-/// What the owner may do at least.
+/// The owner's least permissions.
 pub(super) const OWNER: u32 = 0o600;
 
 /// All that a file that is replaced lets anybody do.
@@ -43,15 +43,15 @@ pub fn mode_of(input: &InPath) -> u32 {
     about.ok().filter(Metadata::is_file).map_or(OWNER, |about| mode_within([about.permissions().mode()]))
 }
 
-/// What an output gets from the one that it will replace.
+/// The attributes that an output gets from the file that it will replace.
 #[derive(Debug)]
 pub(super) struct Inherited {
     mode: u32,
     owner: Uid,
     group: Gid,
-    /// Who may do what besides (acl(5)).
+    /// The access list (acl(5)).
     access_list: Option<Vec<u8>>,
-    /// What people and programs have noted on it (xattr(7)).
+    /// Its extended attributes (xattr(7)).
     notes: Vec<(CString, Vec<u8>)>,
 }
 
@@ -83,12 +83,14 @@ impl Inherited {
         Self { mode: self.mode & most, ..self }
     }
 
-    /// Gives it to a file that nobody else can open yet. What cannot be given leaves it less open, and never more.
+    /// Gives it to a file that nobody else can open yet. A permission that cannot be set leaves it less open, and never
+    /// more.
     pub(super) fn give_to(self, new: &NewFile) -> io::Result<()> {
         let (file, mut mode) = (new.file(), self.mode);
         let Ok(about) = file.metadata() else { return Ok(()) };
         if about.gid() != self.group.as_raw() && rustix::fs::fchown(file, None, Some(self.group)).is_err() {
-            // What its group may do, ours may not; and what others may not do, the group may not now.
+            // Permissions that its group may do, ours may not; and permissions that others may not do, the group may
+            // not now.
             mode &= !GROUP | mode << 3;
         }
         if !self.give_access_list(file) {
@@ -99,7 +101,7 @@ impl Inherited {
             // Not every file system has them.
             let _ = fsetxattr(file, name, value, XattrFlags::empty());
         }
-        // Last: whoever has given a file away may not change its mode.
+        // Last: a user who has given a file away may not change its mode.
         if about.uid() != self.owner.as_raw() {
             let _ = rustix::fs::fchown(file, Some(self.owner), None);
         }

@@ -1,12 +1,12 @@
-//! One run of a job: the one place that says which outputs may be written.
+//! One run of a job: the one place that shows which outputs may be written.
 //!
-//! An output is refused (exit status 2) if it would take the place of what the run reads, or of another of its
-//! outputs. Inputs may be opened after an output was begun, so this is asked twice: when the output is created, before
-//! the long work, and when it gets its name. Both times nothing has been touched.
+//! An output is refused (exit status 2) if it would take the place of a file that the run reads, or of another of its
+//! outputs. Inputs may be opened after an output was begun, so this is queried twice: when the output is created,
+//! before the long work, and when it gets its name. Both times nothing has been touched.
 //!
 //! | output | refused if |
 //! |---|---|
-//! | a file | it is a file that was opened (by any name: links are followed), or stands in a recording's directory |
+//! | a file | it is a file that was opened (by any name: links are followed), or is in a recording's directory |
 //! | standard output, another descriptor | it is a file that was opened, as cat refuses it |
 //! | both | another output of this run goes there |
 
@@ -38,7 +38,7 @@ struct RunState {
     outputs: Mutex<Vec<OutputPlace>>,
 }
 
-/// Where an output goes.
+/// The place of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum OutputPlace {
     /// Under a name, in place of the file that has it.
@@ -81,7 +81,7 @@ impl Run {
         })
     }
 
-    /// Whether it is no input, as far as is known by now.
+    /// True if it is not input, as far as is known by now.
     pub(super) fn check(&self, place: &OutputPlace) -> Result<()> {
         let since = &self.0.since;
         match place {
@@ -116,7 +116,7 @@ impl OutputPlace {
         Ok(Self::Name(place.map_err(unwritable)?))
     }
 
-    /// The place of what is written to an open file; `None` if nothing is kept there: a device, a pipe.
+    /// The file of an open descriptor; `None` if nothing is kept there: a device, a pipe.
     pub(super) fn open(file: &File) -> Option<Self> {
         let about = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
         Some(Self::Open(FileId::new(&about)))

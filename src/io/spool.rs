@@ -1,7 +1,7 @@
 //! Temporary files without a name, for what is read more than once and cannot be had twice: what comes through a pipe,
 //! is packed, or is somebody else's.
 //!
-//! What unpacks to more than anybody thinks must not fill the file system for all others: the last of its room is left.
+//! A file that to more than anybody thinks must not fill the file system for all others: the last of its room is left.
 
 use super::mapped::{Bytes, map_regular};
 use crate::error::{Error, Result};
@@ -11,7 +11,7 @@ use std::io::{self, BufWriter, Read, Write};
 /// So much room is left to others, or a twentieth of the file system if that is less.
 const RESERVE: u64 = 1 << 30;
 
-/// How much is written between two looks at the room.
+/// The amount that is written between two looks at the room.
 const STEP: u64 = 16 << 20;
 
 /// As many bytes of a stream are copied at once, as a pipe holds where it was widened.
@@ -28,7 +28,7 @@ struct DiskRoom {
 #[derive(Debug)]
 pub struct Spool {
     file: File,
-    /// How much may be written before the room is looked at again.
+    /// The amount that may be written before the room is looked at again.
     granted: u64,
     room: fn(&File) -> Option<DiskRoom>,
 }
@@ -61,22 +61,22 @@ impl Spool {
         Ok(self)
     }
 
-    /// What was written.
+    /// The bytes that were written.
     pub fn map(&self) -> Result<Bytes> {
         if self.file.metadata()?.len() == 0 { Ok(Bytes::Owned(Vec::new())) } else { map_regular(&self.file) }
     }
 
-    /// What the file is.
+    /// The file.
     pub(super) fn file(&self) -> &File {
         &self.file
     }
 
-    /// The file, of which nothing else is known any more.
+    /// The file alone.
     pub fn into_file(self) -> File {
         self.file
     }
 
-    /// The file, to be written to otherwise, if there is room for so many bytes.
+    /// The file, to be written to otherwise, if there is room for this many bytes.
     pub(super) fn file_for(&mut self, len: u64) -> Result<&mut File> {
         self.ask(len)?;
         Ok(&mut self.file)
@@ -108,7 +108,7 @@ fn full(free: u64, reserve: u64) -> Error {
     Error::new(message).with_remedy(elsewhere())
 }
 
-/// The room where a file is, as far as it is anybody's; `None` where that is not told.
+/// The room where a file is, as far as it is anybody's; `None` where that is not reported.
 fn room_of(file: &File) -> Option<DiskRoom> {
     let about = rustix::fs::fstatvfs(file).ok()?;
     let bytes = |blocks: u64| blocks.saturating_mul(about.f_frsize);
@@ -142,7 +142,7 @@ mod tests {
         assert!(spool(io::empty()).unwrap().is_empty());
     }
 
-    /// How much of an endless stream is written where there is so much room.
+    /// The part of an endless stream that is written where there is so much room.
     fn written(room: fn(&File) -> Option<DiskRoom>) -> (u64, String) {
         let mut spool = temporary().unwrap();
         spool.room = room;

@@ -14,7 +14,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-/// How a program ended.
+/// The way a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// With this status.
@@ -32,7 +32,7 @@ impl From<ExitStatus> for Ended {
     }
 }
 
-/// Where a program is that goes by this name: looked for as a shell does.
+/// The path of the program with this name: looked up as a shell does.
 pub fn program_path(name: &[u8]) -> Option<PathBuf> {
     let name = Path::new(OsStr::from_bytes(name));
     let can_run = |path: &PathBuf| {
@@ -52,7 +52,7 @@ fn command(words: &[&[u8]]) -> Result<Command> {
     Ok(command)
 }
 
-/// What a program writes, to standard output and then to standard error, when it is run without input.
+/// The output of program, to standard output and then to standard error, when it is run without input.
 pub fn said_by(words: &[&[u8]]) -> Result<String> {
     let mut command = command(words)?;
     command.stdin(Stdio::null()).env("LC_ALL", "C");

@@ -1,4 +1,4 @@
-//! Where the path of an output leads.
+//! The file that an output's path leads to.
 //!
 //! A link is written through, as cp and perf do: what it leads to is replaced, or made, and the link stays. One that
 //! somebody else may have put there is refused ([`super::door`]): it leads where he wants. A path that leads to an open
@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What an output is written to.
+/// The target of an output.
 #[derive(Debug)]
 pub(super) enum OutputTarget {
     /// This open descriptor of this process.
@@ -31,7 +31,7 @@ impl OutputTarget {
     /// Follows a path. Nothing is opened: a named pipe would wait for its reader.
     pub(super) fn of(path: &Path) -> Result<Self> {
         if path.as_os_str().as_bytes().ends_with(b"/") && !super::is_directory(path) {
-            return Err(Error::new("is no directory"));
+            return Err(Error::new("is not a directory"));
         }
         let directory = path.parent().unwrap_or(Path::new(""));
         let found = match Walk::to_output(path) {
@@ -48,12 +48,12 @@ impl OutputTarget {
         }
     }
 
-    /// Whether it is written from front to back, as it is, and never replaced.
+    /// True if it is written from front to back, as it is, and never replaced.
     pub(super) fn is_stream(&self) -> bool {
         !matches!(self, Self::File(_))
     }
 
-    /// Whether it is a terminal.
+    /// True if it is a terminal.
     pub(super) fn is_terminal(&self) -> bool {
         match self {
             Self::Descriptor(number) => reopen(*number).is_ok_and(|file| file.is_terminal()),

@@ -1,4 +1,4 @@
-//! What is known of the terminal that an output goes to.
+//! The properties of the terminal that an output goes to.
 
 use super::OutPath;
 use std::io::IsTerminal;
@@ -6,11 +6,11 @@ use std::io::IsTerminal;
 /// A terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terminal {
-    /// How many characters a line holds.
+    /// The number of characters that a line holds.
     pub columns: usize,
-    /// How many lines it shows.
+    /// The number of lines that it shows.
     pub rows: usize,
-    /// Whether it understands colours, and nobody forbade them (no-color.org).
+    /// True if it understands colors, and nobody forbade them (no-color.org).
     pub colour: bool,
 }
 

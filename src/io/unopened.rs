@@ -16,7 +16,7 @@ pub(crate) fn input(path: &Path, error: io::Error) -> Error {
     Error::new("cannot open").because(error).with_remedy(remedy).in_file(path)
 }
 
-/// A file that something else than the user names: many are looked for that are not there, and nobody hears of most.
+/// A file that something else than the user names: many are looked for that are not there, and nobody receives of most.
 pub(super) fn looked_for(path: &Path, error: io::Error) -> Error {
     match error.kind() {
         ErrorKind::PermissionDenied => input(path, error),
@@ -24,7 +24,7 @@ pub(super) fn looked_for(path: &Path, error: io::Error) -> Error {
     }
 }
 
-/// A file that is called otherwise by whoever asks for it.
+/// A file that is called otherwise by the caller.
 pub(super) fn unknown(error: io::Error) -> Error {
     Error::new("cannot open").because(error)
 }
@@ -34,28 +34,28 @@ pub(super) fn output(directory: &Path, error: io::Error) -> Error {
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     let shown = directory.display();
     let remedy = match error.kind() {
-        ErrorKind::NotFound => Some(format!("there is no directory {shown}: mkdir -p {shown}")),
+        ErrorKind::NotFound => Some(format!("there is not a directory {shown}: mkdir -p {shown}")),
         ErrorKind::PermissionDenied => refused(directory, "choose another directory (-o FILE)"),
         _ => None,
     };
     Error::new("cannot write there").because(error).with_remedy(remedy)
 }
 
-/// What may have been meant by the name of a file that is not there.
+/// The file that may have been meant by the name of one that is not there.
 fn meant(path: &Path) -> Option<String> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = parent.unwrap_or(Path::new("."));
     if !is_directory(directory) {
-        return Some(format!("there is no directory {}", directory.display()));
+        return Some(format!("there is not a directory {}", directory.display()));
     }
     let name = path.file_name()?.to_str()?;
     if let Some(near) = nearest(name, names_in(directory)) {
         return Some(format!("there is {}", path.with_file_name(near).display()));
     }
-    (name == "perf.data").then(|| "make one (perf record -g -- PROGRAM), or say where it is (-i FILE)".to_owned())
+    (name == "perf.data").then(|| "make one (perf record -g -- PROGRAM), or pass its path (-i FILE)".to_owned())
 }
 
-/// So many names of a directory are looked at: more are nobody's working directory.
+/// The number of names of a directory that are looked at: more are nobody's working directory.
 const NAMES: usize = 10_000;
 
 fn names_in(directory: &Path) -> impl Iterator<Item = String> {
@@ -73,7 +73,7 @@ fn nearest(name: &str, names: impl Iterator<Item = String>) -> Option<String> {
     near.min().map(|(_, other)| other)
 }
 
-/// How many letters must be put in, left out or changed to make one name of another (Levenshtein's distance).
+/// The number of letters that must be put in, left out or changed to make one name of another (Levenshtein's distance).
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
@@ -88,7 +88,7 @@ fn distance(from: &str, to: &str) -> usize {
     row.last().copied().unwrap_or(0)
 }
 
-/// Whose the file is, or the directory on the way to it, that we may not open.
+/// The owner of the file, or of the directory on the way to it, that may not be opened.
 fn refused(path: &Path, instead: &str) -> Option<String> {
     let ancestors = path.ancestors().filter(|path| !path.as_os_str().is_empty());
     let (there, owned) = ancestors.filter_map(|path| Some((path, about(path)?))).next()?;

@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 /// goes again if nothing is put into it.
 #[derive(Debug)]
 pub struct PrivateDirectory {
-    /// Where it is.
+    /// The path.
     pub path: PathBuf,
     name: HiddenName,
 }
@@ -37,13 +37,13 @@ impl PrivateDirectory {
     }
 }
 
-/// Whether somebody looks: standard output is a terminal, and there is a display.
+/// True if somebody looks: standard output is a terminal, and there is a display.
 pub fn has_viewer() -> bool {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     std::io::stdout().is_terminal() && ["WAYLAND_DISPLAY", "DISPLAY"].iter().any(is_set)
 }
 
-/// Asks the desktop to show a file, and does not wait for it.
+/// Requests that the desktop show a file, and does not wait for it.
 pub fn show(file: &Path) -> Result<()> {
     let mut command = Command::new("xdg-open");
     command.arg(file.as_os_str()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

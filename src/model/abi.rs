@@ -24,7 +24,8 @@ pub const EM_RISCV: u16 = 243;
 /// LoongArch
 pub const EM_LOONGARCH: u16 = 258;
 
-/// The machine that this program is built for. A perf map does not say for which it is: most likely for one like this.
+/// The machine that this program is built for. A perf map does not state for which it is: most likely for one like
+/// this.
 pub const HOST_MACHINE: u16 = if cfg!(target_arch = "aarch64") {
     EM_AARCH64
 } else if cfg!(target_arch = "x86") {
@@ -43,7 +44,7 @@ pub const HOST_MACHINE: u16 = if cfg!(target_arch = "aarch64") {
     EM_X86_64
 };
 
-/// What a machine is called, by its `e_machine`.
+/// The name of a machine, by its `e_machine`.
 pub fn machine_name(machine: u16) -> String {
     let name = match machine {
         EM_386 => "i386",
@@ -66,7 +67,7 @@ pub fn machine_name(machine: u16) -> String {
 pub(crate) const PROT_READ: u32 = 1;
 /// Memory may be executed.
 pub const PROT_EXEC: u32 = 4;
-/// What is written to the memory is not written to the file.
+/// Writes to the memory do not go to the file.
 pub const MAP_PRIVATE: u32 = 2;
-/// What code of files is mapped for, usually.
+/// The usual protection of mapped code of files.
 pub const PROT_READ_EXEC: u32 = PROT_READ | PROT_EXEC;

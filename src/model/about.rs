@@ -1,7 +1,7 @@
-//! What is known of a profile as a whole: who was recorded, where, when and how, and what was mapped meanwhile.
+//! The facts about a profile as a whole: who was recorded, where, when and how, and what was mapped meanwhile.
 //!
-//! Readers fill what their format knows; writers put it where theirs has room. Nothing in it decides what a stack is
-//! called or weighs.
+//! Readers fill the fields that their format has; writers put it where theirs has room. Nothing in it decides what a
+//! stack is called or weighs.
 
 use super::frame_counts::FrameCounts;
 use super::moment::Moment;
@@ -10,24 +10,24 @@ use super::process::BuildId;
 use super::units::{Addr, Nanos, Pid};
 use std::collections::BTreeMap;
 
-/// What a profile says about itself.
+/// The facts that a profile states about itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct About {
     /// The command line, word by word: the recorder's with the program's behind it, or the program's alone.
     pub command: Vec<Vec<u8>>,
     /// The machine's name.
     pub host: Option<Vec<u8>>,
-    /// Its processor, as `uname -m` says it.
+    /// Its processor, as `uname -m` states it.
     pub arch: Option<Vec<u8>>,
-    /// Its kernel, as `uname -r` says it.
+    /// Its kernel, as `uname -r` states it.
     pub os_release: Option<Vec<u8>>,
-    /// How many processors it had at work.
+    /// The number of processors that it had at work.
     pub cpus: Option<u32>,
-    /// What the wall clock said when the profile's own clock said 0: nanoseconds since 1970, to be added to times.
+    /// The time of the wall clock at time 0 of the profile's own clock: nanoseconds since 1970, to be added to times.
     pub epoch: Option<i128>,
-    /// When samples were taken, on the profile's own clock: of those that count.
+    /// The time of samples, the profile's own clock: for those that count.
     pub sampled: Option<TimeExtent>,
-    /// Samples that the recorder says were lost.
+    /// Samples that the recorder states were lost.
     pub lost: u64,
     /// Frames of the samples that count; none if nobody counted them.
     pub frames: FrameCounts,
@@ -37,9 +37,9 @@ pub struct About {
     pub builds: BTreeMap<(Box<str>, Vec<u8>), BuildId>,
     /// The processes.
     pub processes: BTreeMap<Pid, ProcessLife>,
-    /// What a reader of the stacks must know: that they are an estimate.
+    /// The note for a reader of the stacks: that they are an estimate.
     pub notes: Vec<String>,
-    /// What else happened, in the order of time.
+    /// The other events, in the order of time.
     pub moments: Vec<Moment>,
 }
 
@@ -55,21 +55,21 @@ pub struct TimeExtent {
 /// A file, or what stands for one, whose code was mapped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Module {
-    /// Which version of the file it was.
+    /// The build ID of the file.
     pub build_id: Option<BuildId>,
     /// The same by OpenTelemetry's hash of both ends of the file
     /// ([`Image::htl_hash`](crate::resolve::symbols::image::Image::htl_hash)), if the file was here.
     pub htl_hash: Option<[u8; 16]>,
-    /// Whether it is the kernel or a part of it.
+    /// True if it is the kernel or a part of it.
     pub is_kernel: bool,
-    /// Where its code was, in the order of the profile.
+    /// The mappings of its code, in the order of the profile.
     pub mapped: Vec<MappedRange>,
 }
 
-/// Where code of a module was in a process.
+/// The mapping of a module's code in a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MappedRange {
-    /// Whose memory; -1 for the kernel.
+    /// The process; -1 for the kernel.
     pub pid: Pid,
     /// Since when; 0 if it was there before.
     pub time: Nanos,
@@ -84,7 +84,7 @@ pub struct MappedRange {
 /// A process from its start to its end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessLife {
-    /// Who forked it, if that was seen.
+    /// The parent, if the fork was seen.
     pub parent: Option<Pid>,
     /// When it was forked, if that was seen.
     pub started: Option<Nanos>,
@@ -109,7 +109,7 @@ impl TimeExtent {
     }
 }
 
-/// The extent of what both know.
+/// The extent of both.
 pub fn joined(one: Option<TimeExtent>, other: Option<TimeExtent>) -> Option<TimeExtent> {
     one.into_iter().chain(other).reduce(TimeExtent::with)
 }
@@ -142,7 +142,7 @@ impl About {
         std::iter::successors(Some(pid), parent).take(self.processes.len().max(1))
     }
 
-    /// The file of the program that a process runs: of those that it mapped, or else one that it was forked from, the one
+    /// The file of the program that a process runs: one that it mapped, or else one that it was forked from, the one
     /// that its thread is called after, or the first.
     pub fn executable(&self, pid: Pid, comm: &[u8]) -> Option<&[u8]> {
         /// The kernel cuts the names of threads there (`TASK_COMM_LEN`).
@@ -169,7 +169,8 @@ impl About {
         mapped.min().map(|(_, path)| path)
     }
 
-    /// Takes over what another profile, read after this one, knows: of single things what this one does not know.
+    /// Takes over what another profile, read after this one, contains: of single facts those that this one does not
+    /// know.
     pub fn merge(&mut self, other: &Self) {
         if self.command.is_empty() {
             self.command.clone_from(&other.command);

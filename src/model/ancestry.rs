@@ -1,4 +1,4 @@
-//! Who was forked from whom: what a child did not load or map itself it has from its ancestors, each as of the fork.
+//! Forks: what a child did not load or map itself come from its ancestors, each as of the fork.
 //!
 //! ```text
 //! 7 ──┬─────────────────▶ time      asked for 9 as of d, the ancestors are 8 as of c and 7 as of a:
@@ -25,7 +25,7 @@ pub struct Ancestry {
     endless: Vec<Pid>,
 }
 
-/// Where a process comes from.
+/// The origin of a process.
 #[derive(Debug, Clone, Copy)]
 struct Fork {
     parent: Pid,
@@ -34,7 +34,7 @@ struct Fork {
     exec: Option<Nanos>,
     /// The number of processes above it, each forked no later than the next.
     generation: u32,
-    /// The first of these that is asked for what the process still has of it, and as of when.
+    /// The first of these that is requested what the process still has of it, and as of when.
     asked: Option<(Pid, Nanos)>,
     /// The same for what it may have had at any time.
     ever_asked: Option<(Pid, Nanos)>,
@@ -52,18 +52,18 @@ pub struct Descent {
 }
 
 impl Fork {
-    /// Whether it was before a moment.
+    /// True if it was before a moment.
     fn is_seen_by(&self, time: Option<Nanos>) -> bool {
         time.is_none_or(|time| self.at <= time)
     }
 
-    /// Whether the child still runs what it was forked with.
+    /// True if the child still runs what it was forked with.
     fn passes_on(&self, time: Option<Nanos>) -> bool {
         self.exec.is_none_or(|exec| time.is_some_and(|time| time < exec))
     }
 }
 
-/// A process, and as of when something is asked of it.
+/// A process, and as of when something is queried of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ancestor {
     /// The process.
@@ -77,7 +77,7 @@ fn as_of_fork((pid, at): (Pid, Nanos)) -> (Ancestor, Nanos) {
 }
 
 impl Ancestry {
-    /// Of all processes.
+    /// The forks of all processes.
     pub fn new(processes: &Processes) -> Self {
         let forked = processes.by_pid.iter().filter_map(|(&pid, process)| {
             let (parent, at) = process.forked.filter(|(parent, _)| *parent != pid)?;
@@ -109,7 +109,7 @@ impl Ancestry {
         self
     }
 
-    /// All forks in the order of time; of those of one time, what inherits from another child comes behind it.
+    /// All forks in the order of time; with equal times, a process that inherits from another child comes behindit.
     pub fn descents(&self) -> impl Iterator<Item = Descent> + use<> {
         let descent = |(&child, fork): (&Pid, &Fork)| (fork.at, fork.generation, child, fork.parent);
         let mut descents: Vec<_> = self.forks.iter().map(descent).collect();
@@ -122,7 +122,7 @@ impl Ancestry {
         self.forks.get(&pid).map(|fork| fork.at)
     }
 
-    /// Whether a process still runs what it was forked with.
+    /// True if a process still runs what it was forked with.
     pub fn inherits(&self, pid: Pid, time: Option<Nanos>) -> bool {
         self.forks.get(&pid).is_some_and(|fork| fork.is_seen_by(time) && fork.passes_on(time))
     }
@@ -146,7 +146,7 @@ impl Ancestry {
     }
 
     /// The stretch of time around a moment in which what a process has inherited stays as it is: a child's ancestors
-    /// are asked as of the fork, whenever it is asked. Before its fork that cannot be told.
+    /// are queried as of the fork, whenever it is queried. Before its fork that cannot be determined.
     pub fn settled(&self, pid: Pid, time: Nanos) -> Range<Nanos> {
         let Some(&Fork { at, exec, .. }) = self.forks.get(&pid) else { return Nanos(0)..Nanos(u64::MAX) };
         match exec {
@@ -161,7 +161,7 @@ impl Ancestry {
         self.line(Ancestor { pid, time: None }, |fork, _| fork.ever_asked.map(as_of_fork)).map(|ancestor| ancestor.pid)
     }
 
-    /// `asked` tells who is asked next and as of when, and when that one's child was forked.
+    /// `asked` shows who is queried next and as of when, and when that one's child was forked.
     fn line(
         &self,
         first: Ancestor,
@@ -183,12 +183,12 @@ impl Ancestry {
 
     /// Cuts the lines that lead back to where they began, and those that are longer than any.
     fn end_lines(&mut self, pids: impl Iterator<Item = Pid>) {
-        // How many ancestors a process has, of those that others may have for one; not yet true of those in the line under
-        // way.
+        // The number of ancestors that a process has, of those that others may have for one; not yet true of those in
+        // the line under way.
         let mut depths: NearMap<Pid, u32> = NearMap::default();
         let mut line = Vec::new();
         for pid in pids {
-            // Children of what was not forked itself, or is known: nearly all.
+            // Children of processes that were not forked themselves, or are known: nearly all.
             if self.forked_parent(pid).is_none() {
                 continue;
             }

@@ -1,11 +1,11 @@
-//! What backs a mapping: a file, or one of the many kinds of memory that none backs.
+//! The backing of a mapping: a file, or one of the many kinds of memory that none backs.
 //!
 //! A recording has a mapping's path for it and nothing else: the kernel writes names of its own where there is no file
-//! (`perf_event_mmap_event` in kernel/events/core.c), and perf adds some. They are told apart here and nowhere else.
-//! Each question that is asked of a mapping is a method. Some differ in one kind only, and on purpose: the methods
-//! say why.
+//! (`perf_event_mmap_event` in kernel/events/core.c), and perf adds some. They are distinguished here and nowhere else.
+//! Each question that is queried of a mapping is a method. Some differ in one kind only, and on purpose: the methods
+//! show why.
 
-/// What a mapping shows, by its path.
+/// The kind of a mapping, by its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backing<'a> {
     /// The record has no path.
@@ -34,17 +34,17 @@ pub enum Backing<'a> {
     Vdso,
     /// `[vsyscall]`: what came before it.
     Vsyscall,
-    /// `//toolong`, `//enomem`: a file whose name the kernel could not tell.
+    /// `//toolong`, `//enomem`: a file whose name the kernel could not give.
     Untold,
     /// Anything else in brackets: `[kernel.kallsyms]_text`, a module's `[ext4]`, `[uprobes]`.
     Bracketed(&'a [u8]),
     /// A file, with its path.
     File(&'a [u8]),
-    /// A name that is no path.
+    /// A name that is not a path.
     Other(&'a [u8]),
 }
 
-/// Where a path of each kind begins. The first that fits decides.
+/// The start of a path of each kind. The first that fits decides.
 const BEGINNINGS: &[(&[u8], Backing<'static>)] = &[
     (b"//anon", Backing::Anonymous),
     (b"//", Backing::Untold),
@@ -62,7 +62,7 @@ const BEGINNINGS: &[(&[u8], Backing<'static>)] = &[
 ];
 
 impl<'a> Backing<'a> {
-    /// What this path tells.
+    /// The kind that this path shows.
     pub fn of(path: &'a [u8]) -> Self {
         match path {
             [] => Self::Unnamed,
@@ -75,40 +75,40 @@ impl<'a> Backing<'a> {
         }
     }
 
-    /// Whether it is a file, whatever may be in it.
+    /// True if it is a file, whatever may be in it.
     pub fn is_file(self) -> bool {
         matches!(self, Self::File(_))
     }
 
-    /// Whether it is memory that a process shares with others or with itself, elsewhere: what perf prints as an
-    /// address in it may be counted from its start, as in a file.
+    /// True if it is memory that a process shares with others or with itself, elsewhere: what perf prints as an address
+    /// in it may be counted from its start, as in a file.
     pub fn is_shared_memory(self) -> bool {
         matches!(self, Self::SharedAnonymous | Self::NamedShared | Self::Memfd | Self::SystemV)
     }
 
-    /// Whether it is memory of one process: what perf prints as an address in it is one of the process.
+    /// True if it is memory of one process: what perf prints as an address in it is one of the process.
     pub fn is_private_memory(self) -> bool {
         matches!(self, Self::Anonymous | Self::NamedAnonymous | Self::HugePages | Self::Heap | Self::Stack)
     }
 
-    /// Whether a JIT compiler may have put code there.
+    /// True if a JIT compiler may have put code there.
     pub fn may_hold_jit_code(self) -> bool {
         self.is_private_memory() || self.is_shared_memory() || self == Self::Unnamed
     }
 
-    /// Whether no file backs it, so that there are neither symbols for it nor versions of it. More than what
-    /// [may hold JIT code](Self::may_hold_jit_code): a ring buffer of the kernel's is no file either.
+    /// True if no file backs it, so that there are neither symbols for it nor versions of it. More than what [may hold
+    /// JIT code](Self::may_hold_jit_code): a ring buffer of the kernel's is not a file either.
     pub fn is_memory(self) -> bool {
         self.may_hold_jit_code() || self == Self::AnonInode
     }
 
-    /// Whether it is memory that listings call by its own name. All other memory perf calls after the map that would
-    /// tell of it, `/tmp/perf-PID.map`.
+    /// True if it is memory that listings call by its own name. All other memory perf calls after the map that would
+    /// report it, `/tmp/perf-PID.map`.
     pub fn has_own_name(self) -> bool {
         matches!(self, Self::Memfd | Self::AnonInode)
     }
 
-    /// Whether JIT code ends where this is mapped over it. Memory does not end it, for that is mapped again when it
+    /// True if JIT code ends where this is mapped over it. Memory does not end it, for that is mapped again when it
     /// grows; nor do dumps that a runtime maps as a marker, and images of JIT code, which show the code itself.
     pub fn ends_jit_code(self) -> bool {
         let Self::File(path) = self else { return false };
@@ -116,13 +116,13 @@ impl<'a> Backing<'a> {
         !name.starts_with(b"jitted-") && !name.starts_with(b"jit-")
     }
 
-    /// Whether it is something that no image of JIT code may reach over, since perf's unwinders know it as a library.
+    /// True if it is something that no image of JIT code may reach over, since perf's unwinders know it as a library.
     /// Memory that has a name is none, and neither is a jitdump.
     pub fn is_library(self) -> bool {
         matches!(self, Self::File(path) if !path.ends_with(b".dump"))
     }
 
-    /// Whether a name that perf prints for an object is the kernel's or a module's.
+    /// True if a name that perf prints for an object is the kernel's or a module's.
     pub fn is_kernel_object(self) -> bool {
         match self {
             Self::Bracketed(name) => name.ends_with(b"]"),
@@ -131,8 +131,8 @@ impl<'a> Backing<'a> {
         }
     }
 
-    /// Whether a name that a profile has for an object is JIT code's: its memory, its image, the dump or map that tells
-    /// of it, or what eBPF agents call them all.
+    /// True if a name that a profile has for an object is JIT code's: its memory, its image, the dump or map that
+    /// reports it, or what eBPF agents call them all.
     pub fn is_jit_object(self) -> bool {
         let (Self::File(path) | Self::Other(path) | Self::Bracketed(path)) = self else {
             return self != Self::Unnamed && self.may_hold_jit_code();
@@ -146,21 +146,21 @@ impl<'a> Backing<'a> {
             || is(b"[JIT] tid ", b"")
     }
 
-    /// Whether it is a perf map, by its name.
+    /// True if it is a perf map, by its name.
     pub fn is_perf_map(self) -> bool {
         let (Self::File(path) | Self::Other(path)) = self else { return false };
         let base = base_name(path);
         base.starts_with(b"perf-") && base.ends_with(b".map")
     }
 
-    /// Whether it is the kernel itself, as perf records it: `[kernel.kallsyms]_text`.
+    /// True if it is the kernel itself, as perf records it: `[kernel.kallsyms]_text`.
     pub fn is_kernel(self) -> bool {
         matches!(self, Self::Bracketed(name) if name.starts_with(b"[kernel"))
     }
 }
 
-/// What listings call the kernel, and the symbol behind it: the mapping's page offset is that symbol's address. Any
-/// other path is as it is, without a symbol.
+/// The name of the kernel in listings, and the symbol behind it: the mapping's page offset is that symbol's address.
+/// Any other path is as it is, without a symbol.
 pub fn split_reference_symbol(path: &[u8]) -> (&[u8], &[u8]) {
     let end = path.iter().position(|&byte| byte == b']').filter(|_| path.starts_with(b"["));
     path.split_at(end.map_or(path.len(), |end| end + 1))

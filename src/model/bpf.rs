@@ -7,7 +7,7 @@ use super::Addr;
 use std::fmt;
 use std::sync::Arc;
 
-/// Which of the functions of [`super::process::Processes::bpf_functions`].
+/// The index in [`super::process::Processes::bpf_functions`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BpfFunctionId(pub u32);
 
@@ -16,9 +16,9 @@ pub struct BpfFunctionId(pub u32);
 pub struct BpfFunction {
     /// The program that it is of.
     pub program: Arc<BpfProgram>,
-    /// What its source calls it; the kernel's symbol may have no more than a hash. `None` without BTF.
+    /// Its name in its source; the kernel's symbol may have no more than a hash. `None` without BTF.
     pub name: Option<BpfText>,
-    /// Where its machine code began.
+    /// The start of its machine code.
     pub addr: Addr,
     /// Its machine code.
     pub bytes: Vec<u8>,
@@ -26,7 +26,7 @@ pub struct BpfFunction {
     pub lines: Vec<BpfLine>,
 }
 
-/// What all functions of a BPF program share.
+/// The data that all functions of a BPF program share.
 #[derive(Debug)]
 pub struct BpfProgram {
     /// The number that the kernel gave it; after the program is gone, another one may have it.
@@ -40,7 +40,7 @@ pub struct BpfProgram {
 /// The string section of a BTF object: texts that end with a NUL.
 #[derive(Default)]
 pub struct BpfStrings {
-    /// As it stands in the file.
+    /// As it is in the file.
     pub bytes: Vec<u8>,
 }
 
@@ -61,8 +61,8 @@ pub struct BpfLine {
     pub line: u32,
 }
 
-/// No name, file name or line is told beyond that: in damaged strings one could go on to the section's end, and that for
-/// each of many.
+/// No name, file name or line is reported beyond that: in damaged strings one could go on to the section's end, and
+/// that for each of many.
 const LONGEST: usize = 512;
 
 impl BpfStrings {
@@ -91,7 +91,7 @@ impl BpfFunction {
         self.program.strings.text(text)
     }
 
-    /// What its source calls it.
+    /// Its name in its source.
     pub fn source_name(&self) -> Option<&[u8]> {
         self.name.map(|name| self.text(name)).filter(|name| !name.is_empty())
     }

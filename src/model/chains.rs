@@ -56,7 +56,7 @@ impl<P: Copy + Eq + Hash> Chains<P> {
         self.places.items()
     }
 
-    /// Whether everything got a number of its own. Chains that were read are to be asked before they are used.
+    /// True if everything got a number of its own. Chains that were read are to be queried before they are used.
     pub fn check(&self) -> Result<()> {
         match (self.places.is_full(), self.tree.is_full()) {
             (false, false) => Ok(()),
@@ -65,12 +65,12 @@ impl<P: Copy + Eq + Hash> Chains<P> {
         }
     }
 
-    /// How many chains there are.
+    /// The number of chains.
     pub fn len(&self) -> usize {
         self.tree.len()
     }
 
-    /// Whether there is none.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.tree.is_empty()
     }

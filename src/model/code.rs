@@ -1,15 +1,15 @@
-//! JIT code as neutral events: what a jitdump, a perf map or a placed ELF object say, without their layouts.
+//! JIT code as neutral events: what a jitdump, a perf map or a placed ELF object state, without their layouts.
 
 use super::units::{Addr, Nanos, Pid, Tid};
 use std::borrow::Cow;
 use std::fmt::Debug;
 
-/// One piece of code that a runtime wrote into memory. Everything borrows from the mapped dump.
+/// One code range that a runtime wrote into memory. Everything borrows from the mapped dump.
 #[derive(Debug, Clone, Copy)]
 pub struct Code<'data> {
     /// The name as the runtime gave it; need not be UTF-8.
     pub name: &'data [u8],
-    /// Where the code was when it was logged. A moved piece lives elsewhere later.
+    /// The address of the code when it was logged. A moved piece lives elsewhere later.
     pub addr: Addr,
     /// Length in bytes; can be 0.
     pub size: u64,
@@ -31,31 +31,31 @@ impl<'data> Code<'data> {
     }
 }
 
-/// Which dump or map a piece of code comes from.
+/// The dump or map that a code range comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OriginId(pub u32);
 
-/// Line entries of one piece of code, decoded when asked for: a dump may hold millions that no sample touches.
+/// Line entries of one code range, decoded when asked for: a dump may hold millions that no sample touches.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Lines<'data> {
-    /// The entries as they stand in the dump; empty if there are none.
+    /// The entries as they are in the dump; empty if absent.
     pub raw: &'data [u8],
-    /// Decodes them. A format puts its own decoder here, so that the model knows no layout.
+    /// Decodes them. A format puts its own decoder here, so that the model has no layout.
     pub decode: Option<for<'any> fn(&Lines<'any>) -> Vec<Line<'any>>>,
-    /// How many entries the dump claims.
+    /// The number of entries that the dump claims.
     pub count: u64,
     /// The address to subtract from an entry's to get the offset from the start of the code: the code's address,
     /// plus the producer's bias (V8: 0x40).
     pub base: u64,
     /// The size of the code: entries beyond it are nonsense.
     pub size: u64,
-    /// Whether the producer's byte order is big endian.
+    /// True if the producer's byte order is big endian.
     pub big_endian: bool,
     /// The code's name: some producers damage the names of files, and have them in those of functions, too.
     pub function: &'data [u8],
-    /// Tells instead of `decode`, where more than the entries is needed.
+    /// Reports instead of `decode`, where more than the entries is needed.
     pub positions: Option<&'data dyn Positions>,
-    /// Where the files of these lines were generated: what their authors wrote.
+    /// If the files of these lines were generated, the lines that their authors wrote.
     pub authored: Option<&'data dyn AuthoredLines>,
 }
 
@@ -68,12 +68,12 @@ pub trait AuthoredLines: Debug + Sync {
     fn function<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]>;
 }
 
-/// Tells what the raw entries of one piece of code say, by what its source tells once for all code.
+/// Reports what the raw entries of one code range state, by what its source gives once for all code.
 pub trait Positions: Debug + Sync {
     /// Lines and inlined calls of the code that has these entries ([`Lines::raw`]).
     fn source_map<'a>(&'a self, raw: &'a [u8]) -> SourceMap<'a>;
 
-    /// The calls that the compiler expanded, where the entries tell of them without their addresses.
+    /// The calls that the compiler expanded, where the entries report them without their addresses.
     fn expanded(&self, _raw: &[u8]) -> Vec<ExpandedCall> {
         Vec::new()
     }
@@ -85,7 +85,7 @@ impl<'data> Lines<'data> {
         self.source_map().lines
     }
 
-    /// The calls that the compiler expanded, where nobody knows at which addresses.
+    /// The calls that the compiler expanded at unknown addresses.
     pub fn expanded(&self) -> Vec<ExpandedCall> {
         self.positions.map_or_else(Vec::new, |positions| positions.expanded(self.raw))
     }
@@ -104,7 +104,7 @@ impl<'data> Lines<'data> {
     }
 }
 
-/// What is known of the source of one piece of code.
+/// The source lines of one code range.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceMap<'data> {
     /// Sorted by offset.
@@ -114,7 +114,7 @@ pub struct SourceMap<'data> {
 }
 
 impl<'data> SourceMap<'data> {
-    /// The same, of what was written by people.
+    /// The same, with lines written by people.
     fn authored(mut self, authored: &'data dyn AuthoredLines) -> Self {
         for line in &mut self.lines {
             if let Some((file, number, column)) = authored.position(line.file, line.line, line.discriminator) {
@@ -166,14 +166,14 @@ pub struct InlinedCall<'data> {
     pub parent: Option<u32>,
 }
 
-/// A call that the compiler expanded, nobody knows at which addresses: it can be told of the code, and never is a frame.
+/// A call that the compiler expanded at unknown addresses: it can be determined of the code, and never is a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpandedCall {
     /// The called function, spelled as if it were code of its own.
     pub function: Vec<u8>,
-    /// How many expanded calls it is in. Its caller stands before it.
+    /// The number of expanded calls that it is in. Its caller precedes it.
     pub depth: u32,
-    /// Where its caller calls it: index into the caller's bytecode.
+    /// The call's place in its caller: index into the caller's bytecode.
     pub bytecode: u32,
 }
 
@@ -199,7 +199,7 @@ pub struct Unwind<'data> {
     pub eh_frame: &'data [u8],
     /// The `.eh_frame_hdr` bytes.
     pub eh_frame_hdr: &'data [u8],
-    /// How many bytes of it are mapped in the process behind the code; 0 if it is only in the dump.
+    /// The number of bytes of it are mapped in the process behind the code; 0 if it is only in the dump.
     pub mapped_size: u64,
 }
 
@@ -208,15 +208,15 @@ pub struct Unwind<'data> {
 pub struct CodeEvent<'data> {
     /// The process, by the recording's own number (pid namespaces are already undone).
     pub pid: Pid,
-    /// The thread that did it, as the dump says; 0 if unknown.
+    /// The thread that did it, as the dump states; 0 if unknown.
     pub tid: Tid,
     /// When, on the recording's clock; `None` for sources without times, which then hold for the whole run.
     pub time: Option<Nanos>,
-    /// What happened.
+    /// The event.
     pub kind: CodeEventKind<'data>,
 }
 
-/// What a [`CodeEvent`] did.
+/// The kind of a [`CodeEvent`].
 #[derive(Debug, Clone, Copy)]
 pub enum CodeEventKind<'data> {
     /// Code was written to `code.addr`.
@@ -232,7 +232,7 @@ pub enum CodeEventKind<'data> {
     Unload {
         /// As of a move.
         load: usize,
-        /// Where it was.
+        /// The address.
         at: Addr,
     },
 }

@@ -1,4 +1,4 @@
-//! How many frames of a recording's samples have a name, and how many have none.
+//! The number of frames of a recording's samples have a name, and how many have none.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -10,7 +10,7 @@ pub struct FrameCounts {
     pub frames: u64,
     /// Those without a name.
     pub unnamed: u64,
-    /// Those in JIT memory: in code that a dump, a map or an image tells of, or in memory that no file backs.
+    /// Those in JIT memory: in code that a dump, a map or an image reports, or in memory that no file backs.
     pub jit: u64,
     /// Those in JIT memory without a name.
     pub jit_unnamed: u64,
@@ -18,19 +18,19 @@ pub struct FrameCounts {
     pub other_time: u64,
 }
 
-/// Of 100 frames in JIT memory, so many without a name are too many: a runtime's own trampolines are fewer.
+/// Of 100 frames in JIT memory, this many without a name are too many: a runtime's own trampolines are fewer.
 const JIT_PERCENT: u64 = 1;
 
-/// Of 100 frames, so many without a name are worth a look. Stripped libraries make a few per cent everywhere.
+/// Of 100 frames, this many without a name are worth a look. Stripped libraries make a few per cent everywhere.
 const PERCENT: u64 = 10;
 
 impl FrameCounts {
-    /// Whether so much of JIT memory has no name that `--strict` fails.
+    /// True if so much of JIT memory has no name that `--strict` fails.
     pub fn lacks_jit_names(&self) -> bool {
         self.jit_unnamed > 0 && self.jit_unnamed.saturating_mul(100) >= self.jit.saturating_mul(JIT_PERCENT)
     }
 
-    /// Whether so much has no name that one should ask why.
+    /// True if so much has no name that one should ask why.
     pub fn lacks_names(&self) -> bool {
         let many = self.unnamed > 0 && self.unnamed.saturating_mul(100) >= self.frames.saturating_mul(PERCENT);
         many || self.lacks_jit_names()

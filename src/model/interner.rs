@@ -38,7 +38,8 @@ macro_rules! id {
 
 pub(crate) use id;
 
-/// So many distinct things have a number each; the one number that is left stands for none where one is needed.
+/// The number of distinct things that have a number each; the one number that is left stands for none where one is
+/// needed.
 pub(super) const MOST: u32 = u32::MAX;
 
 /// The error for a table that was full.
@@ -51,7 +52,7 @@ pub fn full(what: &str) -> Error {
 /// Numbers of things, found by their hash; the things are elsewhere.
 ///
 /// The table holds a part of each hash beside the number, so that it grows, and most things that are not the one looked
-/// for are told apart, without a look at the things.
+/// for are distinguished, without a look at the things.
 #[derive(Debug, Clone, Default)]
 pub struct InternedNumbers(HashTable<Numbered>);
 
@@ -102,7 +103,7 @@ impl<T, Id> Default for Interner<T, Id> {
 }
 
 impl<T: Hash + Eq, Id: From<u32>> Interner<T, Id> {
-    /// The number of a thing; that of the first one if there is none left.
+    /// The number of a thing; that of the first one if absent left.
     pub fn intern(&mut self, item: T) -> Id {
         let hash = hash_of(&item);
         let known = self.numbers.find(hash, |number| self.items[number as usize] == item);
@@ -136,7 +137,7 @@ impl<T, Id> Interner<T, Id> {
         &self.items
     }
 
-    /// Whether a thing got no number of its own.
+    /// True if a thing got no number of its own.
     pub fn is_full(&self) -> bool {
         self.full
     }

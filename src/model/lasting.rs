@@ -1,4 +1,4 @@
-//! Answers that hold for a stretch of time: who asks the same again need not look it up again.
+//! Answers that hold for a stretch of time: a caller with the same question need not look it up again.
 
 use super::Nanos;
 use std::ops::Range;
@@ -15,10 +15,10 @@ pub struct Lasting<T> {
 /// All the time there is.
 pub const ALWAYS: Range<Nanos> = Nanos(0)..Nanos(u64::MAX);
 
-/// Stands for the moment of what has no time of its own: its answer may be another one than at any other time.
+/// The moment for entries moment without a time of their own: its answer may be another one than at any other time.
 pub const UNTIMED: Nanos = Nanos(u64::MAX - 1);
 
-/// What both stretches share.
+/// The range that both have in common.
 pub fn both(a: Range<Nanos>, b: Range<Nanos>) -> Range<Nanos> {
     a.start.max(b.start)..a.end.min(b.end)
 }
@@ -27,22 +27,22 @@ pub fn both(a: Range<Nanos>, b: Range<Nanos>) -> Range<Nanos> {
 #[derive(Debug, Clone)]
 pub struct Quiet {
     moment: Nanos,
-    /// What is known of it.
+    /// The period for which it is known.
     pub stretch: Range<Nanos>,
 }
 
 impl Quiet {
-    /// Nothing begins or ends that is known of.
+    /// Nothing start or end that is known of.
     pub fn around(moment: Nanos) -> Self {
         Self { moment, stretch: ALWAYS }
     }
 
-    /// Whether something may begin or end in the stretch, if that is not before and not after a stretch of its own.
+    /// True if something may start or end in the stretch, if that is not before and not after a stretch of its own.
     pub fn may_be_cut(&self, by: &Range<Nanos>) -> bool {
         by.end > self.stretch.start && by.start < self.stretch.end
     }
 
-    /// Something begins and ends.
+    /// Something starts and ends.
     pub fn cut(&mut self, by: Range<Nanos>) {
         for edge in [by.start, by.end] {
             if edge <= self.moment {

@@ -7,12 +7,12 @@ use std::ops::Index;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lists<T> {
     items: Vec<T>,
-    /// Where each list begins, and where the last one ends.
+    /// The start of each list, and the end of the last one.
     starts: Vec<usize>,
 }
 
 impl<T: Copy> Lists<T> {
-    /// So many lists; items come with the number of theirs, and each list has them in the order in which they come.
+    /// A number of lists; items come with the number of theirs, and each list has them in the order in which they come.
     pub fn new(count: usize, items: impl Iterator<Item = (u32, T)> + Clone) -> Self {
         let mut starts = vec![0; count + 1];
         for (list, _) in items.clone() {
@@ -31,12 +31,12 @@ impl<T: Copy> Lists<T> {
         Self { items: sorted, starts }
     }
 
-    /// How many lists there are.
+    /// The number of lists.
     pub fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Whether there is no list.
+    /// True if there is no list.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

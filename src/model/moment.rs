@@ -1,4 +1,4 @@
-//! What a recording tells of its threads beside their samples: names, forks, ends, losses.
+//! The events of threads that a recording contains beside their samples: names, forks, ends, losses.
 
 use super::units::{Nanos, Pid, Tid};
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use std::sync::Arc;
 pub struct Moment {
     /// When.
     pub time: Nanos,
-    /// In which process.
+    /// The process.
     pub pid: Pid,
-    /// In which of its threads.
+    /// The thread in it.
     pub tid: Tid,
-    /// What.
+    /// The kind.
     pub kind: MomentKind,
 }
 
-/// What can happen.
+/// The kinds of events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MomentKind {
     /// The thread got a name.
@@ -27,6 +27,6 @@ pub enum MomentKind {
     Forked(Pid),
     /// The process ended.
     Exited,
-    /// The recorder lost so many records.
+    /// The recorder lost this many records.
     Lost(u64),
 }

@@ -1,7 +1,8 @@
 //! Maps by numbers that are given one after the other: processes and threads.
 //!
-//! A hash scatters what is asked for one after the other over the whole table; once the table is larger than the
-//! caches, each look-up waits for memory. Here 16 numbers in a row stand side by side, and only such rows are scattered.
+//! A hash scatters what is requested one after the other over the whole table; once the table is larger than the
+//! caches, each look-up waits for memory. Here 16 numbers in a row stand side by side, and only such rows are
+//! scattered.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
@@ -9,21 +10,21 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 /// A map by process, thread, or both.
 pub type NearMap<K, V> = HashMap<K, V, BuildHasherDefault<NearHasher>>;
 
-/// Where [`Numbers`](super::interner::Numbers) of such keys are found.
+/// The hash with which [`Numbers`](super::interner::Numbers) of such keys are found.
 pub fn near_hash<Q: Hash + ?Sized>(key: &Q) -> u32 {
     BuildHasherDefault::<NearHasher>::default().hash_one(key) as u32
 }
 
-/// How many bits of a number tell its place in the row.
+/// The number of bits of a number give its place in the row.
 const IN_ROW: u32 = 4;
 
-/// All bits but the seven by which a table tells apart what stands side by side.
+/// All bits but the seven by which a table distinguishes what stands side by side.
 const BELOW_TAG: u64 = u64::MAX >> 7;
 
 /// Spreads over all bits (2⁶⁴ divided by the golden ratio).
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The hash: numbers of 32 bits tell the place in a row together, by their sum; anything else is scattered.
+/// The hash: numbers of 32 bits give the place in a row together, by their sum; anything else is scattered.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct NearHasher {
     near: u32,
@@ -54,7 +55,7 @@ impl Hasher for NearHasher {
         self.scatter(number);
     }
 
-    /// Which variant of an enumeration it is.
+    /// The variant of an enumeration.
     fn write_isize(&mut self, number: isize) {
         self.scatter(number as u64);
     }

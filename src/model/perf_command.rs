@@ -10,7 +10,7 @@ pub struct PerfCommand<'a> {
     pub options: &'a [Vec<u8>],
     /// The program that perf started, with its arguments.
     pub program: &'a [Vec<u8>],
-    /// Whether perf recorded other processes (`-a`, `-p` …): then the program only says how long.
+    /// True if perf recorded other processes (`-a`, `-p` …): then the program only shows how long.
     pub records_others: bool,
 }
 
@@ -21,9 +21,9 @@ pub struct PerfOption<'a> {
     pub name: &'a [u8],
     /// Its value, as part of the same word or as the next one.
     pub value: Option<&'a [u8]>,
-    /// Whether it is the long form, with two dashes and the value behind a sign of equality.
+    /// True if it is the long form, with two dashes and the value behind a sign of equality.
     is_long: bool,
-    /// Whether the value is the next word.
+    /// True if the value is the next word.
     is_apart: bool,
 }
 
@@ -62,14 +62,14 @@ impl<'a> PerfCommand<'a> {
         self.each_option().filter(|option| option.is(names)).last()?.value
     }
 
-    /// Whether one of these options is given.
+    /// True if one of these options is given.
     pub fn has(&self, names: &[&str]) -> bool {
         self.each_option().any(|option| option.is(names))
     }
 }
 
 impl PerfOption<'_> {
-    /// Whether it goes by one of these names.
+    /// True if it goes by one of these names.
     pub fn is(&self, names: &[&str]) -> bool {
         names.iter().any(|name| name.as_bytes() == self.name)
     }
@@ -105,7 +105,7 @@ fn options_of<'a>(word: &'a [u8], next: Option<&'a [u8]>) -> Vec<PerfOption<'a>>
     options
 }
 
-/// Whether an option names what is recorded, so that the program is not it.
+/// True if an option names what is recorded, so that the program is not it.
 fn names_others(word: &[u8]) -> bool {
     options_of(word, None)
         .iter()
@@ -115,7 +115,7 @@ fn names_others(word: &[u8]) -> bool {
 /// Letters that take the next word, or the rest of their own, for their value.
 const SHORT_WITH_VALUE: &[u8] = b"eFcptuoCmkDjGrW";
 
-/// Whether perf record takes the word behind this one for an option's value.
+/// True if perf record takes the word behind this one for an option's value.
 fn takes_next_word(word: &[u8]) -> bool {
     const LONG: &[&str] = &[
         "event",

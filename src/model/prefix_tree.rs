@@ -1,14 +1,14 @@
 //! Sequences that share their beginnings, such as call chains: a sequence is a node, and each node is numbered once.
 //!
 //! A node's children are a list, newest first. Nearly all nodes have one or two, and those of one sequence stand side
-//! by side in memory: that is several times faster than one hash table for all. What is further back in the list of
-//! a node with many children is found by hash.
+//! by side in memory: that is several times faster than one hash table for all. Children further back in the list of a
+//! node with many children are found by hash.
 
 use super::interner::MOST;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 
-/// So many children are looked at one by one. With fewer, wide nodes cost less and all others more.
+/// The number of children that are looked at one by one. With fewer, wide nodes cost less and all others more.
 const LISTED: usize = 8;
 
 /// Stands for no node.
@@ -101,35 +101,35 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         new
     }
 
-    /// Forgets all, and keeps the room.
+    /// Removes all, and keeps the room.
     pub fn clear(&mut self) {
         self.nodes.clear();
         self.others.clear();
         (self.first, self.full) = (NONE, false);
     }
 
-    /// How many there are; their numbers run from 0.
+    /// The number of them; their numbers run from 0.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there is none.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// Whether a sequence got no number of its own.
+    /// True if a sequence got no number of its own.
     pub fn is_full(&self) -> bool {
         self.full
     }
 
-    /// What a sequence continues, always a smaller number, and with what.
+    /// The smaller number that a sequence continues, and the element that it adds.
     pub fn get(&self, number: u32) -> (Option<u32>, K) {
         let node = &self.nodes[number as usize];
         ((node.parent != NONE).then_some(node.parent), node.key)
     }
 
-    /// All, in the order of their numbers, as [`PrefixTree::get`] tells them.
+    /// All, in the order of their numbers, as [`PrefixTree::get`] gives them.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Option<u32>, K)> + DoubleEndedIterator + '_ {
         self.since(0)
     }

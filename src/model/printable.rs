@@ -1,16 +1,16 @@
 //! Names as text that is safe to show: on a terminal, in a picture, on a page, in a spreadsheet.
 //!
-//! A name is whatever bytes a runtime wrote, and a path whatever bytes a file is called. What a reader's program would
-//! obey instead of showing it is written out: an escape sequence that repaints a terminal, a mark that turns the rest
-//! of a line around, a character that XML forbids.
+//! A name is whatever bytes a runtime wrote, and a path whatever bytes a file is called. Characters that a reader's
+//! program would obey instead of showing are written out: an escape sequence that repaints a terminal, a mark that
+//! turns the rest of a line around, a character that XML forbids.
 //!
-//! * A byte that is no UTF-8, and a control character below U+0080, is `\x1b`: two hexadecimal digits.
+//! * A byte that is not UTF-8, and a control character below U+0080, is `\x1b`: two hexadecimal digits.
 //! * Every other character that is not shown as it is, is `\u{202e}`.
 //!
 //! Backslashes stay as they are, so that PHP's namespaces and Windows' paths can be read, and text that was made
 //! printable can be made so again. Names without backslashes stay different from each other.
 //!
-//! Where names are read by people ([`readable`]), one is only as long as can be read; other programs get all of it.
+//! If names are read by people ([`readable`]), one is only as long as can be read; other programs get all of it.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -27,7 +27,8 @@ pub fn printable(name: &[u8]) -> Cow<'_, str> {
 /// more fill screens, and pad every line of a table.
 pub const LONGEST: usize = 4096;
 
-/// What is left of a longer name on either side; with what is said between them it is no longer than [`LONGEST`].
+/// The length that is kept of a longer name on either side; with the text between them it is no longer than
+/// [`LONGEST`].
 const SIDE: usize = 2000;
 
 /// A name as text for people: printable, and not longer than [`LONGEST`] characters.
@@ -40,7 +41,7 @@ pub fn readable(name: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// A text of more than `longest` characters without those between `side` at its beginning and `side` at its end; says
+/// A text of more than `longest` characters without those between `side` at its beginning and `side` at its end; shows
 /// how many these were.
 pub fn without_middle(text: &str, longest: usize, side: usize) -> String {
     let count = text.chars().count();
@@ -53,8 +54,8 @@ pub fn without_middle(text: &str, longest: usize, side: usize) -> String {
 }
 
 /// A name as a cell of CSV: printable, quoted where it must be (RFC 4180), and no formula to a spreadsheet: what one
-/// would take for a formula gets an apostrophe in front, which spreadsheets read as "this is text". Where the decimal
-/// sign is a comma, they take `;` for the end of a cell, whether quoted or not: what is behind one is treated alike.
+/// would take for a formula gets an apostrophe in front, which spreadsheets read as "this is text". If the decimal sign
+/// is a comma, they take `;` for the end of a cell, whether quoted or not: what is behind one is treated alike.
 pub fn csv_cell(name: &[u8]) -> Cow<'_, str> {
     let mut text = printable(name);
     if text.split(';').any(is_formula) {
@@ -64,12 +65,12 @@ pub fn csv_cell(name: &[u8]) -> Cow<'_, str> {
     if text.contains(['"', ',']) { Cow::Owned(format!("\"{}\"", text.replace('"', "\"\""))) } else { text }
 }
 
-/// Whether a spreadsheet computes a cell; some drop blanks before a text and take wide characters for narrow ones.
+/// True if a spreadsheet computes a cell; some drop blanks before a text and take wide characters for narrow ones.
 fn is_formula(cell: &str) -> bool {
     cell.trim_start().starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠'])
 }
 
-/// Whether a character does something to what surrounds it, or may not stand in XML.
+/// True if a character does something to what surrounds it, or may not be in XML.
 fn is_active(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{206f}') // bidirectional
@@ -79,8 +80,9 @@ fn is_active(c: char) -> bool {
         || matches!(c, '\u{fdd0}'..='\u{fdef}') || u32::from(c) & 0xfffe == 0xfffe // no characters
 }
 
-/// Whether nothing is seen of a character: a name with one looks like another name. These are the characters that Unicode
-/// lets programs ignore (`Default_Ignorable_Code_Point` of DerivedCoreProperties.txt), and a blank pattern of Braille.
+/// True if nothing is seen of a character: a name with one looks like another name. These are the characters that
+/// Unicode lets programs ignore (`Default_Ignorable_Code_Point` of DerivedCoreProperties.txt), and a blank pattern of
+/// Braille.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}')
         || matches!(c, '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}')
@@ -195,7 +197,7 @@ mod tests {
         ranges.iter().chain(&later).any(|range| range.contains(&code)) || no_character
     }
 
-    /// Bytes among which there are many that are no UTF-8, and many characters that must not get through.
+    /// Bytes among which there are many that are not UTF-8, and many characters that must not get through.
     fn name() -> impl Strategy<Value = Vec<u8>> {
         let odd = prop::sample::select(vec![
             '\u{1b}', '\n', '\u{9b}', '\u{202e}', '\u{2069}', '\u{ffff}', '=', '"', ',', 'é',

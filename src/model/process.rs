@@ -1,5 +1,5 @@
-//! What a recording tells about its processes: who was forked from whom, who replaced its image, who named a
-//! jitdump, and on which clock. Every reader fills what its format knows; `sources` and `resolve` ask.
+//! The facts about processes in a recording: who was forked from whom, who replaced its image, who named a jitdump, and
+//! on which clock. Every reader fills the fields that its format has; `sources` and `resolve` read them.
 
 use super::backing::Backing;
 use super::bpf::{BpfFunction, BpfFunctionId};
@@ -19,35 +19,35 @@ pub struct Processes {
     pub by_pid: BTreeMap<Pid, Process>,
     /// The places where a process mapped something that is named like a jitdump.
     pub markers: Vec<Marker>,
-    /// How times of the recording relate to other clocks.
+    /// The way times of the recording relate to other clocks.
     pub clock: Clock,
-    /// e_machine of the recorded program, if the recording says (its ARCH feature).
+    /// e_machine of the recorded program, if the recording states (its ARCH feature).
     pub machine: Option<u16>,
-    /// The kernel's release (its OSRELEASE feature), as `uname -r` says it.
+    /// The kernel's release (its OSRELEASE feature), as `uname -r` states it.
     pub os_release: Option<Vec<u8>>,
     /// The command line that was recorded with (its CMDLINE feature), word by word.
     pub command: Vec<Vec<u8>>,
     /// Pieces of kernel code with names of their own, from KSYMBOL records, in time order.
     pub kernel_symbols: Vec<KernelSymbol>,
-    /// What the recording holds of BPF programs, those of one program behind each other.
+    /// The BPF programs in the recording, those of one program behind each other.
     pub bpf_functions: Vec<BpfFunction>,
     /// Samples that the recorder lost, by its own count.
     pub lost: u64,
-    /// Whether every process that has samples is told of: the input is a recording, not a text or a file about one
+    /// True if every process that has samples is reported for: the input is a recording, not a text or a file about one
     /// process.
     pub is_recording: bool,
-    /// Whether others may be told of later.
+    /// True if others may be reported for later.
     pub told: Told,
     /// The control groups by the numbers that samples have, as labels.
     pub cgroups: FxHashMap<u64, Labels>,
-    /// What happened when, in the order of time; what was so before the recording began is not told.
+    /// What happened when, in the order of time; what was so before the recording began is not reported.
     pub moments: Vec<Moment>,
 }
 
-/// How much is known of which processes there are.
+/// The completeness of the list of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Told {
-    /// There are no others.
+    /// There are not others.
     #[default]
     Whole,
     /// A text is named while it is read, and others may come. This one is that of its first frames without a name, if
@@ -74,7 +74,7 @@ pub struct KernelSymbol {
     pub len: u64,
     /// Its name, such as `bpf_prog_6deef7357e7b4530_sd_devices`.
     pub name: Vec<u8>,
-    /// Whether it went (`PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER`).
+    /// True if it went (`PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER`).
     pub unregistered: bool,
     /// Its code and source, if the recording holds them.
     pub bpf: Option<BpfFunctionId>,
@@ -93,15 +93,15 @@ pub struct Process {
     pub exited: Option<Nanos>,
     /// The pid as the process itself saw it, from a marker's file name or counted by NAMESPACES records.
     pub inner_pid: Option<Pid>,
-    /// What it mapped, in time order (equal times in file order). Kernel and module maps stand under pid -1.
+    /// Its mappings, in time order (equal times in file order). Kernel and module maps are under pid -1.
     pub mappings: Vec<Mapping>,
-    /// Whether it mapped executable memory that no file backs (`//anon`, `[anon:…]`, memfd): a place for JIT code.
+    /// True if it mapped executable memory that no file backs (`//anon`, `[anon:…]`, memfd): a place for JIT code.
     pub has_jit_memory: bool,
 }
 
 impl Process {
-    /// Whether its JIT code was injected into the recording: it mapped an image of perf's (`jitted-PID-INDEX.so`) or
-    /// of ours (`jitted-PID.so`, `jitted-PID.2.so`).
+    /// True if its JIT code was injected into the recording: it mapped an image of perf's (`jitted-PID-INDEX.so`) or of
+    /// ours (`jitted-PID.so`, `jitted-PID.2.so`).
     pub fn is_injected(&self) -> bool {
         let injected = |path: &[u8]| {
             let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
@@ -132,11 +132,11 @@ impl Process {
 pub struct SharedMemory {
     /// Its first address.
     pub addr: Addr,
-    /// What the kernel calls it: each such memory has an inode of its own.
+    /// The kernel's id of it: each such memory has an inode of its own.
     pub file: FileId,
 }
 
-/// A mapping of a file named `jit-PID.dump` (Bun: `jit-TID-PID.dump`), by which a runtime tells perf of its dump.
+/// A mapping of a file named `jit-PID.dump` (Bun: `jit-TID-PID.dump`), by which a runtime reports to perf of its dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marker {
     /// The process that mapped it.
@@ -147,11 +147,11 @@ pub struct Marker {
     pub path: PathBuf,
     /// When; 0 if it was mapped before the recording began.
     pub time: Nanos,
-    /// Where it was mapped.
+    /// The address of the mapping.
     pub addr: Addr,
-    /// The file itself, if the recording tells.
+    /// The file itself, if the recording gives it.
     pub file: Option<FileId>,
-    /// The offset in the recording of the record that says so.
+    /// The offset in the recording of the record that states it.
     pub offset: u64,
 }
 
@@ -200,18 +200,18 @@ pub struct Mapping {
     pub path: Vec<u8>,
     /// The file's build ID, if the record or the recording's BUILD_ID feature has one.
     pub build_id: Option<BuildId>,
-    /// The file itself, if the record tells.
+    /// The file itself, if the record gives it.
     pub file: Option<FileId>,
-    /// Whether it is executable code (no PERF_RECORD_MISC_MMAP_DATA, and PROT_EXEC where recorded).
+    /// True if it is executable code (no PERF_RECORD_MISC_MMAP_DATA, and PROT_EXEC where recorded).
     pub executable: bool,
     /// Privilege of the code in it: the record's `misc & PERF_RECORD_MISC_CPUMODE_MASK`.
     pub cpumode: CpuMode,
-    /// The offset in the recording of the record that says so.
+    /// The offset in the recording of the record that states it.
     pub offset: u64,
 }
 
 impl Mapping {
-    /// What it shows.
+    /// The kind of its memory.
     pub fn backing(&self) -> Backing<'_> {
         Backing::of(&self.path)
     }
@@ -236,7 +236,7 @@ pub struct BuildId {
 }
 
 impl BuildId {
-    /// From its bytes; those beyond the 20th are dropped, as perf does. `None` if there are none, or all are 0.
+    /// From its bytes; those beyond the 20th are dropped, like perf. `None` if absent, or all are 0.
     pub fn new(id: &[u8]) -> Option<Self> {
         let len = id.len().min(20);
         let mut bytes = [0; 20];
@@ -264,7 +264,7 @@ impl fmt::Display for BuildId {
     }
 }
 
-/// Who was running, or whose code it is (`PERF_RECORD_MISC_*` in include/uapi/linux/perf_event.h).
+/// The running mode, or the owner of the code (`PERF_RECORD_MISC_*` in include/uapi/linux/perf_event.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum CpuMode {
     /// Not said.

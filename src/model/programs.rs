@@ -1,4 +1,4 @@
-//! Which program each process ran in the end: what it was called and what it had mapped, for messages.
+//! The program that each process ran at the end: its name and its mappings, for messages.
 //!
 //! A process that was forked and never execs runs its parent's program, under the name that the parent had then. One
 //! that execs starts anew: what `perf-exec`, `env` or a shell had mapped before is no longer of interest.
@@ -14,22 +14,22 @@ use std::cell::OnceCell;
 #[derive(Debug)]
 pub struct Programs<'a> {
     processes: &'a Processes,
-    /// Of the processes that have names.
+    /// The ancestry of processes that have names.
     named: OnceCell<Ancestry>,
-    /// Of those that have mapped something.
+    /// The ancestry of processes that have mappings.
     mapped: OnceCell<Ancestry>,
 }
 
-/// The time of what is asked about the end of the recording.
+/// The time of a question about the end of the recording.
 const END: Nanos = Nanos(u64::MAX);
 
 impl<'a> Programs<'a> {
-    /// Of these processes.
+    /// From these processes.
     pub fn new(processes: &'a Processes) -> Self {
         Self { processes, named: OnceCell::new(), mapped: OnceCell::new() }
     }
 
-    /// What a process was called at last; `?` if that is not known.
+    /// The last name of a process; `?` if that is not known.
     pub fn name(&self, pid: Pid) -> Cow<'a, str> {
         let name = self.line(pid, &self.named, |process| !process.comms.is_empty()).find_map(|(process, time)| {
             let until = process.comms.partition_point(|(named, _)| *named <= time);
@@ -38,7 +38,7 @@ impl<'a> Programs<'a> {
         name.map_or(Cow::Borrowed("?"), |(_, name)| String::from_utf8_lossy(name))
     }
 
-    /// What was mapped in its program, the process's own mappings first.
+    /// The mappings of its program, the process's own first.
     pub fn mappings(&self, pid: Pid) -> impl Iterator<Item = &'a Mapping> {
         self.line(pid, &self.mapped, |process| !process.mappings.is_empty()).flat_map(|(process, time)| {
             let execs = process.execs.partition_point(|exec| *exec <= time);

@@ -1,9 +1,9 @@
-//! What a table's row says of the recording that it is of.
+//! What a table's row states about the recording that it is of.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Words that samples are told apart by, with their keys; `None` if there are none.
+/// Words that samples are distinguished by, with their keys; `None` if absent.
 pub type Labels = Option<Arc<BTreeMap<Box<str>, Box<str>>>>;
 
 /// Microseconds in a day.
@@ -26,7 +26,7 @@ pub struct Recording {
     pub start: Option<i64>,
     /// The day that it belongs to, in days since 1970.
     pub day: Option<i32>,
-    /// How much of all of its frames has a name: the bits of an `f64`, so that recordings can be compared.
+    /// The part of all of its frames that has a name: the bits of an `f64`, so that recordings can be compared.
     pub share_named: Option<u64>,
     /// The wall clock's time at the recording clock's 0, in nanoseconds since 1970.
     pub epoch: Option<i64>,
@@ -52,13 +52,13 @@ pub struct RecordedEvent {
     pub name: String,
     /// What its weights count.
     pub unit: String,
-    /// How many times a second it was sampled, if that was asked for.
+    /// The number of times that a second it was sampled, if that was requested.
     pub frequency: Option<i64>,
-    /// After how many of it a sample was taken, if that was asked for.
+    /// After how many of it a sample was taken, if that was requested.
     pub period: Option<i64>,
 }
 
-/// What a data set says of a file that it was made of.
+/// What a data set states about a file that it was made of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry {
     /// The file.
@@ -81,7 +81,7 @@ pub struct Entry {
     pub error: Option<String>,
 }
 
-/// What the path of a control group says: itself, and the pod and the container that Kubernetes made it for.
+/// What the path of a control group states: itself, and the pod and the container that Kubernetes made it for.
 pub fn cgroup_labels(path: &str) -> Labels {
     let mut labels: BTreeMap<Box<str>, Box<str>> = BTreeMap::from([("cgroup".into(), path.into())]);
     let parts = || path.split('/').map(|part| part.trim_end_matches(".slice").trim_end_matches(".scope"));
@@ -126,7 +126,7 @@ pub fn day_named(text: &str) -> Option<i32> {
     (is_a_day && day_name(day) == text).then_some(day)
 }
 
-/// How a day since 1970 is called.
+/// The way a day since 1970 is called.
 pub fn day_name(day: i32) -> String {
     let since_era = i64::from(day) + 719_468;
     let (era, day_of_era) = (since_era.div_euclid(146_097), since_era.rem_euclid(146_097));

@@ -18,7 +18,7 @@ pub struct ScriptMap {
     pub scopes: ScriptScopes,
     /// The build that the map belongs to; the script has the same one in a comment.
     pub debug_id: Option<String>,
-    /// What the map calls its script, without directories.
+    /// The map's name for its script, without directories.
     pub script: Option<String>,
 }
 
@@ -29,7 +29,7 @@ pub struct AuthoredFile {
     pub path: String,
     /// Its text, where the map contains it.
     pub content: Option<String>,
-    /// Whether the map lists it as third-party code (`ignoreList`).
+    /// True if the map lists it as third-party code (`ignoreList`).
     pub is_third_party: bool,
 }
 
@@ -42,7 +42,8 @@ pub struct Segment {
     pub authored: Place,
     /// The authored file; [`NONE`] if the code belongs to none.
     pub source: u32,
-    /// What the authored file calls the identifier that begins here; [`NONE`] if the map doesn't say.
+    /// The name that the authored file authored file has for the identifier that begins here; [`NONE`] if the map
+    /// doesn't state.
     pub name: u32,
 }
 
@@ -58,8 +59,8 @@ impl ScriptMap {
         &self.segments
     }
 
-    /// The segment that a generated position is in: the last that begins on its line at it or before it. Of several
-    /// that begin at one position the first, as other readers have it.
+    /// The segment that a generated position is in: the last that begins on its line at it or before it. The first of
+    /// several that begin at one position, as in other readers.
     pub fn at(&self, place: Place) -> Option<&Segment> {
         let before = &self.segments[..self.segments.partition_point(|segment| segment.generated <= place)];
         let begin = before.last().filter(|last| last.generated.line == place.line)?.generated;

@@ -17,20 +17,20 @@ pub struct ScriptScopes {
 pub struct AuthoredScope {
     /// The authored file.
     pub source: u32,
-    /// Where it starts.
+    /// Its start.
     pub start: Place,
-    /// Where it ends.
+    /// Its end.
     pub end: Place,
     /// Its name among the names of the map; [`NONE`] if it is anonymous.
     pub name: u32,
-    /// Whether it is a function.
+    /// True if it is a function.
     pub is_function: bool,
 }
 
 /// A function of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FunctionRange {
-    /// Where it starts.
+    /// Its start.
     pub start: Place,
     /// The number of the scope that it was made from; [`NONE`] if a tool invented it.
     pub definition: u32,

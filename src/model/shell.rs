@@ -24,7 +24,8 @@ fn escaped(word: &[u8]) -> String {
         match byte {
             b'\'' | b'\\' => text.extend(['\\', char::from(byte)]),
             b' '..=b'~' => text.push(char::from(byte)),
-            // Three digits, so that a digit behind them is no part of the escape. A string takes all that is written.
+            // Three digits, so that a digit behind them is not a part of the escape. A string takes all that is
+            // written.
             _ => drop(write!(text, "\\{byte:03o}")),
         }
     }

@@ -26,7 +26,7 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The name of a frame whose function is not known; its module, if known, says more.
+/// The name of a frame whose function is not known; its module, if known, states more.
 pub const UNKNOWN: &[u8] = b"[unknown]";
 
 /// Stands outside of all frames of a stack whose outermost frames are not known.
@@ -35,7 +35,7 @@ pub const TRUNCATED: &[u8] = b"[truncated]";
 /// One function (or inlined call, or raw address) in a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// The function, as it shall be shown; raw addresses are written out as names too.
+    /// The function, as it must be shown; raw addresses are written out as names too.
     pub name: NameId,
     /// The DSO or category it belongs to.
     pub module: Option<NameId>,
@@ -45,15 +45,15 @@ pub struct Frame {
     pub line: u32,
     /// The column of that line, from 1; 0 if unknown. Readers fill it and `start` for source maps only.
     pub column: u32,
-    /// Where the function starts in a script, if the profile contains that apart from its name.
+    /// The start of the function in a script, if the profile contains that apart from its name.
     pub start: ScriptStart,
     /// The address inside the module (or absolute for code without one), where a format wants it.
     pub addr: Option<u64>,
-    /// What sort of code it is: decides annotation and colour.
+    /// Its kind of code: decides annotation and color.
     pub kind: FrameKind,
-    /// How its runtime came to run it so; `None` where that is not known, and for all that is no JIT code.
+    /// The way its runtime came to run it so; `None` where that is not known, and for all that is not a JIT code.
     pub tier: Option<Tier>,
-    /// Whether it is a call that was expanded into its caller, as the name of the caller's code told
+    /// True if it is a call that was expanded into its caller, as the name of the caller's code reported
     /// ([`java_calls`](crate::runtimes::java_calls)).
     pub joined: bool,
 }
@@ -76,13 +76,13 @@ pub struct ScriptStart {
 }
 
 impl ScriptStart {
-    /// Whether it is known.
+    /// True if it is known.
     pub fn is_known(self) -> bool {
         self.line > 0 && self.column > 0
     }
 }
 
-/// What sort of code a frame is. Code of programs without a name has kinds of its own; the kernel's stays the kernel's.
+/// The kind of code of a frame. Code of programs without a name has kinds of its own; the kernel's stays the kernel's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrameKind {
     /// A function of a program or library.
@@ -117,7 +117,7 @@ impl FrameKind {
         }
     }
 
-    /// Whether it is code from a JIT compiler, with or without a name.
+    /// True if it is code from a JIT compiler, with or without a name.
     pub fn is_jit(self) -> bool {
         matches!(self, Self::Jit | Self::JitUnnamed)
     }
@@ -140,7 +140,7 @@ pub struct Track {
     pub recording: Option<Arc<Recording>>,
 }
 
-/// What the weights of a [`Series`] count.
+/// The unit of the weights of a [`Series`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Unit {
     /// Samples, or anything else without a unit.
@@ -153,7 +153,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// What the periods of an event of perf count; its name may carry modifiers.
+    /// The unit of the periods of a perf event; its name may carry modifiers.
     pub fn of_event(name: &str) -> Self {
         // The periods of the two clocks are nanoseconds (kernel/events/core.c, perf_swevent_init_hrtimer).
         match name.split([':', '/']).next().unwrap_or(name) {
@@ -162,7 +162,7 @@ impl Unit {
         }
     }
 
-    /// What a file's word for a unit means, and how many of it are one of the word's.
+    /// The unit that a file's word stands for, and its factor.
     pub fn of_word(word: &str) -> (u64, Self) {
         match word {
             "nanoseconds" | "ns" => (1, Self::Nanos),
@@ -192,7 +192,7 @@ impl Unit {
     }
 }
 
-/// What of a [`Row`] is summed.
+/// The part of a [`Row`] that is summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Weight {
     /// Its weight, in the series' unit (perf's period).
@@ -212,7 +212,7 @@ impl Weight {
     }
 }
 
-/// What a [`Profile`] keeps of the rows that are pushed into it.
+/// The parts of rows that a [`Profile`] keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Keep {
     /// Every row with its time, in the order of the input: for outputs in order of time.
@@ -223,12 +223,12 @@ pub enum Keep {
     Sums,
 }
 
-/// How often an event was sampled.
+/// The rate at which an event was sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sampling {
-    /// Each time that it had been counted so many times.
+    /// Each time that it had been counted this many times.
     Period(u64),
-    /// So many times a second.
+    /// Times per second.
     Frequency(u64),
 }
 
@@ -237,11 +237,12 @@ pub enum Sampling {
 pub struct Series {
     /// The event's name (`cpu-clock`, `Ir`), unique in its profile.
     pub name: String,
-    /// What `weight` counts.
+    /// The unit of `weight`.
     pub unit: Unit,
-    /// How often it was sampled, if that is known.
+    /// The rate at which it was sampled, if that is known.
     pub sampling: Option<Sampling>,
-    /// Whether the input does not tell how many samples its weights are of: a row's count is 1 then for each of its own.
+    /// True if the input does not show how many samples its weights are of: a row's count is 1 then for each of its
+    /// own.
     pub uncounted: bool,
     /// Samples in the order read, or sums: see [`Keep`]. They come in by [`Profile::push`].
     pub rows: Vec<Row>,
@@ -257,13 +258,13 @@ impl Series {
         }
     }
 
-    /// Whether the number of samples is a number by itself: it is known, and not the weight.
+    /// True if the number of samples is a number by itself: it is known, and not the weight.
     pub fn is_counted(&self) -> bool {
         let is_the_weight = self.unit == Unit::Samples && self.name == "samples";
         !self.uncounted && !is_the_weight
     }
 
-    /// What series must have in common for their rows to be added.
+    /// The identity that series must share for their rows to be added.
     pub fn identity(&self) -> (&str, &Unit) {
         (&self.name, &self.unit)
     }
@@ -272,13 +273,13 @@ impl Series {
 /// One sample, or the sum of several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// Who.
+    /// The track.
     pub track: TrackId,
-    /// Where; `None` is an empty stack.
+    /// The stack; `None` is an empty stack.
     pub stack: Option<StackId>,
-    /// How much, in the series' unit.
+    /// The weight, in the series' unit.
     pub weight: u64,
-    /// How many samples it stands for.
+    /// The number of samples that it stands for.
     pub count: u64,
     /// When; `None` for sums.
     pub time: Option<Nanos>,
@@ -294,14 +295,15 @@ pub struct Profile {
     keep: Keep,
     /// Of each series, where the sum of a thread and stack is; empty where every row is kept.
     sums: Vec<FxHashMap<(TrackId, Option<StackId>), u32>>,
-    /// Whether names are spelled as perf spells them: where a writer follows inferno-collapse-perf, it then drops
+    /// True if names are spelled as perf spells them: where a writer follows inferno-collapse-perf, it then drops
     /// argument lists as that does. Other formats' names are written as they are.
     pub perf_names: bool,
-    /// Whether the rows are sums over what lies within the times asked for: each by itself has no time to ask for.
+    /// True if the rows are sums over what lies within the times asked for: each by itself has no time to ask for.
     pub cut_to_time: bool,
-    /// Whether rows begin at their time and last as long as they weigh (calls), instead of being of one moment (samples).
+    /// True if rows begin at their time and last as long as they weigh (calls), instead of being of one moment
+    /// (samples).
     pub rows_last: bool,
-    /// What is known of it as a whole.
+    /// The facts about it as a whole.
     pub about: About,
     /// One for each event, in the input's order.
     pub series: Vec<Series>,
@@ -355,7 +357,7 @@ impl Profile {
         self.tracks.intern(track)
     }
 
-    /// Forgets rows and stacks. Names, frames, tracks and series stay.
+    /// Removes rows and stacks. Names, frames, tracks and series stay.
     pub fn forget_rows(&mut self) {
         self.stacks.clear();
         self.calls.clear();
@@ -363,7 +365,7 @@ impl Profile {
         self.sums.iter_mut().for_each(FxHashMap::clear);
     }
 
-    /// Whether everything got a number of its own. What was read into a profile is to be asked before it is used.
+    /// True if everything got a number of its own. A profile must be checked after reading and before it is used.
     pub fn check(&self) -> Result<()> {
         let full = [
             (self.names.is_full(), "names"),
@@ -390,7 +392,7 @@ impl Profile {
         (parent.map(StackId), frame)
     }
 
-    /// All stacks as [`Profile::stack_of`] tells them, in the order of their numbers.
+    /// All stacks as [`Profile::stack_of`] gives them, in the order of their numbers.
     pub fn stacks(&self) -> impl Iterator<Item = (Option<StackId>, FrameId)> + '_ {
         self.stacks.iter().map(|(parent, frame)| (parent.map(StackId), frame))
     }
@@ -400,17 +402,17 @@ impl Profile {
         &self.tracks.items()[id.index()]
     }
 
-    /// How many stacks there are; their numbers run from 0.
+    /// The number of stacks; their numbers run from 0.
     pub fn stack_count(&self) -> usize {
         self.stacks.len()
     }
 
-    /// How many frames there are; their numbers run from 0.
+    /// The number of frames; their numbers run from 0.
     pub fn frame_count(&self) -> usize {
         self.frames.items().len()
     }
 
-    /// How many names there are; their numbers run from 0.
+    /// The number of names; their numbers run from 0.
     pub fn name_count(&self) -> usize {
         self.names.len()
     }
@@ -448,8 +450,8 @@ impl Profile {
         })
     }
 
-    /// The series of that name and unit. Where the name is taken by one of another unit, the unit stands behind it: what
-    /// is counted in different units is never added.
+    /// The series of that name and unit. Where the name is taken by one of another unit, the unit follows it: what is
+    /// counted in different units is never added.
     pub(crate) fn series_of(&mut self, (name, unit): (&str, &Unit)) -> usize {
         match self.series.iter().position(|series| series.name == name) {
             Some(at) if self.series[at].unit != *unit => self.series_of((&format!("{name} ({})", unit.name()), unit)),

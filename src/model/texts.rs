@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextList {
     bytes: Vec<u8>,
-    /// Where each ends.
+    /// The end of each.
     ends: Vec<usize>,
 }
 
@@ -37,12 +37,12 @@ impl TextList {
         self.ends.iter().map(move |&end| &self.bytes[std::mem::replace(&mut start, end)..end])
     }
 
-    /// How many there are.
+    /// The number of them.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -78,7 +78,7 @@ impl<Id> Default for Texts<Id> {
 }
 
 impl<Id: Copy + From<u32> + Into<u32>> Texts<Id> {
-    /// Keeps a text, once however often it comes; its number, or that of the first one if there is none left.
+    /// Keeps a text, once however often it comes; its number, or that of the first one if absent left.
     pub fn intern(&mut self, text: &[u8]) -> Id {
         let hash = hash_of(text);
         if let Some(known) = self.known(hash, text) {
@@ -127,17 +127,17 @@ impl<Id> Texts<Id> {
         &self.list
     }
 
-    /// How many there are; their numbers run from 0.
+    /// The number of them; their numbers run from 0.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there is none.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Whether a text got no number of its own.
+    /// True if a text got no number of its own.
     pub fn is_full(&self) -> bool {
         self.full
     }

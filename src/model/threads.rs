@@ -1,14 +1,14 @@
 //! Threads over time: whose they are, and what they are called when.
 //!
-//! A thread has the name of its last COMM record before; a new one has its parent's at the fork, until it gets one
-//! of its own; a process that execs names all anew. What perf shows for a thread without any is `:TID`.
+//! A thread has the name of its last COMM record before; a new one has its parent's at the fork, until it gets one of
+//! its own; a process that execs names all anew. perf shows a thread without a name as `:TID`.
 
 use super::near_map::NearMap;
 use super::texts::Texts;
 use super::{Nanos, Pid, Tid};
 use std::borrow::Cow;
 
-/// What is known of a recording's threads. Fill it, then [`Threads::settle`], then ask.
+/// The names of a recording's threads. Fill it, then [`Threads::settle`], then ask.
 #[derive(Debug, Default, Clone)]
 pub struct Threads {
     events: Vec<ThreadEvent>,
@@ -48,7 +48,7 @@ impl Threads {
         self.events.push(ThreadEvent { time, tid, kind: ThreadEventKind::ForkedFrom(parent) });
     }
 
-    /// Puts what was told into the order of time (equal times in the order told).
+    /// Puts what was reported into the order of time (equal times in the order reported).
     pub fn settle(&mut self) {
         let mut events = std::mem::take(&mut self.events);
         events.sort_by_key(|event| event.time);
@@ -80,8 +80,8 @@ impl Threads {
         found.map_or(&[], |&(start, end)| &self.names[start as usize..end as usize])
     }
 
-    /// What a thread was called at a time (without one: at the end). A thread that was named only later is called
-    /// that before, too: recorders may write down late who was there.
+    /// The name of a thread at a time (without one: at the end). A thread that was named only later is called that
+    /// before, too: recorders may write down late who was there.
     pub fn name(&self, pid: Option<Pid>, tid: Option<Tid>, time: Option<Nanos>) -> Cow<'_, [u8]> {
         if tid == Some(Tid(0)) && pid.is_none_or(|pid| pid.0 == 0) {
             return Cow::Borrowed(b"swapper");

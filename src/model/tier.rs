@@ -5,7 +5,7 @@
 pub enum Tier {
     /// An interpreter ran it, be it under a trampoline of the function's own (V8's `~`, CPython's `py::`).
     Interpreted,
-    /// A quick compiler made it, which translates without optimising (V8's Sparkplug, .NET's tier 0, BeamAsm).
+    /// A quick compiler made it, which translates without optimizing (V8's Sparkplug, .NET's tier 0, BeamAsm).
     Baseline,
     /// A compiler between the quick one and the best one made it (V8's Maglev, JavaScriptCore's DFG).
     MidTier,

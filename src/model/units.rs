@@ -10,12 +10,12 @@ pub struct Addr(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Nanos(pub u64);
 
-/// A process id as the recording knows it (the outer one, where there are pid namespaces). perf writes the idle
-/// task and kernel maps with pid 0 and -1.
+/// A process id as recorded (the outer one, where there are pid namespaces). perf writes the idle task and kernel maps
+/// with pid 0 and -1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Pid(pub i32);
 
-/// A thread id as the recording knows it.
+/// A thread id as recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Tid(pub i32);
 

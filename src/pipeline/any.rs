@@ -22,34 +22,34 @@ use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;
 use std::path::Path;
 
-/// What to load, and how.
+/// The input to load, and the options.
 #[derive(Debug, Clone, Default)]
 pub struct LoadOptions {
     /// The events to keep, by name with or without modifiers; empty: all.
     pub event: Vec<String>,
-    /// Which samples count.
+    /// The samples that count.
     pub filter: Filter,
-    /// How much of a frame is needed.
+    /// The part of a frame that is needed.
     pub detail: Detail,
-    /// Whether what was mapped is told, though neither addresses nor lines are.
+    /// True if what was mapped is reported, though neither addresses nor lines are.
     pub keep_modules: bool,
-    /// How names of JIT code are written.
+    /// The way names of JIT code are written.
     pub jit_names: Naming,
-    /// Whether the user asked for that: else a writer's own usage goes before.
+    /// True if the user asked for that: else a writer's own usage goes before.
     pub asks_for_names: bool,
-    /// Whether samples of different processors are kept apart.
+    /// True if samples of different processors are kept apart.
     pub by_cpu: bool,
-    /// Whether the last branches are told above the callers.
+    /// True if the last branches are reported above the callers.
     pub branch_stack: bool,
-    /// How many frames a stack may have, of those in perf.data.
+    /// The number of frames that a stack from perf.data may have.
     pub max_stack: Option<usize>,
-    /// Where the names of native code come from, and what is wanted of it.
+    /// The sources of names of native code, and its options.
     pub symbols: SymbolOptions,
-    /// Where kernel symbols come from.
+    /// The sources of kernel symbols.
     pub kernel: KernelOptions,
-    /// Where the names of JIT code come from.
+    /// The sources of names of JIT code.
     pub sources: SourceOptions,
-    /// What reading depends on.
+    /// The options for reading.
     pub read: ReadOptions,
 }
 
@@ -92,14 +92,14 @@ pub(crate) fn load_and_ask(
     Ok(whole)
 }
 
-/// Says why inputs have no samples.
+/// Reports the reason why inputs have no samples.
 pub(crate) fn say_no_samples(inputs: &[InPath], options: &LoadOptions, job: &Job, outcome: &mut Outcome) {
     let why = why_no_samples(inputs, &options.filter, !options.event.is_empty(), job);
     outcome.warnings.push(Warning::new(&why));
     outcome.no_samples = Some(why);
 }
 
-/// Why inputs have no samples. If it is for a filter, they are read once more to tell what it could leave.
+/// Why inputs have no samples. If it is for a filter, they are read once more to show what it could leave.
 pub(crate) fn why_no_samples(inputs: &[InPath], filter: &Filter, by_event: bool, job: &Job) -> String {
     nothing_left::why(filter, by_event, || {
         let again = |input: &InPath| matches!(input, InPath::Path(path) if io::is_file(path) || io::is_directory(path));
@@ -124,7 +124,7 @@ pub fn run(
     run_opened(None, inputs, options, (sink, &mut |_, _, _| {}), job, outcome)
 }
 
-/// The same, if the first one is open already, and with what [`load_and_ask`] asks.
+/// The same, if the first one is open already, and with the questions of [`load_and_ask`].
 pub(super) fn run_opened(
     mut first: Option<Opened>,
     inputs: &[InPath],
@@ -161,7 +161,8 @@ fn push_texts(
 ) -> Result<()> {
     let mut first = Some(first);
     let mut given = inputs.iter().map(|path| (path, first.take()));
-    // What is no such text is opened again in its turn: a group may have more inputs than can be open at once.
+    // An input that is not such a such text is opened again in its turn: a group may have more inputs than can be open
+    // at once.
     let read = |group| texts::read_texts(group, options.texts(), job, Ok, |path, _| Err(path));
     job.pool.stream(texts::groups(&mut given), read, |group| {
         group.into_iter().try_for_each(|input| match input {
@@ -255,12 +256,12 @@ fn read_stacks(
 }
 
 impl LoadOptions {
-    /// What of it concerns texts.
+    /// Its part about texts.
     pub(super) fn texts(&self) -> TextOptions<'_> {
         TextOptions { read: &self.read, filter: &self.filter, jit_names: self.jit_names.given }
     }
 
-    /// What of it concerns recordings of addresses.
+    /// Its part about recordings of addresses.
     pub fn recording(&self) -> RecordingOptions {
         RecordingOptions {
             event: self.event.clone(),
@@ -300,7 +301,7 @@ pub(super) fn keep_events(profile: &mut Profile, wanted: &[String]) -> Result<()
     Ok(())
 }
 
-/// Whether an event is one of those asked for, with or without its modifiers.
+/// True if an event is one of those asked for, with or without its modifiers.
 pub(super) fn is_wanted(name: &str, wanted: &[String]) -> bool {
     let is = |wanted: &String| name == wanted || name.split(':').next() == Some(wanted);
     wanted.is_empty() || wanted.iter().any(is)

@@ -1,7 +1,8 @@
 //! Profiles that came with names: the names and lines of generated scripts → those of their authors.
 //!
-//! What is resolved here has them from its code map already ([`crate::sources::SourceMaps`]). Other inputs have V8's names
-//! of functions as they are (`JS:*i /app.min.js:1:679` in folded stacks), or name, script, line and column of each.
+//! Code that is resolved here has them from its code map already ([`crate::sources::SourceMaps`]). Other inputs have
+//! V8's names of functions as they are (`JS:*i /app.min.js:1:679` in folded stacks), or name, script, line and column
+//! of each.
 
 use super::job::Outcome;
 use crate::model::stacks::{ChangedFrame, Frame, Profile, ScriptStart};
@@ -10,7 +11,7 @@ use crate::runtimes::script_name::ScriptName;
 use crate::sources::{SourceMaps, SourceOptions};
 use std::path::Path;
 
-/// How readers and profilers begin the name of a function without one.
+/// The way that readers and profilers start the name of a function without one.
 const ANONYMOUS: &str = "(anonymous";
 
 /// Changes the frames of a profile, if source maps are used. `beside` is the directory of the input.

@@ -1,4 +1,4 @@
-//! What is said of stacks that were made of calls.
+//! The note about stacks that were made of calls.
 
 use crate::analysis::call_graph::{CallGraph, Deviation};
 use crate::analysis::label;

@@ -1,4 +1,4 @@
-//! What every job is given, and what it leaves to be said.
+//! The context of every job, and its results.
 
 use crate::analysis::code_shares::CodeShares;
 use crate::error::{Error, Result, Warnings};
@@ -7,7 +7,7 @@ use crate::model::frame_counts::FrameCounts;
 use crate::parallel::Pool;
 use std::path::{Path, PathBuf};
 
-/// What every job runs with.
+/// The context of every job.
 #[derive(Debug)]
 pub struct Job {
     /// The worker threads.
@@ -21,32 +21,32 @@ pub struct Job {
 }
 
 impl Job {
-    /// One that says nothing, with a thread for each processor.
+    /// One that states nothing, with a thread for each processor.
     pub fn quiet() -> Result<Self> {
         Ok(Self { pool: Pool::new(None)?, quiet: true, verbose: false, strict: false })
     }
 }
 
-/// What a job leaves to be said when it is done.
+/// The results that a job leaves to report when it is done.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// What was survived.
+    /// The warnings.
     pub warnings: Warnings,
     /// What failed, where the job went on with the rest.
     pub failed: Vec<Error>,
     /// Lines for stderr: what was done, in figures.
     pub summary: Vec<String>,
-    /// How many frames of recordings have no name.
+    /// The number of frames of recordings have no name.
     pub frames: FrameCounts,
-    /// How much of each event of recordings ends in what code.
+    /// The share of each event of recordings that ends in each kind of code.
     pub shares: Vec<CodeShares>,
-    /// The first recording of which so many have none that one should ask why.
+    /// The first recording of which this many have none that one should ask why.
     pub lacking: Option<PathBuf>,
-    /// Whether something was found that the caller asked to be told by the exit status.
+    /// True if something was found that the caller asked to be recognized by the exit status.
     pub found: bool,
-    /// Why there were no samples, if there were none.
+    /// Why there were no samples, if absent.
     pub no_samples: Option<String>,
-    /// How the program ended that was run, if one was: this one ends likewise.
+    /// The way the program ended that was run, if one was: this one ends likewise.
     pub ended: Option<Ended>,
     /// That the stacks of an input are an estimate: said by whatever shows stacks.
     pub estimates: Vec<String>,

@@ -1,4 +1,4 @@
-//! Formats that tell one thing a line: read ahead in blocks of whole lines, which become stacks side by side.
+//! Formats that give one thing a line: read ahead in blocks of whole lines, which become stacks side by side.
 
 use super::job::Job;
 use super::readers::{AddedParts, HasProfile, Readers};
@@ -33,7 +33,8 @@ pub(super) fn read(
     Ok(readers.into_profile(parts, warnings))
 }
 
-/// Makes something of each block of so many bytes of whole lines, told where it begins, side by side, and takes that in order.
+/// Makes something of each block of this many bytes of whole lines, reported where it begins, side by side, and takes
+/// that in order.
 pub(super) fn each_block<T: Send>(
     input: Box<dyn Read + Send>,
     size: usize,
@@ -49,7 +50,7 @@ pub(super) fn each_block<T: Send>(
         made
     };
     let first = blocks.next();
-    // Whoever reads many small inputs starts no threads for each.
+    // Readers of many small inputs start no threads for each.
     match first {
         Some(first) if blocks.ended => take(make(first)),
         first => job.pool.each(first.into_iter().chain(&mut blocks), make, take),
@@ -66,7 +67,7 @@ impl HasProfile for Box<dyn ReadLines> {
 /// Whole lines.
 struct LineBlock {
     bytes: Vec<u8>,
-    /// How many bytes the text before it has.
+    /// The number of bytes that the text before it has.
     at: u64,
 }
 
@@ -75,11 +76,11 @@ struct LineBlocks<'a> {
     input: Box<dyn Read + Send>,
     /// As many bytes are read at once.
     size: usize,
-    /// Where blocks come back to when they are read.
+    /// The pool for blocks that were read.
     buffers: &'a Spare<Vec<u8>>,
-    /// The begin of a line that was read with the lines before it.
+    /// The start of a line that was read with the lines before it.
     rest: Vec<u8>,
-    /// How much was given out.
+    /// The amount that was given out.
     at: u64,
     ended: bool,
     failed: Option<Error>,

@@ -59,8 +59,8 @@ fn add(path: &Path, all: &mut Vec<InPath>) -> Result<()> {
 }
 
 /// What is in a directory and not hidden: a data set's own files begin with `_` (`_SUCCESS`). Dumps, maps and logs that
-/// name code are no inputs, but go with those beside them. A link to a directory is
-/// not followed: it may lead back here.
+/// name code are not inputs, but go with those beside them. A link to a directory is not followed: it may lead back
+/// here.
 fn sorted(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut inside = Vec::new();
     for name in io::typed_names(directory)? {

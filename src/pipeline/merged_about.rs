@@ -1,4 +1,4 @@
-//! What many profiles, merged, say of themselves: only what is true of all of them.
+//! The facts about several merged profiles: only those that are true of all of them.
 
 use crate::analysis::quantity::counted;
 use crate::error::{Warning, Warnings};
@@ -33,8 +33,8 @@ pub(super) struct MergedAbout {
 }
 
 impl MergedAbout {
-    /// Takes what one says, and leaves it what is added up elsewhere: its modules, with the pieces that none before it
-    /// has. Each process has its files at other addresses.
+    /// Takes what one states, and leaves it what is added up elsewhere: its modules, with the pieces that none before
+    /// it has. Each process has its files at other addresses.
     pub(super) fn take(&mut self, about: &mut About) {
         let About { command, host, arch, os_release, epoch, sampled, lost, modules, .. } = std::mem::take(about);
         self.command.add(Some(command).filter(|command| !command.is_empty()));
@@ -58,7 +58,7 @@ impl MergedAbout {
         }
     }
 
-    /// Says it of the sum.
+    /// Reports it for the sum.
     pub(super) fn finish(self, about: &mut About, warnings: &mut Warnings) {
         let (command, sampled) = (self.command.into_option().unwrap_or_default(), self.sampled);
         *about = About {
@@ -92,7 +92,7 @@ impl MergedAbout {
     }
 }
 
-/// What all say that say anything.
+/// The value of all that state one.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Agreed<T> {
     #[default]

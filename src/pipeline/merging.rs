@@ -1,5 +1,5 @@
 //! Any number of inputs, one after the other into one sum: memory grows with distinct stacks, not with inputs, and one
-//! that cannot be read is left out and told.
+//! that cannot be read is left out and reported.
 //!
 //! Inputs are summed on any thread, a large one by itself; the sums are added in the order of the inputs.
 
@@ -16,7 +16,7 @@ use crate::error::{Error, Result, Warning};
 use crate::io::InPath;
 use crate::model::stacks::{Keep, Profile, Sampling, Series, Track, Weight};
 
-/// So many warnings are told one by one; all of them with `-v`.
+/// The number of warnings that are reported one by one; all of them with `-v`.
 const TOLD: usize = 20;
 
 /// The first input that can be opened, and where it is among the inputs: standard input opens once.
@@ -32,14 +32,14 @@ impl FirstInput {
         opened.into_iter().find_map(|(at, opened)| Some(Self { at, opened: opened.ok()? }))
     }
 
-    /// What it is.
+    /// Its format.
     pub(crate) fn format(&self) -> &'static Format {
         self.opened.format()
     }
 }
 
 /// Reads all inputs that can be read into one profile of sums. Of a thread's name and numbers it keeps what rows are
-/// told apart `by`: the numbers of one machine mean nothing on another.
+/// distinguished `by`: the numbers of one machine mean nothing on another.
 pub(crate) fn load_merged(
     inputs: &[InPath],
     first: Option<FirstInput>,
@@ -65,7 +65,7 @@ pub(crate) fn load_merged(
 /// The sum so far.
 struct MergedSum {
     by: By,
-    /// Names were written as was asked for when each input was read.
+    /// Names were written as was requested when each input was read.
     sum: Profile,
     about: MergedAbout,
     outcome: Outcome,
@@ -117,7 +117,7 @@ impl MergedSum {
         if told.len() > TOLD && !job.verbose {
             let more = told.len() - TOLD;
             told.truncate(TOLD);
-            told.push(Warning::new(format!("{} more (-v tells them all)", counted(more as u64, "warning"))));
+            told.push(Warning::new(format!("{} more (-v lists them all)", counted(more as u64, "warning"))));
         }
         self.outcome.warnings = told.into_iter().collect();
         self.outcome.summary.push(summary(inputs, skipped));
@@ -126,7 +126,7 @@ impl MergedSum {
     }
 }
 
-/// What stays of whose a row is.
+/// The kept part of a row's track.
 fn kept(track: &Track, by: By) -> Track {
     let mut kept = Track { comm: track.comm.clone(), ..Track::default() };
     match by {

@@ -1,4 +1,4 @@
-//! Inputs that are no profiles, but are taken for one: what they are, and what was meant.
+//! Inputs that are not profiles, but are taken for one: what they are, and what was meant.
 
 use crate::contract::format::Read;
 use crate::error::Error;
@@ -7,15 +7,15 @@ use crate::io;
 use crate::records::{jitdump, perf_map};
 use std::path::Path;
 
-/// What an input is that no format knows, by its first bytes, and what helps; `None` if it is nothing known.
+/// The name of an input that no format knows, by its first bytes, and what helps; `None` if it is nothing known.
 fn what(head: &[u8]) -> Option<&'static str> {
     KNOWN.iter().find(|(is, _)| is(head)).map(|(_, what)| *what)
 }
 
-/// What files are called that are written, rather than read.
+/// The extensions of files that are written, rather than read.
 pub(crate) const WRITTEN: &[&str] = &["svg", "html", "json", "folded", "txt", "csv", "gz", "pb"];
 
-/// What is said of an input that no format knows, by its first bytes.
+/// The error for an input that no format recognizes, by its first bytes.
 pub(crate) fn refused(head: &[u8]) -> Error {
     if head.is_empty() {
         return Error::new("is empty");
@@ -31,19 +31,17 @@ pub(crate) fn refused(head: &[u8]) -> Error {
     Error::new(what(head).map_or_else(general, str::to_owned))
 }
 
-/// How a file is told, and what is said of it.
+/// The way a file is reported, and what is reported about it.
 type KnownFile = (fn(&[u8]) -> bool, &'static str);
 
 const KNOWN: &[KnownFile] = &[
     (
         jitdump::sniff,
-        "is a jitdump: it names code and holds no samples; give the recording it belongs to (perf.data), and this file \
-         by --jitdump",
+        "is a jitdump: it names code but contains no samples; pass the recording it belongs to (perf.data), and this file with --jitdump",
     ),
     (
         perf_map::sniff,
-        "is a perf map: it names code and holds no samples; give the recording it belongs to (perf.data), and this file \
-         by --perf-map",
+        "is a perf map: it names code but contains no samples; pass the recording it belongs to (perf.data), and this file with --perf-map",
     ),
     (|head| head.starts_with(b"PERFFILE"), "is perf.data of a version that is not known: perf script prints it"),
     (|head| elf_type(head) == Some(ET_CORE), "is a core dump: a profile is made by perf record -g -- PROGRAM"),
@@ -61,8 +59,7 @@ const KNOWN: &[KnownFile] = &[
     ),
     (
         |head| head.get(257..262) == Some(b"ustar"),
-        "is an archive (tar): unpack it (tar xf), and give the profile in it; what perf archive \
-         makes belongs into ~/.debug, or is given as --debug-dir DIR once it is unpacked. jitgraft pack makes archives that are \
+        "is an archive (tar): unpack it (tar xf), and give the profile in it; the output of perf archive belongs in ~/.debug, or is given as --debug-dir DIR once it is unpacked. jitgraft pack makes archives that are \
          read as they are",
     ),
     (|head| head.starts_with(b"PK\x03\x04"), "is an archive (zip): unpack it, and give the profile in it"),
@@ -95,7 +92,7 @@ fn is_perf_report(head: &[u8]) -> bool {
     begins(head, b"# To display the perf.data header info") || contains(head, b"# Overhead ")
 }
 
-/// Whether it begins so, after blanks, whatever the case.
+/// True if it begins so, after blanks, whatever the case.
 fn begins(head: &[u8], with: &[u8]) -> bool {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
     head.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with))
@@ -105,7 +102,7 @@ fn contains(head: &[u8], part: &[u8]) -> bool {
     memchr::memmem::find(&head[..head.len().min(4096)], part).is_some()
 }
 
-/// What may have been meant by a directory that is no recording's.
+/// The suggestion for a directory that is not a recording's.
 pub(crate) fn directory(path: &Path) -> Option<String> {
     let inside = path.join("perf.data");
     io::is_there(&inside).then(|| format!("it holds one: {}", inside.display()))

@@ -6,7 +6,8 @@
 //! | `archive` | a recording with all that names its code, in one file |
 //! | [`any`] | any input → rows of stacks, pushed into a sink |
 //! | `authored` | names and lines of generated scripts → those of their authors, for inputs that came with names |
-//! | `mistaken`, `nothing_left` | what was meant by an input that is no profile, or by a filter that leaves nothing |
+//! | `mistaken`, `nothing_left` | what was meant by an input that is not a profile, or by a filter that leaves nothing
+//! |
 //! | `listed`, `merging`, `together`, `texts`, `merged_about` | thousands of inputs → one sum; what cannot be read is left out |
 //! | [`sink`] | what a job does with rows: sums, order of time, batches |
 //! | `rows` | any input → a writer of rows, as they are read |

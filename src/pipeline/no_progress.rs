@@ -1,4 +1,4 @@
-//! Stands in for the bar on the terminal where the program's part is not built.
+//! Is used instead of the bar on the terminal where the program's part is not built.
 
 use super::job::Job;
 use std::fs::File;

@@ -7,7 +7,7 @@ use crate::model::stacks::{Profile, Track};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// So many of each sort are told, those with the most samples first.
+/// The number of each kind that is reported, those with the most samples first.
 const SHOWN: usize = 8;
 
 /// Why there are no samples. `unfiltered` gives all samples, as far as the filters look at them, if the inputs can be
@@ -34,11 +34,11 @@ fn alternatives(profile: &Profile, filter: &Filter) -> Vec<String> {
         ("--time", filter.time.is_empty(), times(profile)),
     ];
     let asked = asked.into_iter().filter(|(_, unused, _)| !unused);
-    let untold = || "is nothing: the samples do not tell it".to_owned();
+    let untold = || "is nothing: the samples do not contain it".to_owned();
     asked.map(|(flag, _, there)| format!("{flag}: there {}", there.unwrap_or_else(untold))).collect()
 }
 
-/// What the samples have of one sort, the most frequent first.
+/// The values of one kind in the samples, the most frequent first.
 fn listed(profile: &Profile, of: impl Fn(&Track) -> Option<String>) -> Option<String> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for row in profile.series.iter().flat_map(|series| &series.rows) {

@@ -21,31 +21,31 @@ use std::path::{Path, PathBuf};
 /// An input, unpacked.
 #[derive(Debug)]
 pub struct Input {
-    /// What it holds.
+    /// Its content.
     pub bytes: Bytes,
-    /// What it is.
+    /// Its format.
     pub format: &'static Format,
     /// The further streams of records, if it is a recording's directory (`perf record --threads`).
     pub streams: Option<Vec<StreamFile>>,
-    /// What it was packed in, the outermost first.
+    /// Its wrappings, the outermost first.
     pub(crate) wrappings: Vec<Wrapping>,
-    /// What else is in it, if it is an archive.
+    /// Its other files, if it is an archive.
     pub(crate) packed: Option<Packed>,
 }
 
 /// A file of a recording's directory that holds records only.
 #[derive(Debug)]
 pub struct StreamFile {
-    /// Where it is.
+    /// The path.
     pub path: PathBuf,
-    /// What it holds.
+    /// Its content.
     pub bytes: Bytes,
 }
 
-/// How much of an input a format may look at to know its own.
+/// The part of an input that a format may look at to recognize itself.
 const HEAD: usize = 1 << 16;
 
-/// As much is looked at where less does not tell: a first line may be that long.
+/// As much is looked at where less does not give: a first line may be that long.
 const LONGEST_HEAD: usize = HEAD << 11;
 
 /// So much of an archive is looked at: the name of its first file.
@@ -93,12 +93,12 @@ impl Input {
         Ok(Self { streams, packed: Some(packed), ..Self::of(main, None)? })
     }
 
-    /// What is left of a stream that was unpacked.
+    /// The rest of an unpacked stream.
     pub(crate) fn spooled(stream: Stream) -> Result<Self> {
         Self::of(Unpacked { bytes: io::spool(stream)?, wrappings: Vec::new() }, None)
     }
 
-    /// What was read and unpacked already; by its content, if it is not known yet what it is.
+    /// An input that was read and unpacked already; its format is detected by its content, if it is not known yet.
     fn of(Unpacked { bytes, wrappings }: Unpacked, known: Option<&'static Format>) -> Result<Self> {
         let head = || head_of(&bytes);
         let format = known.or_else(|| detect(head())).ok_or_else(|| mistaken::refused(head()))?;
@@ -106,7 +106,7 @@ impl Input {
     }
 }
 
-/// What a directory is that is no recording's.
+/// The error for a directory that is not a recording's.
 fn no_recording(path: &Path) -> Error {
     let names = io::typed_names(path).unwrap_or_default();
     match unread::known_directory(names.iter().map(|name| name.as_encoded_bytes())) {
@@ -137,13 +137,13 @@ pub(crate) enum Looked {
 pub(crate) struct LookedFile {
     /// From its start, as packed as it is.
     stream: Stream,
-    /// The file behind the stream, if it is a regular one that stood at its start.
+    /// The file behind the stream, if it is a regular one that was at its start.
     regular: Option<File>,
-    /// What it is called by.
+    /// Its name.
     path: InPath,
     /// The user that it belongs to.
     owner: u32,
-    /// What it is packed in, and what it is inside, once that was asked.
+    /// Its wrappings, and its format, once they were detected.
     known: Option<(Vec<Wrapping>, &'static Format)>,
 }
 
@@ -179,7 +179,7 @@ impl LookedFile {
         self.regular.is_some() && self.path != InPath::Stdin
     }
 
-    /// Whether it is an archive, by its first bytes.
+    /// True if it is an archive, by its first bytes.
     pub(crate) fn is_archive(&mut self) -> Result<bool> {
         let head = self.stream.peek(HEAD)?;
         let may_be = wrapping(head).is_some() || archive::is_archive(head);
@@ -191,7 +191,7 @@ impl LookedFile {
         Input::packed(archive::read(self.into_stream()?, &path, owner)?)
     }
 
-    /// What is inside of what it is packed in, to be read once; as it is, if it is not packed.
+    /// The stream inside its wrappings, to be read once; as it is, if it is not packed.
     pub(crate) fn into_stream(self) -> Result<Stream> {
         let mut stream = self.stream;
         for _ in 0..MAX_WRAPPINGS {
@@ -201,8 +201,8 @@ impl LookedFile {
         Ok(stream)
     }
 
-    /// What it is packed in, and what it is inside, by as many of its first bytes as that takes. An error if that is
-    /// nothing that is known; `None` if only the whole of what it is packed in tells.
+    /// Its wrappings and its format, by as many of its first bytes as that takes. An error if the format is unknown;
+    /// `None` if only the whole of what it is packed in shows it.
     fn format(&mut self) -> Result<Option<&(Vec<Wrapping>, &'static Format)>> {
         if self.is_archive()? {
             return Ok(None);
@@ -230,7 +230,7 @@ impl LookedFile {
         }
     }
 
-    /// The whole of it, unpacked. What comes through a pipe is known by its start before the rest is waited for.
+    /// The whole of it, unpacked. An input from a pipe is recognized by its start before the rest is waited for.
     pub(crate) fn into_whole(mut self) -> Result<Input> {
         if self.is_archive()? {
             return self.into_archive();
@@ -259,23 +259,23 @@ pub(crate) enum Opened {
     Stream {
         /// The rest of it, unpacked.
         reader: Box<dyn Read + Send>,
-        /// What it is.
+        /// Its format.
         format: &'static Format,
-        /// Whether it can be opened again, and is not packed.
+        /// True if it can be opened again, and is not packed.
         plain: bool,
     },
 }
 
 impl Opened {
-    /// What it is.
+    /// Its format.
     pub(crate) fn format(&self) -> &'static Format {
         match self {
             Self::Whole(Input { format, .. }) | Self::Stream { format, .. } => format,
         }
     }
 
-    /// All of it, for who reads it more than once. What is packed, or cannot be opened again, is copied to a temporary
-    /// file.
+    /// All of it, for readers that need it more than once. An input that is packed, or cannot be opened again, is
+    /// copied to a temporary file.
     pub(crate) fn into_whole(self, path: &InPath) -> Result<Self> {
         Ok(match self {
             Self::Stream { reader, format, plain } => {
@@ -303,7 +303,7 @@ impl Opened {
     }
 }
 
-/// What an input can be packed in.
+/// The ways in which an input can be packed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wrapping {
     /// By gzip.
@@ -312,7 +312,7 @@ pub(crate) enum Wrapping {
     Zstd,
 }
 
-/// What was packed, or not.
+/// The content of an input that was packed, or not.
 struct Unpacked {
     bytes: Bytes,
     /// The outermost first.
@@ -338,12 +338,12 @@ fn head_of(bytes: &[u8]) -> &[u8] {
     &longer[..end]
 }
 
-/// Whether a text has not come to the end of its first line.
+/// True if a text has not come to the end of its first line.
 fn is_one_line(head: &[u8]) -> bool {
     memchr::memchr2(b'\n', 0, head).is_none()
 }
 
-/// What an input's first bytes are packed in, and up to `most` of the first bytes inside.
+/// The wrapping of an input's first bytes, and up to `most` of the first bytes inside.
 fn look_inside(head: &[u8], most: usize) -> (Vec<Wrapping>, Cow<'_, [u8]>) {
     let (mut wrappings, mut start) = (Vec::new(), Cow::Borrowed(head));
     while let Some(one) = wrapping(&start)
@@ -373,7 +373,7 @@ fn unwrap(mut reader: Box<dyn Read + Send>, wrappings: &[Wrapping]) -> Result<Bo
     Ok(reader)
 }
 
-/// Says of an error that it came of unpacking.
+/// Marks an error as coming from unpacking.
 struct Unpacking<R> {
     reader: R,
     packing: &'static str,
@@ -382,7 +382,7 @@ struct Unpacking<R> {
 impl<R: Read> Read for Unpacking<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         self.reader.read(buffer).map_err(|error| {
-            // What is packed twice is said of the layer that is cut.
+            // Damage of an input that is packed twice is reported for the layer that is cut.
             let is_told = error.get_ref().is_some_and(|inner| inner.is::<Error>());
             match error.kind() {
                 kind if !is_told && kind != ErrorKind::Interrupted => {
@@ -401,12 +401,12 @@ pub(crate) fn empty(path: &InPath) -> Error {
             Some("to read the perf.data that is here: -i perf.data")
         }
         InPath::Stdin => None,
-        InPath::Path(_) => Some("whoever wrote it was stopped before there was anything, or its disk is full"),
+        InPath::Path(_) => Some("its writer was stopped too early, or the disk was full"),
     };
     Error::new("is empty").with_remedy(remedy.map(str::to_owned))
 }
 
-/// What is inside of what bytes are packed in; the bytes themselves if they are not packed.
+/// The content of packed bytes; the bytes themselves if they are not packed.
 fn unpack(mut bytes: Bytes) -> Result<Unpacked> {
     let mut wrappings = Vec::new();
     while wrappings.len() < MAX_WRAPPINGS {
@@ -424,7 +424,7 @@ fn unpack(mut bytes: Bytes) -> Result<Unpacked> {
     Err(Error::new(format!("is packed more than {MAX_WRAPPINGS} times")))
 }
 
-/// What is unpacked, whose damage is told apart from what the place has that it is written to.
+/// An unpacked stream, whose damage is distinguished from errors of the place that it is written to.
 struct Decoding<R> {
     reader: R,
     packing: &'static str,
@@ -463,13 +463,13 @@ fn check_one(path: &Path) -> Result<()> {
     }
     let written = path.extension().is_some_and(|extension| mistaken::WRITTEN.iter().any(|known| extension == *known));
     if written && !io::is_there(path) {
-        let remedy = format!("to write it, say -o {}", path.display());
+        let remedy = format!("to write it, pass -o {}", path.display());
         return Err(Error::new("is to be read, and is not there").with_remedy(Some(remedy)));
     }
     if io::is_there(path) { Ok(()) } else { io::map_file(path).map(|_| ()) }
 }
 
-/// How an input is called in messages.
+/// The way an input is called in messages.
 pub fn shown(path: &InPath) -> PathBuf {
     match path {
         InPath::Stdin => PathBuf::from("(standard input)"),
@@ -477,7 +477,8 @@ pub fn shown(path: &InPath) -> PathBuf {
     }
 }
 
-/// What is read when no input is named: standard input if it is a pipe or a file, else `perf.data`, as perf does it.
+/// The input that is read if no input is named: standard input if it is a pipe or a file, else `perf.data`, like perf
+/// it.
 pub fn default_input() -> InPath {
     use std::os::fd::AsFd;
     let stdin = std::io::stdin();

@@ -1,4 +1,4 @@
-//! Where results go when a profile has several events and a format holds one: each to an output of its own.
+//! The outputs of results if a profile has several events and a format holds one: each to an output of its own.
 
 use super::job::Outcome;
 use crate::error::{Result, Warning};
@@ -19,14 +19,14 @@ pub(crate) fn each_event(
     let series = || profile.series.iter().enumerate();
     let sampled = series().filter(|(_, series)| !series.rows.is_empty()).map(|(at, series)| (at, &series.name[..]));
     let mut events: Vec<(usize, &str)> = sampled.collect();
-    // Without samples the writer says so, or writes what an empty profile is in its format.
+    // Without samples the writer states it, or writes what an empty profile is in its format.
     if events.is_empty() {
         events.push((0, ""));
     }
     each_named(events, to, run, outcome, write)
 }
 
-/// The same of events of these names, each told by its number.
+/// The same of events of these names, each reported by its number.
 pub(crate) fn each_named(
     mut events: Vec<(usize, &str)>,
     to: &OutPath,

@@ -1,4 +1,4 @@
-//! What the parts of an input hold, put together in their order: the same as if it had been read in one.
+//! The contents of an input's parts, put together in their order: the same as if it had been read in one.
 
 use super::job::Job;
 use crate::contract::format::ReadPieces;
@@ -14,7 +14,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// None yet; `what` is the singular noun of what may be skipped.
+    /// None yet; `what` is the singular noun of the parts that may be skipped.
     pub(super) fn of(what: &'static str, keep: Keep) -> Self {
         Self { keep, profile: None, skipped: Skipped::new(what) }
     }
@@ -49,7 +49,7 @@ pub(super) fn read(input: &dyn ReadPieces, keep: Keep, job: &Job, warnings: &mut
         let mut skipped = Skipped::new(input.what());
         (input.read(piece, &mut skipped), skipped)
     };
-    // Whoever reads many small inputs starts no threads for each.
+    // Readers of many small inputs start no threads for each.
     let mut add = |(profile, skipped)| parts.add(profile, skipped);
     match input.count() {
         1 => add(make(0)),

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What takes less is over before a bar is read.
+/// A shorter job is over before a bar is read.
 const LONG: Duration = Duration::from_secs(1);
 
-/// How far it is.
+/// Its distance.
 #[derive(Debug, Clone)]
 pub(crate) struct Progress(Arc<Bar>);
 
@@ -21,13 +21,13 @@ struct Bar {
     begun: Instant,
     /// For how long it is hidden.
     patience: Duration,
-    /// Whether there is somebody to see it, and a length to show.
+    /// True if there is somebody to see it, and a length to show.
     wanted: bool,
     shown: AtomicBool,
 }
 
 impl Progress {
-    /// A bar for so many bytes that go by; hidden unless somebody sees it and it takes long.
+    /// A bar for this many bytes that go by; hidden unless somebody sees it and it takes long.
     pub(crate) fn new(len: u64, job: &Job) -> Self {
         Self::shown_if(!job.quiet, len, job)
     }
@@ -37,13 +37,13 @@ impl Progress {
         let style = ProgressStyle::with_template("{msg:24} {wide_bar} {percent:>3} % {bytes_per_sec} {eta}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         let wanted = wanted && len > 0 && io::stderr().is_terminal();
-        // Who wants to know more sees it at once.
+        // With `--verbose`, it is shown at once.
         let patience = if job.verbose { Duration::ZERO } else { LONG };
         Self(Arc::new(Bar { bar, begun: Instant::now(), patience, wanted, shown: AtomicBool::new(false) }))
     }
 
-    /// A bar that moves as a file is read, unless the result goes to the terminal, too. What is no regular file has no
-    /// length to show.
+    /// A bar that moves as a file is read, unless the result goes to the terminal, too. An input that is not a regular
+    /// file has no length to show.
     pub(crate) fn of_reading(file: File, job: &Job) -> (Self, Box<dyn Read + Send>) {
         let progress = Self::shown_if(!job.quiet && !io::stdout().is_terminal(), regular_len(&file), job);
         let reader: Box<dyn Read + Send> = match progress.0.wanted {
@@ -53,19 +53,19 @@ impl Progress {
         (progress, reader)
     }
 
-    /// A bar for one of several passes over so many bytes.
+    /// A bar for one of several passes over this many bytes.
     pub(crate) fn of_pass(len: u64, what: &'static str, job: &Job) -> Self {
         let progress = Self::shown_if(!job.quiet && !io::stdout().is_terminal(), len, job);
         progress.phase(what);
         progress
     }
 
-    /// What is being done from now on.
+    /// The current phase.
     pub(crate) fn phase(&self, what: &'static str) {
         self.0.bar.set_message(what);
     }
 
-    /// So many bytes more are done.
+    /// This many more bytes are done.
     pub(crate) fn done(&self, bytes: u64) {
         let Bar { bar, begun, patience, wanted, shown } = &*self.0;
         bar.inc(bytes);
@@ -83,7 +83,7 @@ impl Drop for Bar {
     }
 }
 
-/// 0 if it is no regular file.
+/// 0 if it is not a regular file.
 fn regular_len(file: &File) -> u64 {
     file.metadata().ok().filter(|about| about.is_file()).map_or(0, |about| about.len())
 }

@@ -4,8 +4,8 @@
 //! blocks of the input ──▶ readers, each with tables of its own ──▶ what each part adds to its tables ──▶ one profile
 //! ```
 //!
-//! What parts add is taken over in their order. A reader therefore reads parts in their order only, too: what it adds with
-//! one may refer to what it added with earlier ones.
+//! Results of parts are added in their order. A reader therefore reads parts in their order only, too: what it adds
+//! with one may refer to what it added with earlier ones.
 
 use super::job::Job;
 use crate::error::{Skipped, Warnings};
@@ -27,14 +27,14 @@ pub(super) trait HasProfile {
 /// The readers that nobody uses now.
 pub(super) struct Readers<'a, R> {
     new: &'a (dyn Fn() -> R + Sync),
-    /// Whether there is one for the whole input.
+    /// True if there is one for the whole input.
     only_one: bool,
     waiting: Mutex<Waiting<R>>,
 }
 
 struct Waiting<R> {
     readers: Vec<NumberedReader<R>>,
-    /// How many there ever were.
+    /// The number ever made.
     made: usize,
 }
 
@@ -42,15 +42,15 @@ struct NumberedReader<R> {
     number: usize,
     reader: R,
     taken: Taken,
-    /// Where its last part began.
+    /// The start of its last part.
     at: u64,
 }
 
-/// What a part added.
+/// The result of a part.
 pub(super) struct PartRead {
     reader: usize,
     part: Part,
-    /// Whether its reader reads no other.
+    /// True if its reader reads no other.
     is_last: bool,
     skipped: Skipped,
 }
@@ -77,7 +77,7 @@ impl<'a, R: HasProfile> Readers<'a, R> {
 
     /// One that has read nothing behind this.
     fn take(&self, at: u64) -> NumberedReader<R> {
-        // A poisoned lock means that another worker panicked: the scope will say so.
+        // A poisoned lock means that another worker panicked: the scope will state it.
         let number = match self.waiting.lock() {
             Ok(mut waiting) => {
                 if let Some(found) = waiting.readers.iter().position(|reader| self.only_one || reader.at <= at) {
@@ -91,7 +91,7 @@ impl<'a, R: HasProfile> Readers<'a, R> {
         NumberedReader { number, reader: (self.new)(), taken: Taken::default(), at }
     }
 
-    /// What all parts come to.
+    /// The sum of all parts.
     pub(super) fn into_profile(self, parts: AddedParts, warnings: &mut Warnings) -> Profile {
         warnings.extend(parts.skipped.into_warning());
         let only =
@@ -100,7 +100,7 @@ impl<'a, R: HasProfile> Readers<'a, R> {
     }
 }
 
-/// What parts added, in their order.
+/// The results of parts, in their order.
 pub(super) struct AddedParts {
     profile: Profile,
     numbers: FxHashMap<usize, Renumbered>,
@@ -108,7 +108,7 @@ pub(super) struct AddedParts {
 }
 
 impl AddedParts {
-    /// None yet; `what` is the singular noun of what may be skipped.
+    /// None yet; `what` is the singular noun of the parts that may be skipped.
     pub(super) fn of(what: &'static str, keep: Keep) -> Self {
         Self { profile: Profile::keeping(keep), numbers: FxHashMap::default(), skipped: Skipped::new(what) }
     }

@@ -29,8 +29,8 @@ pub(crate) fn packed(
     }
 }
 
-/// What a packer gets at once. What comes out of one depends on where what it is given is cut: the same bytes shall be
-/// packed into the same bytes, however they are written.
+/// The size of a block for a packer. What comes out of one depends on where what it is given is cut: the same bytes
+/// must be packed into the same bytes, however they are written.
 const BLOCK: usize = 1 << 16;
 
 /// Bytes on their way to a packer.
@@ -56,7 +56,7 @@ impl Write for Blocks<'_> {
         Ok(taken)
     }
 
-    /// What is no whole block yet stays.
+    /// An incomplete block stays.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

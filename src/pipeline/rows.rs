@@ -18,7 +18,7 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What inputs had for a table.
+/// The rows of inputs for a table.
 #[derive(Debug, Default)]
 pub(crate) struct RowsRead {
     rows: u64,
@@ -26,8 +26,8 @@ pub(crate) struct RowsRead {
 }
 
 impl RowsRead {
-    /// Pushes the rows of one input to a writer, and says what it was: an entry for each recording in it, none of which
-    /// knows its file yet.
+    /// Pushes the rows of one input to a writer, and shows what it was: an entry for each recording in it, none of
+    /// which knows its file yet.
     pub(crate) fn push(
         &mut self,
         (opened, path): (Opened, &InPath),
@@ -42,7 +42,7 @@ impl RowsRead {
         Ok(sink.entries)
     }
 
-    /// Says it if there were none, and refuses names that no event had.
+    /// Reports its absence, and refuses names that no event had.
     pub(crate) fn finish(
         &self,
         inputs: &[InPath],
@@ -63,13 +63,13 @@ impl RowsRead {
 #[derive(Debug)]
 struct RowSink<'a> {
     read: &'a mut RowsRead,
-    /// What is said of all rows, whatever the input says.
+    /// What is reported about all rows, whatever the input states.
     given: RowOrigin,
     options: &'a LoadOptions,
     writer: &'a mut dyn RowWriter,
     /// The recordings so far; the writer has begun the last.
     entries: Vec<Entry>,
-    /// Whether the writer knows that it has all rows of the last.
+    /// True if the writer knows that it has all rows of the last.
     has_ended: bool,
 }
 
@@ -177,7 +177,7 @@ fn by_recording(profile: &mut Profile) -> Vec<(Arc<Recording>, RecordingRows)> {
     all
 }
 
-/// What is said of a recording: what was given goes before what it says itself, but for what identifies it.
+/// What is reported about a recording: what was given goes before what it states itself, but for what identifies it.
 fn described(own: Recording, given: &Recording) -> Recording {
     Recording {
         input: own.input.or_else(|| given.input.clone()),
@@ -198,8 +198,9 @@ fn event(series: &Series) -> RecordedEvent {
     RecordedEvent { name: series.name.clone(), unit: series.unit.name().to_owned(), frequency, period }
 }
 
-/// The SHA-1 of what an input holds, unpacked: of a file what `sha1sum` says, of a recording's directory that of its
-/// streams one after the other. A packed copy is the same input. `None` if the input is a stream that is read only once.
+/// The SHA-1 of what an input holds, unpacked: of a file what `sha1sum` states, of a recording's directory that of its
+/// streams one after the other. A packed copy is the same input. `None` if the input is a stream that is read only
+/// once.
 pub(crate) fn input_hash(opened: &Opened, path: &InPath) -> Result<Option<String>> {
     let mut hash = Sha1::new();
     match (path, opened) {
@@ -213,7 +214,7 @@ pub(crate) fn input_hash(opened: &Opened, path: &InPath) -> Result<Option<String
     Ok(Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()))
 }
 
-/// Adds what is in a file, up to where it can be unpacked: who reads it says what is wrong there.
+/// Adds what is in a file, up to where it can be unpacked: who reads it shows what is wrong there.
 fn add_unpacked(path: &Path, hash: &mut Sha1) -> Result<()> {
     let Looked::File(looked) = Looked::at(&InPath::Path(path.to_owned()))? else { return Ok(()) };
     let (mut reader, mut piece) = (looked.into_stream()?.into_reader(), vec![0; 1 << 18]);

@@ -1,4 +1,4 @@
-//! What `/proc` tells of a running process.
+//! The facts about a running process in `/proc`.
 
 use crate::error::{Error, Result};
 use crate::io;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct RunningProcess {
     pub(crate) pid: Pid,
     pub(crate) comm: String,
-    /// By which number it knows itself.
+    /// The number in its own namespace.
     pub(crate) inner: Pid,
     /// Its command line.
     pub(crate) words: Vec<Vec<u8>>,
@@ -45,7 +45,7 @@ impl RunningProcess {
         let maps = read("maps").map_err(|error| {
             let message = match io::is_there(dir) {
                 true => format!("what process {pid} has mapped cannot be read"),
-                false => "is no file, and no process of that number runs".to_owned(),
+                false => "is not a file, and no process with that ID is running".to_owned(),
             };
             Error::new(message).because(error)
         })?;
@@ -84,7 +84,7 @@ impl RunningProcess {
         self.mappings.iter().filter(jit).map(|map| &map.addresses)
     }
 
-    /// Where a path of the process's is from here.
+    /// The path from here of a path of the process.
     pub(crate) fn seen_from_here(&self, path: &Path) -> PathBuf {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
@@ -108,7 +108,7 @@ impl RunningProcess {
     }
 }
 
-/// What runtimes read of an environment.
+/// The variables that runtimes read from an environment.
 fn known_variables(bytes: &[u8]) -> Environment {
     let read: BTreeSet<&[u8]> = RUNTIMES.iter().flat_map(Runtime::variables).map(str::as_bytes).collect();
     let assignments = bytes.split(|&byte| byte == 0).filter_map(|word| {
@@ -122,7 +122,7 @@ fn path_of(map: &MappedNow) -> PathBuf {
     PathBuf::from(std::ffi::OsString::from_vec(map.path.clone()))
 }
 
-/// Who it runs as: the second number of `Uid:`.
+/// The user that it runs as: the second number of `Uid:`.
 fn user(status: &[u8]) -> Option<u32> {
     let status = String::from_utf8_lossy(status);
     let numbers = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
@@ -150,7 +150,7 @@ impl MappedNow {
         let executable = word()?.contains('x');
         word()?; // offset
         word()?; // device
-        // Behind the inode there may be no blank, where there is no path.
+        // Behind the inode there may be not a blank, where there is no path.
         let _inode = word();
         let path = if rest.first().is_some_and(u8::is_ascii_digit) { &[] } else { rest };
         let number = |digits| u64::from_str_radix(digits, 16).ok();

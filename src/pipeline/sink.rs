@@ -1,4 +1,4 @@
-//! Where the rows of a profile go: into a sum, in order of time, or on in batches.
+//! The sink for rows rows of a profile: into a sum, in order of time, or on in batches.
 
 use crate::error::Result;
 use crate::model::stacks::{Frame, FrameKind, Keep, Profile};
@@ -8,16 +8,16 @@ use std::num::NonZeroUsize;
 
 /// Takes the rows of all inputs, in their order.
 pub trait Sink {
-    /// What is kept of the rows before they get here.
+    /// The parts of rows that are kept before they get here.
     fn keep(&self) -> Keep;
 
-    /// Whether rows shall come in batches, so that a recording's need not all be in memory at once.
+    /// True if rows must come in batches, so that a recording's need not all be in memory at once.
     fn in_batches(&self) -> bool {
         false
     }
 
-    /// Takes rows: those of an input, or a batch of them, with the tables that say what their numbers mean. Rows
-    /// that it leaves are dropped.
+    /// Takes rows: those of an input, or a batch of them, with the tables that show what their numbers mean. Rows that
+    /// it leaves are dropped.
     fn take(&mut self, rows: &mut Profile) -> Result<()>;
 
     /// All rows of an input were taken; the tables are those that came with them.
@@ -26,12 +26,12 @@ pub trait Sink {
     }
 }
 
-/// How names of JIT code are written, by where they come from.
+/// The way names of JIT code are written, by where they come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Naming {
-    /// Of what was resolved: perf.data, perf script's text.
+    /// Names that were resolved: perf.data, perf script's text.
     pub resolved: JitNames,
-    /// Of what came with its names, such as folded stacks.
+    /// Names that came with the input, such as folded stacks.
     pub given: JitNames,
 }
 
@@ -43,7 +43,7 @@ impl From<JitNames> for Naming {
 }
 
 impl Naming {
-    /// How they are written in a profile.
+    /// The way they are written in a profile.
     pub(crate) fn of(self, profile: &Profile) -> JitNames {
         if profile.perf_names { self.resolved } else { self.given }
     }
@@ -64,7 +64,7 @@ impl Whole {
         Self { profile: Profile::keeping(keep), keep, naming, is_empty: true }
     }
 
-    /// What was taken.
+    /// The profile that was taken.
     pub fn into_profile(self) -> Profile {
         self.profile
     }
@@ -110,7 +110,7 @@ fn renaming(readable: &ReadableNames) -> impl for<'n> Fn(&Frame, &'n [u8]) -> Co
 /// Every row by itself, passed on in batches: memory grows with distinct stacks, not with samples.
 #[derive(Debug)]
 pub struct Batches<F> {
-    /// How many rows a batch has at most.
+    /// The number of rows that a batch has at most.
     pub len: NonZeroUsize,
     /// Gets every batch.
     pub each: F,

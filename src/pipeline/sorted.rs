@@ -1,4 +1,4 @@
-//! One input of folded stacks, summed by sorting, for who needs no more of it than its sums.
+//! One input of folded stacks, summed by sorting, for outputs that need only its sums.
 
 use super::job::{Job, Outcome};
 use super::lines::each_block;
@@ -11,7 +11,7 @@ use crate::error::{Error, Result, Skipped};
 use crate::io::{InPath, Stream};
 use crate::sources::SourceOptions;
 
-/// What an input turned out to be.
+/// The detected kind of an input.
 pub(crate) enum Sorted {
     /// Its sums.
     Sums(Runs),
@@ -52,7 +52,7 @@ fn sums(text: Box<dyn std::io::Read + Send>, sort: SortLines, job: &Job) -> Resu
     Ok((runs, all_skipped))
 }
 
-/// What a text of samples turned out to be.
+/// The detected kind of a text of samples.
 pub(crate) enum Lines {
     /// The lines of each event.
     Sums(Vec<EventSums>),

@@ -1,4 +1,4 @@
-//! What is used again rather than made anew.
+//! Objects that are used again rather than made anew.
 
 use std::sync::Mutex;
 
@@ -16,11 +16,11 @@ impl<T> Default for Spare<T> {
 impl<T: Default> Spare<T> {
     /// One that was given back, as it was; else a new one.
     pub(crate) fn take(&self) -> T {
-        // A poisoned lock means that another worker panicked: the scope will say so.
+        // A poisoned lock means that another worker panicked: the scope will state it.
         self.0.lock().ok().and_then(|mut spare| spare.pop()).unwrap_or_default()
     }
 
-    /// Keeps it for whoever is next.
+    /// Keeps it for the next user.
     pub(crate) fn give(&self, thing: T) {
         if let Ok(mut spare) = self.0.lock() {
             spare.push(thing);

@@ -5,7 +5,7 @@ use crate::io::Output;
 use crate::model::printable::{printable, without_middle};
 use std::io::{self, Write};
 
-/// What says that an output is not for a terminal.
+/// The error for an output that is not for a terminal.
 pub(crate) fn refuse_terminal(reason: &str) -> Error {
     Error::usage(format!("{reason}, and standard output is a terminal: write to a file (-o FILE) or a pipe"))
 }
@@ -62,7 +62,7 @@ impl<W: Write + ?Sized> Write for PrintableLines<'_, W> {
         Ok(bytes.len())
     }
 
-    /// What is no whole line yet stays: half a character cannot be told from a broken one.
+    /// An incomplete line stays: half a character cannot be determined from a broken one.
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }

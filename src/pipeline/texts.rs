@@ -1,5 +1,5 @@
-//! Many inputs, of which one worker reads several at once. Small folded stacks are read as one text: what is looked up once
-//! for each text is little beside it then, and one sum is added instead of many.
+//! Many inputs; one worker reads several at once. Small folded stacks are read as one text: what is looked up once for
+//! each text is little beside it then, and one sum is added instead of many.
 
 use super::job::{Job, Outcome};
 use super::open::{Opened, shown};
@@ -15,9 +15,9 @@ use std::ops::Range;
 /// An input, and what it is if somebody had to open it before.
 pub(super) type Given<'a> = (&'a InPath, Option<Opened>);
 
-/// What one input gave, or several that were read as one.
+/// The sums of one input, or of several that were read as one.
 pub(super) struct InputSums {
-    /// The sums, or why there are none.
+    /// The sums, or the reason for their absence.
     pub(super) profile: Result<Profile>,
     pub(super) outcome: Outcome,
 }
@@ -28,20 +28,20 @@ impl InputSums {
     }
 }
 
-/// What decides how texts are read.
+/// The options for reading texts.
 #[derive(Clone, Copy)]
 pub(super) struct TextOptions<'a> {
     pub(super) read: &'a ReadOptions,
     pub(super) filter: &'a Filter,
-    /// How names of JIT code are written.
+    /// The way names of JIT code are written.
     pub(super) jit_names: JitNames,
 }
 
-/// So many bytes of inputs are read at once; a larger one by itself, so that all workers have something to do. Each worker
-/// holds as much of texts.
+/// The number of bytes of inputs that are read at once; a larger one by itself, so that all workers have something to
+/// do. Each worker holds as much of texts.
 const TOGETHER: u64 = 2 << 20;
 
-/// Room for a group, whose last input may begin just before its end. What is not used of it is no memory.
+/// Room for a group, whose last input may begin just before its end. Unused parts of it are not memory.
 const ROOM: usize = 2 * TOGETHER as usize;
 
 /// Takes inputs apart into groups, in their order.
@@ -58,7 +58,7 @@ pub(super) fn groups<'a>(mut inputs: impl Iterator<Item = Given<'a>>) -> impl It
     })
 }
 
-/// Of what cannot be asked, as much as ends a group.
+/// An input of unknown size counts as one that ends a group.
 fn size_of(path: &InPath) -> u64 {
     match path {
         InPath::Path(path) => io::about(path).map_or(0, |file| if file.is_file() { file.len() } else { TOGETHER }),
@@ -93,16 +93,16 @@ pub(super) fn read_texts<'a, T>(
     all
 }
 
-/// Whether several inputs, of which this is the first, are best read in groups: small texts that become sums. Each may be
-/// opened twice.
+/// True if several inputs, the first of them this one, are best read in groups: small texts that become sums. Each may
+/// be opened twice.
 pub(super) fn shares(first: &Opened, inputs: &[InPath], options: TextOptions<'_>, keep: Keep) -> bool {
     let is_file = |path: &InPath| matches!(path, InPath::Path(path) if io::is_file(path));
     let are_texts = keep == Keep::Sums && matches!(first.format().read, Read::Lines { .. }) && may_join(options);
     are_texts && inputs.len() > 1 && inputs.iter().all(is_file)
 }
 
-/// Whether inputs can be read as parts of a larger text. Names that are shortened depend on those of their own input,
-/// and times are told apart before they are summed.
+/// True if inputs can be read as parts of a larger text. Names that are shortened depend on those of their own input,
+/// and times are distinguished before they are summed.
 fn may_join(options: TextOptions<'_>) -> bool {
     options.jit_names == JitNames::Raw && !options.filter.asks_time()
 }
@@ -110,10 +110,10 @@ fn may_join(options: TextOptions<'_>) -> bool {
 /// Folded stacks that were not read yet, and the sums of all before them.
 struct FoldedTexts<'a, 'o> {
     options: TextOptions<'o>,
-    /// Which format they are all of, and who reads it.
+    /// Their common format, and its reader.
     read: Option<(&'static str, OpenLines)>,
     text: Vec<u8>,
-    /// Which bytes of the text are whose.
+    /// The input of each range of the text.
     places: Vec<(&'a InPath, Range<usize>)>,
     sums: Vec<InputSums>,
 }
@@ -146,7 +146,7 @@ impl<'a> FoldedTexts<'a, '_> {
         Ok(None)
     }
 
-    /// Reads them; those of which something is skipped one by one, to say in which file.
+    /// Reads them; those of which something is skipped one by one, to state in which file.
     fn flush(&mut self) {
         let (text, places) = (std::mem::take(&mut self.text), std::mem::take(&mut self.places));
         let Some((_, read)) = self.read.filter(|_| !places.is_empty()) else { return };

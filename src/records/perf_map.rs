@@ -1,8 +1,8 @@
 //! `/tmp/perf-PID.map`: names of JIT code without times, one line each: `START SIZE name`, numbers hexadecimal.
 //!
-//! What the reader must know: producers write `0x` or not, upper or lower case, one or more blanks, names of any
-//! bytes (spaces, parentheses, a single character), CRLF, and a last line that is torn. Of lines that overlap the
-//! later one is right: the place was used again.
+//! Facts that the reader must know: producers write `0x` or not, upper or lower case, one or more blanks, names of any
+//! bytes (spaces, parentheses, a single character), CRLF, and a last line that is torn. Of lines that overlap the later
+//! one is right: the place was used again.
 //!
 //! See `tools/perf/Documentation/jit-interface.txt` of Linux.
 
@@ -19,7 +19,7 @@ pub struct Entry<'data> {
     pub name: &'data [u8],
 }
 
-/// Whether these first bytes are those of a perf map: nearly all lines tell of start, size and name.
+/// True if these first bytes are those of a perf map: nearly all lines report start, size and name.
 pub fn sniff(head: &[u8]) -> bool {
     // The last line may be cut.
     let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..=end]);
@@ -27,7 +27,7 @@ pub fn sniff(head: &[u8]) -> bool {
     !entries.is_empty() && skipped.count() * 10 <= entries.len() as u64
 }
 
-/// Reads all lines in order; those that are no entries are counted.
+/// Reads all lines in order; those that are not entries are counted.
 pub fn read<'data>(bytes: &'data [u8]) -> (Vec<Entry<'data>>, Skipped) {
     let mut skipped = Skipped::new("line");
     let mut entries = Vec::new();

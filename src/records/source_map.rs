@@ -36,8 +36,8 @@ pub fn parse(bytes: &[u8]) -> Result<ScriptMap> {
     Ok(map)
 }
 
-/// What directories may add to the paths of a map's sources, given its length: one text can stand before each of very many
-/// sources, but no tool writes a map whose paths are much longer than the map.
+/// The room for directories that are added to the paths of a map's sources, given its length: one text can precede each
+/// of very many sources, but no tool writes a map whose paths are much longer than the map.
 pub fn room_for_paths(len: usize) -> usize {
     (1 << 20) + 16 * len
 }
@@ -151,7 +151,7 @@ pub fn scheme(url: &str) -> Option<(&str, &str)> {
     is_scheme.then_some((scheme, rest))
 }
 
-/// What a script says of its map.
+/// The reference to its map in a script.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Mention<'a> {
     /// The last `sourceMappingURL`.
@@ -161,7 +161,7 @@ pub struct Mention<'a> {
 }
 
 impl<'a> Mention<'a> {
-    /// Of a script's text. The comments stand alone on their lines (`//# sourceMappingURL=…`, or with `@`), behind all
+    /// From a script's text. The comments are alone on their lines (`//# sourceMappingURL=…`, or with `@`), behind all
     /// code, so only the end of the text is looked at: a map in the URL itself may be long, other comments are not.
     pub fn of(text: &'a str) -> Self {
         let mut mention = Self::default();

@@ -21,14 +21,14 @@ use crate::error::Result;
 use memchr::memmem;
 use std::io::{BufRead, Write};
 
-/// Which report it is.
+/// The kind of report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Report {
     /// `massif.out.PID`
     Massif,
     /// `dhat.out.PID`
     Dhat,
-    /// What memcheck, helgrind or DRD print or log.
+    /// The text or log of memcheck, helgrind or DRD.
     Text,
     /// The same with `--xml=yes`.
     Xml,
@@ -36,7 +36,7 @@ pub enum Report {
     Cachegrind,
 }
 
-/// What it is, by its first bytes; `None` if it is none of these.
+/// The kind, by its first bytes; `None` if it is none of these.
 pub fn sniff(head: &[u8]) -> Option<Report> {
     let has = |needle: &[u8]| memmem::find(head, needle).is_some();
     if head.starts_with(b"{\"dhatFileVersion\"") {
@@ -54,7 +54,7 @@ pub fn sniff(head: &[u8]) -> Option<Report> {
     }
 }
 
-/// The process a report says it is of, by its first bytes.
+/// The process a report states it is of, by its first bytes.
 pub fn pid(report: Report, head: &[u8]) -> Option<i32> {
     let behind = |key: &[u8]| {
         let at = memmem::find(head, key)? + key.len();
@@ -91,12 +91,12 @@ pub struct ReportFunction<'a> {
     pub place: Option<(&'a [u8], u32)>,
 }
 
-/// How many frames were met.
+/// The number of frames that were met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReportFrames {
     /// Frames without a name and an object.
     pub unknown: u64,
-    /// Of these, frames that got a name.
+    /// The frames that got a name.
     pub named: u64,
 }
 
@@ -203,7 +203,7 @@ impl<'a> Grafter<'a, '_> {
     }
 }
 
-/// Where the `0x…` begins that ends here.
+/// The start of the `0x…` that ends here.
 fn addr_before(text: &[u8]) -> Option<usize> {
     let digits = text.iter().rev().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let start = text.len().checked_sub(digits + 2).filter(|_| digits > 0)?;

@@ -1,44 +1,44 @@
-//! The colours of code, one palette for all runtimes: a colour says what sort of code a box is.
+//! The colors of code, one palette for all runtimes: a color shows what sort of code a box is.
 //!
-//! The tiers of JIT code are steps of one blue, the better the compiler the deeper; what the system and compilers
-//! made ahead of time is yellow and orange. All differ in lightness, too, so that they are told apart by those who
-//! see fewer colours; a test asks how people without the red or the green cones see them. Each colour has three
-//! shades, for neighbours of one sort.
+//! The tiers of JIT code are steps of one blue, the better the compiler the deeper; what the system and compilers made
+//! ahead of time is yellow and orange. All differ in lightness, too, so that they are distinguished by those who see
+//! fewer colors; a test checks how people without the red or the green cones see them. Each color has three shades, for
+//! neighbors of one sort.
 
 use crate::analysis::category::Category;
 use crate::model::tier::Tier;
 use std::fmt::Write;
 
-/// A colour: red, green, blue.
+/// A color: red, green, blue.
 type Rgb = [u8; 3];
 
-/// How many shades a colour has.
+/// The number of shades that a color has.
 pub(in crate::render) const SHADES: u32 = 3;
 
-/// What the colour of a box says.
+/// The meaning of a box's color.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::render) enum Swatch {
-    /// Whose stack it is: no code.
+    /// The owner of the stack: no code.
     Whose,
     /// The sort of its code.
     Code(Category),
-    /// Nothing: of this profile no sort of code is known. One of several warm colours, by name.
+    /// Nothing: of this profile no sort of code is known. One of several warm colors, by name.
     Name(u8),
-    /// How much more or less there is than before: from −[`STEPS`] to [`STEPS`].
+    /// The difference from before: from −[`STEPS`] to [`STEPS`].
     Change(i8),
-    /// The name of a thread, without a colour.
+    /// The name of a thread, without a color.
     Lane,
     /// A thread did not run.
     Idle,
 }
 
-/// How many colours there are for more, and for less.
+/// The number of colors for more, and for less.
 pub(in crate::render) const STEPS: i8 = 4;
 
-/// How many warm colours there are.
+/// The number of warm colors.
 pub(in crate::render) const NAMES: u8 = 4;
 
-/// A sort of code, its letter, and its colour on a light page and on a dark one. What has no name is hatched besides.
+/// A sort of code, its letter, and its color on a light page and on a dark one. Unnamed code is also hatched.
 const PAINTS: [(Category, char, [u32; 2]); 16] = [
     (Category::Kernel, 'k', [0xe8_8a_2e, 0x90_55_00]),
     (Category::Native, 'n', [0xf5_d9_6b, 0xa2_88_38]),
@@ -78,7 +78,7 @@ impl Swatch {
         }
     }
 
-    /// Whether it is hatched: it is code without a name.
+    /// True if it is hatched: it is code without a name.
     pub(in crate::render) fn is_hatched(self) -> bool {
         matches!(self, Self::Code(category) if category.is_unnamed())
     }
@@ -107,13 +107,13 @@ impl Swatch {
     }
 }
 
-/// `part` of the way from one colour to another.
+/// `part` of the way from one color to another.
 fn mixed(from: Rgb, to: Rgb, part: f64) -> Rgb {
     let one = |from: u8, to: u8| (f64::from(from) + (f64::from(to) - f64::from(from)) * part).round() as u8;
     [one(from[0], to[0]), one(from[1], to[1]), one(from[2], to[2])]
 }
 
-/// A colour's shade: as it is, a little lighter, a little darker.
+/// A color's shade: as it is, a little lighter, a little darker.
 fn shaded(color: Rgb, shade: u32) -> Rgb {
     match shade {
         0 => color,
@@ -122,12 +122,12 @@ fn shaded(color: Rgb, shade: u32) -> Rgb {
     }
 }
 
-/// The lines of hatching on a colour. They are farther from the text than the colour is.
+/// The lines of hatching on a color. They are farther from the text than the color is.
 fn line_on(color: Rgb) -> Rgb {
     mixed(color, if is_light(color) { [255; 3] } else { [0; 3] }, 0.40)
 }
 
-/// Black or white, whichever is read more easily on a colour.
+/// Black or white, whichever is read more easily on a color.
 fn text_on(color: Rgb) -> &'static str {
     if is_light(color) { "#16181a" } else { "#fff" }
 }
@@ -147,8 +147,8 @@ fn linear(part: u8) -> f64 {
     if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
 }
 
-/// The rules of a style sheet for these swatches: boxes are strokes of paths, their texts are filled. What is hatched is
-/// painted with the patterns of [`patterns`].
+/// The rules of a style sheet for these swatches: boxes are strokes of paths, their texts are filled. Hatched colors
+/// are painted with the patterns of [`patterns`].
 pub(in crate::render) fn rules(swatches: &[Swatch]) -> String {
     let [light, dark] = [0, 1].map(|theme| {
         let mut rules = String::new();
@@ -188,10 +188,10 @@ pub(in crate::render) fn patterns(swatches: &[Swatch]) -> String {
     hatched.flat_map(|swatch| (0..SHADES).map(|shade| (swatch.letter(), shade))).map(pattern).collect()
 }
 
-/// Variables of a style sheet: the colour of each sort of code and of the text on it (`--code-k`, `--text-k`), of change
-/// (`--code-0` to `--code-8`) and of what has no sort (`--code-A` …), on light and dark pages. What is hatched has the colour
-/// of its lines, too (`--line-x`), and both as the background of an element (`--fill-x`). The theme is that of the
-/// reader's system, or the one that the attribute `data-theme` of the root names.
+/// Variables of a style sheet: the color of each sort of code and of the text on it (`--code-k`, `--text-k`), of change
+/// (`--code-0` to `--code-8`) and of what has no sort (`--code-A` …), on light and dark pages. A hatched color has the
+/// color of its lines, too (`--line-x`), and both as the background of an element (`--fill-x`). The theme is that of
+/// the reader's system, or the one that the attribute `data-theme` of the root names.
 pub(in crate::render) fn variables() -> String {
     let all = Category::ALL.into_iter().map(Swatch::Code).chain((-STEPS..=STEPS).map(Swatch::Change));
     let all: Vec<Swatch> = all.chain((0..NAMES).map(Swatch::Name)).chain([Swatch::Whose, Swatch::Idle]).collect();
@@ -219,7 +219,7 @@ pub(in crate::render) fn variables() -> String {
     )
 }
 
-/// Both colours of what is hatched, as a background.
+/// Both colors of hatched code, as a background.
 fn fill(letter: char) -> String {
     format!("repeating-linear-gradient(135deg,var(--code-{letter}) 0 3px,var(--line-{letter}) 3px 5px)")
 }
@@ -240,12 +240,12 @@ pub(in crate::render) fn shade(name: &str) -> u32 {
     hash(name) % SHADES
 }
 
-/// The warm colour of a name.
+/// The warm color of a name.
 pub(in crate::render) fn warm(name: &str) -> Swatch {
     Swatch::Name((hash(name) / SHADES % u32::from(NAMES)) as u8)
 }
 
-/// FNV-1a: the colours of names stay the same from picture to picture.
+/// FNV-1a: the colors of names stay the same from picture to picture.
 fn hash(name: &str) -> u32 {
     let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     hash ^ hash >> 15
@@ -255,7 +255,7 @@ fn hash(name: &str) -> u32 {
 mod tests {
     use super::*;
 
-    /// How a colour looks to a reader without green (or red) cones: Viénot, Brettel and Mollon 1999.
+    /// The way a color looks to a reader without green (or red) cones: Viénot, Brettel and Mollon 1999.
     fn without_cones(color: Rgb, red_missing: bool) -> [f64; 3] {
         let [r, g, b] = color.map(linear);
         let rows = if red_missing {

@@ -1,9 +1,9 @@
-//! What was mapped where, in each process, over time. Built once from a recording's mappings, then only read, by
-//! any number of threads.
+//! The mappings of each process, over time. Built once from a recording's mappings, then only read, by any number of
+//! threads.
 //!
-//! A recording tells of mappings, not of their end: a mapping lasts until a later one covers it (the overlap only)
-//! or until the process replaces its image. So the life of an address space is a set of disjoint rectangles,
-//! address × time:
+//! A recording reports mappings, not of their end: a mapping lasts until a later one covers it (the overlap only) or
+//! until the process replaces its image. So the life of an address space is a set of disjoint rectangles, address ×
+//! time:
 //!
 //! ```text
 //! address ↑  ┌─────────────┬─────────────
@@ -13,7 +13,7 @@
 //!            └──────┴──────┴─────────────→ time
 //! ```
 //!
-//! A forked child has rectangles only of what it mapped itself. Anything else it has as its parent had it at the fork, of
+//! A forked child has rectangles only for its own mappings. Anything else it has as its parent had it at the fork, of
 //! its own or from further up: that is kept for each child, and shared by all that have the same.
 
 use super::dso::{Dso, DsoId, DsoKind, Dsos};
@@ -30,7 +30,7 @@ use std::ops::Range;
 /// The pid under which perf records kernel maps.
 const KERNEL_PID: Pid = Pid(-1);
 
-/// Where an address belongs.
+/// The place of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// The thing that was mapped there.
@@ -44,7 +44,7 @@ pub struct Place {
     pub until: Nanos,
 }
 
-/// Where a symbol of the kernel was in the recorded boot: kernels start at random addresses.
+/// The address of a symbol symbol of the kernel in the recorded boot: kernels start at random addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelReference {
     /// `_text` or `_stext`.
@@ -61,7 +61,7 @@ pub struct AddressSpaces {
     dsos: Dsos,
     spaces: NearMap<(Pid, Realm), Space>,
     kernel_reference: Option<KernelReference>,
-    /// What processes had mapped when they were forked.
+    /// The mappings of processes when they were forked.
     inherited: NearMap<Pid, SharedRanges<VisiblePart>>,
     /// As long as they have it.
     ancestry: Ancestry,
@@ -104,7 +104,7 @@ impl AddressSpaces {
         spaces
     }
 
-    /// Builds them from what a recording tells.
+    /// Builds them from what a recording gives.
     pub fn new(processes: &Processes) -> Self {
         let mut spaces = Self { ancestry: Ancestry::new(processes), ..Self::default() };
         let mut builders: BTreeMap<(Pid, Realm), SpaceBuilder> = BTreeMap::new();
@@ -159,7 +159,7 @@ impl AddressSpaces {
         }
     }
 
-    /// What was at `addr` at `time`. `None` if nothing is known to have been mapped there.
+    /// The mapping at `addr` at `time`. `None` if nothing is known to have been mapped there.
     pub fn lookup(&self, pid: Pid, addr: Addr, time: Nanos, mode: CpuMode) -> Option<Place> {
         match mode {
             CpuMode::User => self.user(pid, addr, time),
@@ -173,7 +173,7 @@ impl AddressSpaces {
         }
     }
 
-    /// What was at an address of user space at a moment, and how long it stays so.
+    /// The mapping at an address of user space at a moment, and how long it stays so.
     pub fn user_lasting(&self, pid: Pid, addr: Addr, time: Nanos) -> Lasting<Option<Place>> {
         let own = self.spaces.get(&(pid, Realm::User)).map_or(ALWAYS, |space| space.quiet(addr, time));
         Lasting { answer: self.user(pid, addr, time), holds: both(self.ancestry.settled(pid, time), own) }
@@ -184,7 +184,7 @@ impl AddressSpaces {
         &self.dsos
     }
 
-    /// Where the kernel was, if the recording says.
+    /// The address of the kernel, if the recording states it.
     pub fn kernel_reference(&self) -> Option<&KernelReference> {
         self.kernel_reference.as_ref()
     }
@@ -250,7 +250,7 @@ fn kernel_reference(mapping: &Mapping) -> Option<KernelReference> {
     })
 }
 
-/// Whether a module's mapping starts at an address: where perf doesn't find the kernel's end, it lets the kernel reach
+/// True if a module's mapping starts at an address: where perf doesn't find the kernel's end, it lets the kernel reach
 /// up to the next module.
 fn starts_module(processes: &Processes, addr: Addr) -> bool {
     let mappings = processes.by_pid.get(&KERNEL_PID).map_or(&[][..], |process| &process.mappings);
@@ -272,15 +272,15 @@ fn dso_of(mapping: &Mapping, realm: Realm) -> Dso {
 /// Follows one process through its events, in time order.
 #[derive(Debug, Default)]
 struct SpaceBuilder {
-    /// What is mapped now.
+    /// The current mappings.
     live: RangeMap<VisiblePart>,
-    /// What has ended.
+    /// The mappings that have ended.
     done: Vec<MappedRegion>,
-    /// How many of the process's execs have been seen to.
+    /// The number of the process's execs that were handled.
     execs: usize,
 }
 
-/// What a mapping shows.
+/// The visible part of a mapping.
 #[derive(Debug, Clone, Copy)]
 struct VisiblePart {
     from: Nanos,
@@ -314,7 +314,7 @@ impl SpaceBuilder {
         self.live.insert_into_gap(range, VisiblePart { from: mapping.time, dso, offset });
     }
 
-    /// Whether `dso` already covers all of it.
+    /// True if `dso` already covers all of it.
     fn already(&self, range: Range<u64>, dso: DsoId) -> bool {
         let mut covered = range.start;
         for entry in self.live.overlapping(range.clone()) {
@@ -330,7 +330,7 @@ impl SpaceBuilder {
     fn clear(&mut self, range: Range<u64>, time: Nanos) {
         let done = &mut self.done;
         self.live.clear(range, |entry| {
-            // What was replaced in the instant it came was never there.
+            // A mapping that was replaced in the instant it came was never there.
             if entry.value.from < time {
                 done.push(MappedRegion::of(entry, time));
             }
@@ -343,7 +343,8 @@ impl SpaceBuilder {
     }
 }
 
-/// What a process that forks others has mapped, of its own and from those that it was forked from, while time goes on.
+/// The mappings of a process that forks others, its own and those of the processes that it was forked from, while time
+/// goes on.
 #[derive(Debug)]
 struct FollowedProcess<'a> {
     /// When it was forked itself, if that is still to come.
@@ -457,7 +458,7 @@ mod tests {
         Some((path, place.offset))
     }
 
-    /// As long as an answer is said to hold, asking again gives the same.
+    /// As long as an answer is claimed to hold, asking again gives the same.
     fn assert_lasting(spaces: &AddressSpaces, addrs: &[u64], times: u64) {
         let mode = CpuMode::User;
         for (pid, &addr) in (0..=8).flat_map(|pid| addrs.iter().map(move |addr| (Pid(pid), addr))) {

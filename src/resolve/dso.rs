@@ -14,13 +14,13 @@ pub struct DsoId(pub u32);
 pub struct Dso {
     /// The path as recorded.
     pub path: Vec<u8>,
-    /// Which version of the file it was, if the recording says.
+    /// The build ID of the file, if the recording states it.
     pub build_id: Option<BuildId>,
-    /// What it is.
+    /// Its kind.
     pub kind: DsoKind,
 }
 
-/// What a mapping shows.
+/// The kind of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DsoKind {
     /// A file of a program.
@@ -41,7 +41,7 @@ pub enum DsoKind {
 }
 
 impl Dso {
-    /// How listings name it: the path, but the kernel without the reference symbol that perf appends.
+    /// The name in listings : the path, but the kernel without the reference symbol that perf appends.
     pub fn label(&self) -> &[u8] {
         match self.kind {
             DsoKind::Kernel | DsoKind::Guest => backing::split_reference_symbol(&self.path).0,
@@ -49,7 +49,7 @@ impl Dso {
         }
     }
 
-    /// What the path of a program's mapping says about it.
+    /// The kind that the path of a program's mapping shows.
     pub fn kind_of_user_path(path: &[u8]) -> DsoKind {
         match Backing::of(path) {
             Backing::Vdso => DsoKind::Vdso,
@@ -85,12 +85,12 @@ impl Dsos {
         self.list.iter().enumerate().map(|(index, dso)| (DsoId(index as u32), dso))
     }
 
-    /// How many there are.
+    /// The number of them.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there are none.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What addresses resolve to: functions and lines, immutable, names stored once.
+//! The results for addresses: functions and lines, immutable, names stored once.
 
 use crate::model::interner::id;
 use crate::model::texts::Texts;
@@ -13,13 +13,13 @@ id! {
 pub struct Frame {
     /// The function; `None` if unknown.
     pub name: Option<TextId>,
-    /// How far the address is into the function, where its start is known; inlined calls have none.
+    /// The offset of the address in the function, where its start is known; inlined calls have none.
     pub offset: Option<u64>,
     /// The source file.
     pub file: Option<TextId>,
     /// The line in it, counted from 1; 0 if unknown.
     pub line: u32,
-    /// Whether the compiler expanded the call into the function that follows.
+    /// True if the compiler expanded the call into the function that follows.
     pub inlined: bool,
 }
 
@@ -49,12 +49,12 @@ impl Frames {
         self.texts.get(id)
     }
 
-    /// How many addresses were asked for.
+    /// The number of addresses that were requested.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether none was.
+    /// True if none was.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }

@@ -1,11 +1,12 @@
 //! Functions of the kernel and its modules, from a `kallsyms` list of the very kernel that was recorded.
 //!
-//! Lists are looked at in this order: `--kallsyms FILE`; the one in the recording's own `kcore_dir`; the one that
-//! perf put into its cache (each `--debug-dir` may be one) under the kernel's build ID; `/proc/kallsyms`, if the running kernel is the recorded one.
-//! One kernel starts at another address at each boot: addresses are moved by the difference between where the
-//! recording and the list have the same reference symbol. A list that comes to another end of the kernel than the
-//! recording is another kernel's, whatever its place or name, and is not used. Where the kernel's image (`vmlinux`) is here
-//! ([`super::symbols::files`]), that names its functions and the calls expanded into them; lists name its modules.
+//! Lists are looked at in this order: `--kallsyms FILE`; the one in the recording's own `kcore_dir`; the one that perf
+//! put into its cache (each `--debug-dir` may be one) under the kernel's build ID; `/proc/kallsyms`, if the running
+//! kernel is the recorded one. One kernel starts at another address at each boot: addresses are moved by the difference
+//! between where the recording and the list have the same reference symbol. A list that comes to another end of the
+//! kernel than the recording is another kernel's, whatever its place or name, and is not used. If the kernel's image
+//! (`vmlinux`) is here ([`super::symbols::files`]), that names its functions and the calls expanded into them; lists
+//! name its modules.
 //!
 //! Lines are `ADDRESS TYPE NAME [MODULE]`; see scripts/kallsyms.c and kernel/kallsyms.c (`s_show`) in Linux.
 
@@ -26,14 +27,14 @@ use running::RunningKernel;
 pub use running::running_build_id;
 use std::path::{Path, PathBuf};
 
-/// Where kernel symbols may come from.
+/// The possible sources of kernel symbols.
 #[derive(Debug, Clone, Default)]
 pub struct KernelOptions {
     /// `--kallsyms FILE`: taken as it is.
     pub kallsyms: Option<PathBuf>,
     /// `kcore_dir/kallsyms` of a directory recording.
     pub recorded: Option<PathBuf>,
-    /// The release of the recorded kernel, as `uname -r` says it.
+    /// The release of the recorded kernel, as `uname -r` states it.
     pub os_release: Option<Vec<u8>>,
 }
 
@@ -45,7 +46,7 @@ pub struct KernelSymbols {
     symbols: Vec<(u64, u32)>,
     /// To add to a recorded address to get the list's.
     shift: u64,
-    /// Whether the list has the reference symbol where the recording has it: addresses differ from boot to boot.
+    /// True if the list has the reference symbol where the recording has it: addresses differ from boot to boot.
     at_reference: bool,
 }
 
@@ -54,15 +55,15 @@ pub struct KernelSymbols {
 pub struct KernelSymbol<'a> {
     /// Its name.
     pub name: &'a [u8],
-    /// How far the address is into it.
+    /// The offset of the address.
     pub offset: u64,
 }
 
-/// What is said of a cached list that is not the recorded kernel's.
+/// The warning about a cached list that is not the recorded kernel's.
 const OWN_LIST: &str =
     "is the list of the kernel that runs here, not of the recorded one (perf inject puts it there): not used";
 
-/// What is said of a list in a directory of perf's cache that is another kernel's.
+/// The warning about a list in a directory of perf's cache that is another kernel's.
 const OTHER_DIRECTORY: &str = "not used: its directory has the build ID of another kernel than the recorded one";
 
 /// A function is not longer than this: an address further from the last symbol before it is in none (a gap between
@@ -79,8 +80,8 @@ pub fn link_shift(reference: Option<&KernelReference>, images: &Images<'_>, kern
 }
 
 impl KernelSymbols {
-    /// Finds the list of the recorded kernel. Empty, with a warning, if there is none that is surely right. Only the
-    /// `wanted` addresses may be asked for later.
+    /// Finds the list of the recorded kernel. Empty, with a warning, if absent that is surely right. Only the `wanted`
+    /// addresses may be requested later.
     pub fn find(
         wanted: &[u64],
         dsos: &Dsos,
@@ -129,7 +130,7 @@ impl KernelSymbols {
                 Ok(symbols)
             });
             match read.map_err(|error| error.in_file(list.path())) {
-                // Nothing else says that it is this kernel.
+                // Nothing else states that it is this kernel.
                 Ok(symbols) if matches!(list, KernelList::Own(_)) && is_running.is_none() && !symbols.at_reference => {}
                 Ok(symbols) => return symbols,
                 Err(error) => warnings.push(error.into_warning()),
@@ -137,14 +138,13 @@ impl KernelSymbols {
         }
         let which = match is_running {
             None => {
-                "the recording does not say which it is (its recorder was killed, or has not ended), and the running one is \
-                 not where the recorded one was"
+                "the recording does not identify it (its recorder was killed, or has not ended), and the running kernel is at other addresses than the recorded one"
             }
-            Some(_) => "this is another one",
+            Some(_) => "this machine runs another one",
         };
         warnings.push(Warning::new(format!(
-            "no symbols of the recorded kernel: {which}. Its functions stay without names; give its list with --kallsyms \
-             FILE (a copy of /proc/kallsyms, read as root)"
+            "no symbols of the recorded kernel: {which}. Its functions stay unnamed. hint: pass --kallsyms FILE, a copy \
+             of /proc/kallsyms taken as root on the recorded machine"
         )));
         Self::default()
     }
@@ -179,7 +179,7 @@ impl KernelSymbols {
         let mut wanted: Vec<u64> = wanted.iter().map(|addr| addr.wrapping_add(shift)).collect();
         wanted.sort_unstable();
         let (mut symbols, mut has_addresses) = (Vec::new(), false);
-        // The function before, and the lowest address wanted from there on: nobody asks for that function if the next
+        // The function before, and the lowest address wanted from there on: nobody requests that function if the next
         // one begins there or below.
         let (mut before, mut lowest) = (None, 0);
         for (addr, kind, at) in Lines::of(&text) {
@@ -194,11 +194,11 @@ impl KernelSymbols {
         symbols.extend(before);
         if !has_addresses {
             return Err(Error::new(
-                "shows no addresses: kernel functions stay without names. Run as root, or set \
+                "shows no addresses: kernel functions stay unnamed. hint: run as root, or set \
                  kernel.kptr_restrict to 0",
             ));
         }
-        // Stable: of several symbols at one address the last one in the list is shown, as perf does.
+        // Stable: of several symbols at one address the last one in the list is shown, like perf.
         symbols.sort_by_key(|&(addr, ..)| addr);
         Ok(Self { text: Some(text), symbols, shift, at_reference })
     }
@@ -246,7 +246,7 @@ impl KernelList {
         let part_of = |recording| Door { start: Start::Typed(recording), ..door::Named::Part.door(false) };
         let opened = match self {
             Self::Given(path) => return Some(io::map_file(path)),
-            // It says that it has no length: it is spooled.
+            // It states that it has no length: it is spooled.
             Self::Own(path) => return io::is_there(path).then(|| io::map_file(path)),
             Self::Recorded(path) => part_of(path.ancestors().nth(2)?).open(path, LIST),
             Self::Cached(path, force) => door::Named::Recording.door(*force).open(path, LIST),
@@ -264,7 +264,7 @@ fn cached(search: &SearchOptions, id: BuildId) -> Vec<PathBuf> {
     search.id_dirs().map(|dir| dir.join(CACHE_FOLDER).join(files::hex(id)).join("kallsyms")).collect()
 }
 
-/// Whether a list lies where perf's cache has that of a kernel of another build ID.
+/// True if a list lies where perf's cache has that of a kernel of another build ID.
 fn stands_for_another(list: &Path, id: BuildId) -> bool {
     let Some(of) = list.parent() else { return false };
     of.parent().is_some_and(|folder| folder.ends_with(CACHE_FOLDER)) && !of.ends_with(files::hex(id))
@@ -287,7 +287,7 @@ mod tests {
         Some((String::from_utf8_lossy(found.name).into_owned(), found.offset))
     }
 
-    /// What is at an address, if it alone is asked for, and if it is one of many.
+    /// The name at an address, if it alone is requested, and if it is one of many.
     fn name_in(list: &str, reference: Option<&KernelReference>, addr: u64) -> Option<(String, u64)> {
         let alone = name(&parse(list, reference, &[addr]).unwrap(), addr);
         let around: Vec<u64> = (0..0x400).rev().map(|at| (addr + at).saturating_sub(0x200)).collect();
@@ -386,19 +386,19 @@ mod tests {
         // Nobody wrote features: the recorder was killed.
         assert_eq!(found((None, None, TEXT), None), (Some("do_one".into()), vec![]));
         let (name, said) = found((None, None, TEXT + 0x20_0000), None);
-        assert!(name.is_none() && said.len() == 1 && said[0].contains("does not say which it is"), "{said:?}");
+        assert!(name.is_none() && said.len() == 1 && said[0].contains("does not identify it"), "{said:?}");
         // One that does name it is believed, wherever it was.
         assert_eq!(found((Some(1), None, TEXT + 0x20_0000), None), (Some("do_one".into()), vec![]));
         assert_eq!(found((None, Some("6.1"), TEXT), None), (Some("do_one".into()), vec![]));
         let (name, said) = found((Some(2), Some("6.1"), TEXT), None);
-        assert!(name.is_none() && said.len() == 1 && said[0].contains("this is another one"), "{said:?}");
+        assert!(name.is_none() && said.len() == 1 && said[0].contains("this machine runs another one"), "{said:?}");
     }
 
     #[test]
     fn a_cached_list_that_is_this_machines_is_not_another_kernels() {
         let of_other = "ffffffff81000000 T _text\nffffffff81000100 t their_one\n";
         assert_eq!(found((Some(2), None, TEXT), Some(of_other)), (Some("their_one".into()), vec![]));
-        // Of an earlier boot, with other modules.
+        // A list of an earlier boot, with other modules.
         let of_this = LIST.replace("ffffffff81", "ffffffff92").replace("ext4", "xfs");
         for list in [LIST, &of_this] {
             let (name, said) = found((Some(2), None, TEXT), Some(list));
@@ -431,7 +431,7 @@ mod tests {
     #[test]
     fn the_running_kernel_is_believed_by_its_build_id_or_its_end() {
         let running = |recorded, len| found_by_end(recorded, None, Some(len)).0;
-        // The list of the running kernel says nothing of its end.
+        // The list of the running kernel contains nothing about its end.
         assert_eq!(running((Some(1), None, TEXT), 0x400), Some("do_one".into()));
         for recorded in [(None, Some("6.1"), TEXT), (None, None, TEXT)] {
             assert_eq!(running(recorded, 0x400), None);

@@ -26,7 +26,7 @@ use kernel::{KernelOptions, KernelSymbols, link_shift};
 use symbols::images::Images;
 use symbols::{Base, Request, SymbolOptions};
 
-/// What an address belongs to. Offsets are those to look up: of a return address, one less.
+/// The location of an address. Offsets are those to look up: of a return address, one less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Location {
     /// So far into a piece of JIT code.
@@ -40,17 +40,17 @@ pub enum Location {
 /// Names everything that can be named.
 #[derive(Debug)]
 pub struct Resolver<'a> {
-    /// What was mapped.
+    /// The mappings.
     pub spaces: &'a AddressSpaces,
     /// The JIT code.
     pub codes: &'a CodeMap<'a>,
-    /// What the recording holds of BPF programs.
+    /// The BPF programs of the recording.
     pub bpf: &'a [BpfFunction],
     /// The files, opened as needed; may be shared with an unwinder.
     pub images: &'a Images<'a>,
-    /// What to find out.
+    /// The parts to find out.
     pub options: &'a SymbolOptions,
-    /// Where kernel symbols come from.
+    /// The sources of kernel symbols.
     pub kernel: &'a KernelOptions,
 }
 
@@ -144,8 +144,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// The source position in a BPF program, where lines are asked for. The compiler's expanded calls have lines, but no
-    /// names.
+    /// The source position in a BPF program, where lines are requested. The compiler's expanded calls have lines, but
+    /// no names.
     fn bpf_line(&self, dso: DsoId, at: u64) -> Option<(&[u8], u32)> {
         let DsoKind::KernelSymbol(Some(function)) = self.spaces.dsos().get(dso).kind else { return None };
         let function = self.bpf.get(function.0 as usize).filter(|_| self.options.lines)?;
@@ -167,8 +167,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// The functions at an offset of a piece of code: those that were expanded there, then its own. They are told by its
-    /// source map, or by its name.
+    /// The functions at an offset of a code range: those that were expanded there, then its own. They are recognized by
+    /// its source map, or by its name.
     fn functions(&self, code: &Code<'_>, offset: u64, source: &SourceMap<'_>, frames: &mut Frames) -> Vec<Frame> {
         let mut functions = Vec::new();
         let position = source.at(offset);

@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// Variables, as far as they are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Environment {
-    /// Nobody knows which there are: a recording does not contain them.
+    /// It is unknown which there are: a recording does not contain them.
     Unknown,
     /// Those that matter.
     Known(BTreeMap<Vec<u8>, Vec<u8>>),
@@ -19,7 +19,7 @@ pub enum Environment {
 pub struct CommandLine<'a> {
     /// The program and its arguments.
     pub words: &'a [Vec<u8>],
-    /// What it finds in its environment.
+    /// Its environment.
     pub environment: &'a Environment,
 }
 
@@ -28,11 +28,11 @@ pub struct CommandLine<'a> {
 pub struct Assignment {
     /// Its name.
     pub name: &'static str,
-    /// What is added to it, or what it is set to.
+    /// The part added to it, or its new value.
     pub value: String,
-    /// How the value is joined to the one that is there; `None` if it takes that one's place.
+    /// The way the value is joined to the one that is there; `None` if it takes that one's place.
     pub separator: Option<char>,
-    /// Whether it is set: `None` if nobody knows.
+    /// True if it is set: `None` if it is unknown.
     pub is_set: Option<bool>,
 }
 
@@ -96,7 +96,7 @@ fn base_name(word: &[u8]) -> &[u8] {
     word.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
 }
 
-/// Where a command's program stands, if that is one of these: behind `env` and the like, too.
+/// The index of a command's program, if that is one of these: behind `env` and the like, too.
 pub fn program_at(words: &[Vec<u8>], is_program: impl Fn(&[u8]) -> bool) -> Option<usize> {
     let is_wrapped = words.first().is_some_and(|first| WRAPPERS.contains(&base_name(first)));
     let reach = if is_wrapped { words.len() } else { 1 };
@@ -106,9 +106,9 @@ pub fn program_at(words: &[Vec<u8>], is_program: impl Fn(&[u8]) -> bool) -> Opti
 /// The words of a command that are options of its runtime, not of the program that it runs.
 struct OwnOptions<'a> {
     words: &'a [Vec<u8>],
-    /// Where the first one stands, or would.
+    /// The start of the first one, or its place.
     start: usize,
-    /// Where the last one ends.
+    /// The end of the last one.
     end: usize,
 }
 
@@ -142,7 +142,7 @@ fn is_option(word: &[u8]) -> bool {
     word.len() > 1 && matches!(word[0], b'-' | b'+') && word != b"--"
 }
 
-/// Whether a flag stands among these words.
+/// True if a flag stands among these words.
 fn has_flag(words: &[Vec<u8>], flag: Flag) -> bool {
     let mut pairs = words.windows(2);
     let is_pair = |option: &str, value: &str| {
@@ -181,7 +181,7 @@ fn setting_at(words: &[Vec<u8>], option: &str, key: &str) -> Option<(usize, usiz
 }
 
 impl Runtime {
-    /// Whether an option of it has the next word for its value.
+    /// True if an option of it has the next word for its value.
     fn takes_next_word(&self, word: &[u8]) -> bool {
         let of_flag = |flag: &Flag| match *flag {
             Flag::Pair(option, _) | Flag::Setting { option, .. } => option.as_bytes() == word,
@@ -205,12 +205,12 @@ impl Runtime {
         words
     }
 
-    /// Whether a command has this flag, as far as it is known.
+    /// True if a command has this flag, as far as it is known.
     pub fn is_given(&self, flag: Flag, command: CommandLine<'_>) -> bool {
         has_flag(&self.options_given(command), flag)
     }
 
-    /// Whether a command switches something on, as far as it is known.
+    /// True if a command switches something on, as far as it is known.
     pub fn is_switched_on(&self, switch: &Switch, command: CommandLine<'_>) -> bool {
         let by_flag = switch.main_flag().is_some_and(|flag| self.is_given(flag, command));
         let by_variable = switch.variables.first().is_some_and(|(name, value)| is_set(name, value, command));

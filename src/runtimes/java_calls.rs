@@ -1,25 +1,25 @@
-//! Names in which a Java agent tells of calls that the compiler expanded.
+//! Names in which a Java agent reports calls that the compiler expanded.
 //!
-//! perf-map-agent has no more than an entry of a perf map for a stretch of code, so that what ran there is told by the
-//! name of the stretch, in one of two ways:
+//! perf-map-agent has no more than an entry of a perf map for a stretch of code, so that what ran there is recognized
+//! by the name of the stretch, in one of two ways:
 //!
 //! ```text
 //! unfoldall   Lorg/a/Main;::run->Lorg/a/List;::add->Lorg/a/List;::grow      all calls, the outermost first
 //! unfold      Lorg/a/List;::grow in Lorg/a/Main;::run                       the innermost one and the outermost
 //! ```
 //!
-//! `->` and ` in ` stand in names of other languages, too (`C::operator->`, an Erlang atom, a function of JavaScript that is
-//! called `a->b`). So a name is taken apart only if all its parts are Java methods as the agent spells them, with any of its
-//! options: `Lorg/a/List;::add` (`.add` of old versions), `dottedclass` and `cleanclass` `org.a.List::add`, `msig` with the types
-//! behind it, `sourcepos` with `(List.java:12)`, and the marks `_[j]` and `_[i]`. Of classes without a package `cleanclass`
-//! leaves what C++ might be called (`Main::run`): one part that can only be Java's is enough. The agent cuts very long names:
-//! of the last part there may be no more than a beginning.
+//! `->` and ` in ` are in names of other languages, too (`C::operator->`, an Erlang atom, a function of JavaScript that
+//! is called `a->b`). So a name is taken apart only if all its parts are Java methods as the agent spells them, with
+//! any of its options: `Lorg/a/List;::add` (`.add` of old versions), `dottedclass` and `cleanclass` `org.a.List::add`,
+//! `msig` with the types behind it, `sourcepos` with `(List.java:12)`, and the marks `_[j]` and `_[i]`. Of classes
+//! without a package `cleanclass` leaves what C++ might be called (`Main::run`): one part that can only be Java's is
+//! enough. The agent cuts very long names: of the last part there may be no more than a beginning.
 
-/// What stands between callers and what they call.
+/// The text between callers and callees.
 const JOINT: &str = "->";
-/// What stands between a call and the function that it was expanded into.
+/// The text between a call and the function that it was expanded into.
 const IN: &str = " in ";
-/// Where the agent could not find a name.
+/// The name that the agent writes if it could not find one.
 const NO_NAME: &str = "<error writing signature>";
 
 /// A name that holds several functions.
@@ -33,7 +33,7 @@ pub struct JoinedCalls<'n> {
 
 /// Takes a name apart; `None` if it is that of one function.
 pub fn joined(name: &[u8]) -> Option<JoinedCalls<'_>> {
-    // What most names lack.
+    // Most names lack it.
     memchr::memmem::find(name, JOINT.as_bytes()).or_else(|| memchr::memmem::find(name, IN.as_bytes()))?;
     let name = std::str::from_utf8(name).ok()?;
     let mut parts: Vec<&str> = name.split(JOINT).collect();
@@ -52,7 +52,7 @@ pub fn joined(name: &[u8]) -> Option<JoinedCalls<'_>> {
     Some(JoinedCalls { root: root.as_bytes(), expanded: expanded.iter().map(|part| part.as_bytes()).collect() })
 }
 
-/// Whether a name can only be that of a Java method.
+/// True if a name can only be that of a Java method.
 pub fn is_method(name: &[u8]) -> bool {
     std::str::from_utf8(name).is_ok_and(is_java)
 }
@@ -61,12 +61,12 @@ fn is_java(name: &str) -> bool {
     shape(name) == Some(MethodShape::Certain)
 }
 
-/// What the spelling of a method tells.
+/// The shape of a method's spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MethodShape {
     /// It is a Java method.
     Certain,
-    /// It may as well be something else.
+    /// It may be something else.
     Possible,
 }
 
@@ -83,7 +83,7 @@ fn shape(name: &str) -> Option<MethodShape> {
     Some(if is_signature || has_package { MethodShape::Certain } else { MethodShape::Possible })
 }
 
-/// The class, what stands behind it, and whether the class is spelled as a type's signature.
+/// The class, what follows it, and whether the class is spelled as a type's signature.
 fn split_class(name: &str) -> Option<(&str, &str, bool)> {
     if let Some((class, rest)) = name.strip_prefix('L').and_then(|rest| rest.split_once(';'))
         && let Some(method) = rest.strip_prefix("::").or_else(|| rest.strip_prefix('.'))
@@ -100,7 +100,7 @@ fn is_identifier(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(fits)
 }
 
-/// Whether it can stand behind a method: the types that it takes and gives, and where it is.
+/// True if it can follow a method: the types that it takes and gives, and where it is.
 fn is_tail(text: &str) -> bool {
     let place = |text: &str| {
         let inner = text.strip_prefix('(').and_then(|text| text.strip_suffix(')'));
@@ -115,7 +115,7 @@ fn is_tail(text: &str) -> bool {
     text.is_empty() || place(text) || types(text) || types(&text[..split]) && place(&text[split..])
 }
 
-/// Whether a longer text may begin so.
+/// True if a longer text may begin so.
 fn is_beginning(text: &str) -> bool {
     text.starts_with('L') && text.bytes().all(|byte| byte.is_ascii_graphic() || !byte.is_ascii())
 }

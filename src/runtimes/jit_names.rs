@@ -10,22 +10,22 @@
 //! | CPython | `py::push:/a/list.py` | `push list.py` | the same |
 //! | Wasmtime | `wasm[0]::function[3]::push` | `push wasm` | the same |
 //!
-//! What is added to a function's name are plain words: brackets would be a pattern to a search. Of a path the file is
-//! left, with as many of its directories as tell it from another file of the profile that is called alike, so that
-//! two functions stay two. A name that is none of these stays as it is.
+//! Marks added to a function's name are plain words: brackets would be a pattern to a search. The file of a is left,
+//! with as many of its directories as give it from another file of the profile that is called alike, so that two
+//! functions stay two. A name that is none of these stays as it is.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 
-/// How names of JIT code are written; the later, the more readable.
+/// The way names of JIT code are written; the later, the more readable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum JitNames {
     /// As the runtime wrote them.
     #[default]
     Raw,
-    /// As people do, with a word for the tier where the runtime's name tells it.
+    /// As people do, with a word for the tier where the runtime's name gives it.
     Pretty,
-    /// As people do, without a word for the tier: one function has one name. Its tiers are told by the frames.
+    /// As people do, without a word for the tier: one function has one name. Its tiers are recognized by the frames.
     Merged,
 }
 
@@ -33,7 +33,8 @@ pub enum JitNames {
 #[derive(Debug, Default)]
 pub struct ReadableNames {
     merged: bool,
-    /// How many directories of a function's file are told; where it is not here, as many as [`own_dirs`] says.
+    /// The number of directories of a function's file are reported; where it is not here, as many as [`own_dirs`]
+    /// states.
     dirs: FxHashMap<Box<[u8]>, usize>,
 }
 
@@ -66,7 +67,7 @@ impl ReadableNames {
         Self { merged, dirs: more.map(|(name, _, dirs)| (name.into(), dirs)).collect() }
     }
 
-    /// What names of one function have in common, whatever its tiers, and no other function's has: two of one class may
+    /// The common part of names of one function, whatever its tiers, and no other function's has: two of one class may
     /// be called alike, and differ by their arguments.
     pub fn of_function(name: &[u8]) -> Cow<'_, [u8]> {
         let Some(parts) = parse(name).filter(|parts| !parts.tier.is_empty()) else { return Cow::Borrowed(name) };
@@ -97,15 +98,15 @@ impl ReadableNames {
     }
 }
 
-/// What a runtime's name of JIT code tells.
+/// The parts of a runtime's name of JIT code.
 #[derive(Debug, Clone, Default)]
 struct NameParts<'n> {
     function: Cow<'n, str>,
     /// The file, or empty.
     path: &'n str,
-    /// What follows the file: `:10:5`.
+    /// The text after the file: `:10:5`.
     position: &'n str,
-    /// What sort of code it is, whatever tier: `wasm`.
+    /// The kind of code, whatever tier: `wasm`.
     sort: &'static str,
     /// The runtime's word for the tier.
     tier: &'n str,
@@ -116,7 +117,7 @@ impl NameParts<'_> {
         self.path.contains('/')
     }
 
-    /// With so many directories of the path.
+    /// With this many directories of the path.
     fn spell(&self, dirs: usize, merged: bool) -> String {
         let mut text = self.function.clone().into_owned();
         let tier = if merged { "" } else { self.tier };
@@ -131,12 +132,12 @@ impl NameParts<'_> {
     }
 }
 
-/// A path's file and so many directories above it.
+/// A path's file and this many directories above it.
 fn last_parts(path: &str, dirs: usize) -> &str {
     path.rmatch_indices('/').nth(dirs).map_or(path, |(at, _)| &path[at + 1..])
 }
 
-/// Files of these names are told with their directory: in one program there are many.
+/// Files of these names are reported with their directory: in one program there are many.
 fn own_dirs(path: &str) -> usize {
     let file = last_parts(path, 0);
     let stem = file.split('.').next().unwrap_or(file);
@@ -191,7 +192,7 @@ fn v8_wasm(name: &str) -> Option<NameParts<'_>> {
     Some(NameParts { function, sort: "wasm", tier, ..NameParts::default() })
 }
 
-/// How long the line and column at the end of a place are: those of `:10:5`.
+/// The length of the line and column at the end of a place: those of `:10:5`.
 fn position_len(place: &str) -> usize {
     let number = |text: &str| {
         let digits = text.bytes().rev().take_while(u8::is_ascii_digit).count();
@@ -255,7 +256,7 @@ fn java(name: &str) -> Option<NameParts<'_>> {
         let method = method.trim_start_matches([':', '.']);
         return Some(plain(format!("{}.{}", class.replace('/', "."), before_arguments(method)).into()));
     }
-    // `returned.Type package.Class.method(arguments)`, with the compiler behind where a log tells it.
+    // `returned.Type package.Class.method(arguments)`, with the compiler behind where a log gives it.
     let (name, tier) = match name.strip_suffix(']').and_then(|name| name.rsplit_once(" [")) {
         Some((name, tier)) if ["c1", "c2", "jvmci"].contains(&tier) => (name, tier),
         _ => (name, ""),

@@ -46,17 +46,17 @@ pub(super) const OPENJDK: Runtime = Runtime {
                 Flag::Word("-XX:+LogCompilation"),
                 Flag::Word("-XX:+PreserveFramePointer"),
             ],
-            note: ", which tells times, tiers and inlining, but not of the interpreter and stubs",
+            note: ", which contains times, tiers and inlining, but not the interpreter and stubs",
             leaves: &["./hotspot_pidPID.log"],
             ..SWITCH
         },
         Switch {
-            by_hand: "with `jcmd PID Compiler.codelist > codelist-PID.txt` before it ends, which tells tiers",
+            by_hand: "with `jcmd PID Compiler.codelist > codelist-PID.txt` before it ends, which contains tiers",
             leaves: &["./codelist-PID.txt"],
             ..SWITCH
         },
         Switch {
-            by_hand: "before JDK 17 with perf-map-agent's create-java-perf-map.sh PID before it ends, which tells inlined calls when asked to unfold",
+            by_hand: "before JDK 17 with perf-map-agent's create-java-perf-map.sh PID before it ends, which lists inlined calls with the option unfold",
             leaves: &["/tmp/perf-PID.map"],
             ..SWITCH
         },
@@ -75,7 +75,7 @@ pub(super) const OPENJDK: Runtime = Runtime {
         flag: None,
     }),
     unnamed: "interpreted methods, which are all one `Interpreter`, and have no name in a compilation log, as stubs and adapters; in a map, methods that were freed before it was written",
-    // Methods have their arguments in their names, and the compiler that made them only if a log of HotSpot's told
+    // Methods have their arguments in their names, and the compiler that made them only if a log of HotSpot's reported
     // it; what has no arguments is a blob (share/code/codeBlob.cpp).
     marked_names: &[
         (Baseline, &[Ends(") [c1]")]),
@@ -150,7 +150,7 @@ pub(super) const DOT_NET: Runtime = Runtime {
             ..SWITCH
         },
     ],
-    unnamed: "code that was compiled ahead of time into PE files that are not at hand, or into one for several (composite): DOTNET_ReadyToRun=0 makes it JIT code; perfinfo-PID.map lists loaded files as the recording does, and is not read",
+    unnamed: "code that was compiled ahead of time into PE files that are not available, or into one for several (composite): DOTNET_ReadyToRun=0 makes it JIT code; perfinfo-PID.map lists loaded files as the recording does, and is not read",
     // GetJitOptimizationTierStr in coreclr's vm/prestub.cpp; DOTNET_PerfMapShowOptimizationTiers=0 leaves them out.
     marked_names: &[
         (Baseline, &[Ends(")[QuickJitted]"), Ends(")[MinOptJitted]"), Ends(")[InstrumentedTier]")]),

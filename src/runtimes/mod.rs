@@ -1,8 +1,8 @@
-//! Runtimes with JIT compilers: how a process is known to run one, what makes it leave the names of its code, where
-//! they lie then, and what its names tell of the tier.
+//! Runtimes with JIT compilers: the signs that a process runs one, the switch that makes it write the names of its
+//! code, where they lie then, and what its names report the tier.
 //!
-//! All of it is one table, [`RUNTIMES`]: a runtime is added in `table.rs` and nowhere else. Its examples are its
-//! tests: each must be given the tier that stands beside it, and each shape must be met by one of them.
+//! All of it is one table, [`RUNTIMES`]: a runtime is added in `table.rs` and nowhere else. Its examples are its tests:
+//! each must be given the tier that is beside it, and each shape must be met by one of them.
 
 mod command;
 mod embedded;

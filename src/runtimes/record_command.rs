@@ -33,7 +33,7 @@ impl RecordCommand {
         self.options.extend(options.iter().map(|word| word.as_bytes().to_vec()));
     }
 
-    /// With the clock of jitdumps, if no other one is asked for: only by their times is it known which code was at an
+    /// With the clock of jitdumps, if no other one is requested: only by their times is it known which code was at an
     /// address when.
     #[must_use]
     pub fn with_clock(mut self) -> Self {

@@ -1,4 +1,4 @@
-//! What is known of a runtime.
+//! The facts about a runtime.
 
 use super::shape::{Shape, TierRule};
 use super::switch::{Flag, Stacks, Switch, Version};
@@ -7,9 +7,9 @@ use crate::model::tier::Tier;
 /// A runtime that compiles while it runs.
 #[derive(Debug)]
 pub struct Runtime {
-    /// What people call it.
+    /// Its usual name.
     pub name: &'static str,
-    /// What is typed to run it: `node`.
+    /// The command that runs it: `node`.
     pub called: &'static str,
     /// Languages, libraries and launchers that run on it: it is found by their names, too.
     pub carries: &'static [&'static str],
@@ -20,43 +20,43 @@ pub struct Runtime {
     pub programs: &'static [&'static str],
     /// Other files that only it maps, spelled likewise.
     pub libraries: &'static [&'static str],
-    /// Whether programs of all sorts load it and seldom compile with it: only JIT code without another maker is its.
+    /// True if programs of all sorts load it and seldom compile with it: only JIT code without another maker is its.
     pub is_library: bool,
-    /// Whether its code is in memory that a process shares with those that it forks; other JIT code is another one's.
+    /// True if its code is in memory that a process shares with those that it forks; other JIT code is another one's.
     pub shares_memory: bool,
-    /// What makes it tell of its code, the best first; empty if nothing does.
+    /// The switches that make it report its code, the best first; empty if nothing does.
     pub switches: &'static [Switch],
     /// Variables from which it reads flags as from its command line; the first one is used.
     pub flag_variables: &'static [FlagVariable],
-    /// Its options that take the next word for their value: what stands behind that word is an option again.
+    /// Its options that take the next word for their value: what follows that word is an option again.
     pub valued: &'static [&'static str],
     /// Words behind which its options may stand, too: `run`.
     pub subcommands: &'static [&'static str],
-    /// What makes its program print its version; empty if that does not matter.
+    /// The flag that makes its program print its version; empty if that does not matter.
     pub version_flag: &'static str,
-    /// What its version stands behind in the path of one of its files: `libpython`.
+    /// The text before its version in the path of one of its files: `libpython`.
     pub version_behind: &'static [&'static str],
     /// The flag without which its code keeps no frame pointers, if there is one.
     pub frame_pointers: Option<Flag>,
-    /// How it is run under valgrind so that `jitgraft callgrind` finds names; `None` where nobody tried.
+    /// The way it is run under valgrind so that `jitgraft callgrind` finds names; `None` where nobody tried.
     pub valgrind: Option<&'static str>,
-    /// What interprets its programs, where that is seen in profiles.
+    /// The interpreter of its programs, where that is seen in profiles.
     pub interpreter: Option<Interpreter>,
-    /// What has no name even so; empty if nothing is known of that.
+    /// The code that has no name even so; empty if nothing is known of that.
     pub unnamed: &'static str,
-    /// Names that no other runtime writes: they tell the tier wherever JIT code has them. The first match holds.
+    /// Names that no other runtime writes: they give the tier wherever JIT code has them. The first match holds.
     pub marked_names: &'static [TierRule],
-    /// Names that tell the tier only where the process is known to run this runtime.
+    /// Names that give the tier only where the process is known to run this runtime.
     pub plain_names: &'static [TierRule],
-    /// Names that tell nothing, though others of no shape of their own do.
+    /// Names that contain nothing, though others of no shape of their own do.
     pub untold_names: &'static [Shape],
     /// The tier of all its other code, if there is but one.
     pub other_names: Option<Tier>,
-    /// Names as it spells them, and the tier that each tells.
+    /// Names as it spells them, and the tier that each gives.
     pub examples: &'static [(&'static str, Option<Tier>)],
 }
 
-/// What most entries leave open.
+/// The defaults of most entries.
 pub(super) const PLAIN: Runtime = Runtime {
     name: "",
     called: "",
@@ -102,22 +102,22 @@ impl FlagVariable {
     }
 }
 
-/// What a profile has where a runtime interprets.
+/// The frames in a profile where a runtime interprets.
 #[derive(Debug)]
 pub struct Interpreter {
     /// Functions that stand for all that is interpreted, whole names.
     pub functions: &'static [&'static str],
-    /// Whether each call of an interpreted function has a frame of this name; else one is for many calls, and tells
+    /// True if each call of an interpreted function has a frame of this name; else one is for many calls, and gives
     /// something only where nothing else of the program is seen.
     pub frame_a_call: bool,
-    /// How interpreted functions get names of their own, or why they cannot have them.
+    /// The way that interpreted functions get names of their own, or why they cannot have them.
     pub remedy: &'static str,
     /// The flag that gives them these, if one does.
     pub flag: Option<Flag>,
 }
 
 impl Runtime {
-    /// How it is made to leave names; `None` if it cannot be.
+    /// The way it is made to write names; `None` if it cannot be.
     pub fn advice(&self) -> Option<String> {
         let way = |(at, way): (usize, &Switch)| {
             format!("{} (leaves {})", way.how(self.called, at == 0), way.leaves.join(", "))
@@ -146,7 +146,7 @@ impl Runtime {
         self.flag_variables.iter().map(|variable| variable.name).chain(set)
     }
 
-    /// How `perf record` is to get its stacks, with its best switch or without any.
+    /// The way that `perf record` should get its stacks, with its best switch or without any.
     pub fn stacks(&self, version: Option<Version>) -> Stacks {
         let best = self.best_switch(version).or_else(|| self.switches.first());
         best.map_or(Stacks::FramePointers, |switch| switch.stacks)
@@ -164,13 +164,13 @@ impl Runtime {
         versions.next()
     }
 
-    /// Whether a function is its interpreter.
+    /// True if a function is its interpreter.
     pub fn interprets_in(&self, function: &[u8]) -> bool {
         let is = |interpreter: &Interpreter| interpreter.functions.iter().any(|own| own.as_bytes() == function);
         self.interpreter.as_ref().is_some_and(is)
     }
 
-    /// Whether it is the runtime's program that goes by this base name.
+    /// True if it is the runtime's program that goes by this base name.
     pub fn is_program(&self, name: &[u8]) -> bool {
         self.programs.iter().any(|program| is(program, name))
     }
@@ -180,7 +180,7 @@ impl Runtime {
     }
 }
 
-/// Whether a number begins a text, and is not part of a word: `17-openjdk` and `8u442`, but not `4py`.
+/// True if a number begins a text, and is not part of a word: `17-openjdk` and `8u442`, but not `4py`.
 fn starts_with_version(text: &str) -> bool {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, behind) = text.split_at(end);

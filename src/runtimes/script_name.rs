@@ -3,7 +3,7 @@
 //! Tag and mark of the tier, the function's name, the script, and the line and column at which the function starts:
 //! of its parameter list, both from 1 (`SharedFunctionInfo`; V8 src/logging/log.cc, `AppendFunctionName`).
 
-/// What such a name contains.
+/// The parts of such a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScriptName<'n> {
     /// Tag and tier: `JS:*`.
@@ -18,10 +18,10 @@ pub struct ScriptName<'n> {
     pub column: u32,
 }
 
-/// The tags of functions. What `Script:` and `Eval:` name is no function of a file.
+/// The tags of functions. The objects of `Script:` and `Eval:` are not functions of a file.
 const TAGS: &[&str] = &["JS:", "LazyCompile:", "Function:"];
 
-/// How scripts begin that can be files.
+/// The starts of scripts that can be files.
 const SCRIPTS: &[&str] = &[" /", " file:///", " https://", " http://"];
 
 impl<'n> ScriptName<'n> {

@@ -44,7 +44,7 @@ impl RuntimeSet {
         RUNTIMES.iter().enumerate().filter(move |(at, _)| self.0 & 1 << at != 0).map(|(_, runtime)| runtime)
     }
 
-    /// What people would call the process.
+    /// The usual name of the process's runtime.
     pub fn first(self) -> Option<&'static Runtime> {
         self.iter().next()
     }
@@ -66,12 +66,12 @@ fn base_name(path: &[u8]) -> &[u8] {
 pub struct ProcessRuntimes<'a> {
     processes: &'a Processes,
     files: FxHashMap<&'a [u8], RuntimeSet>,
-    /// What a process itself had mapped from when on, since it last replaced its program.
+    /// The own mappings of a process and their start times, since it last replaced its program.
     mapped: NearMap<Pid, Vec<(Nanos, RuntimeSet)>>,
     inherited: Option<InheritedRuntimes>,
 }
 
-/// What processes had from those that they were forked from.
+/// The mappings of processes from those that they were forked from.
 #[derive(Debug)]
 struct InheritedRuntimes {
     ancestry: Ancestry,
@@ -88,7 +88,7 @@ impl InheritedRuntimes {
 }
 
 impl<'a> ProcessRuntimes<'a> {
-    /// Of these processes.
+    /// The runtimes of these processes.
     pub fn new(processes: &'a Processes) -> Self {
         Self { processes, files: FxHashMap::default(), mapped: NearMap::default(), inherited: None }
     }
@@ -122,7 +122,7 @@ impl<'a> ProcessRuntimes<'a> {
     }
 }
 
-/// What a process itself had mapped from when on.
+/// The own mappings of a process and their start times.
 fn history<'a>(process: &'a Process, files: &mut FxHashMap<&'a [u8], RuntimeSet>) -> Vec<(Nanos, RuntimeSet)> {
     let (mut history, mut set) = (Vec::new(), RuntimeSet::default());
     let mut execs = process.execs.iter().copied().peekable();
@@ -214,7 +214,7 @@ mod tests {
             );
             assert!(RUNTIMES[..at].iter().all(|other| other.name != runtime.name), "{} stands twice", runtime.name);
             for file in runtime.switches.iter().flat_map(|switch| switch.leaves) {
-                // LuaJIT knows no place-holder: there the name is the user's.
+                // LuaJIT has no place-holder: there the name is the user's.
                 assert!(file.contains("PID") || *file == "./luajit.dump", "{}: {file}", runtime.name);
             }
         }
@@ -244,7 +244,7 @@ mod tests {
             node.advice().unwrap(),
             "run node with --perf-prof --interpreted-frames-native-stack (leaves ./jit-PID.dump), or with \
              --perf-basic-prof (leaves /tmp/perf-PID.map), or with --log-code --log-source-position \
-             --interpreted-frames-native-stack, which tells of inlined calls, too (leaves ./isolate-*-PID-v8.log)"
+             --interpreted-frames-native-stack, which contains inlined calls, too (leaves ./isolate-*-PID-v8.log)"
         );
         assert_eq!(RuntimeSet::of_program(b"sbcl").first().unwrap().advice(), None);
     }

@@ -1,8 +1,8 @@
-//! What names look like, and what that tells of the tier.
+//! The shapes of names, and the tiers that they show.
 
 use crate::model::tier::Tier;
 
-/// What a name looks like.
+/// The shape of a name.
 #[derive(Debug, Clone, Copy)]
 pub enum Shape {
     /// It is this.
@@ -15,12 +15,12 @@ pub enum Shape {
     Around(&'static str, &'static str),
     /// It holds this.
     Holds(&'static str),
-    /// It begins with one of the first, and the second stands behind that.
+    /// It begins with one of the first, and the second follows that.
     After(&'static [&'static str], &'static str),
 }
 
 impl Shape {
-    /// Whether that name looks so.
+    /// True if that name looks so.
     pub(super) fn fits(self, name: &[u8]) -> bool {
         match self {
             Self::Is(whole) => name == whole.as_bytes(),
@@ -41,7 +41,7 @@ impl Shape {
 /// Names of these shapes are of this tier.
 pub type TierRule = (Tier, &'static [Shape]);
 
-/// The tier that the first of the rules tells that fits.
+/// The tier that the first of the rules shows that fits.
 pub(super) fn told(rules: &[TierRule], name: &[u8]) -> Option<Tier> {
     rules.iter().find(|(_, shapes)| shapes.iter().any(|shape| shape.fits(name))).map(|(tier, _)| *tier)
 }

@@ -1,4 +1,4 @@
-//! What makes a runtime write the names of its code, as data: text and commands are both made from it.
+//! The switch that makes a runtime write the names of its code, as data: text and commands are both made from it.
 
 use crate::model::shell::quoted;
 use std::fmt;
@@ -7,30 +7,31 @@ use std::path::Path;
 /// Something to switch on, and the files that it leaves.
 #[derive(Debug)]
 pub struct Switch {
-    /// What stands behind the program on the command line. The first flag that is not only needed by the others is the switch;
-    /// those behind it make it better.
+    /// The flags after the program on the command line. The first flag that is not only needed by the others is the
+    /// switch; those behind it make it better.
     pub flags: &'static [Flag],
     /// Variables that are set instead of the flags, or, where there are no flags, the only way. The first one is the
     /// switch. `DIR` in a value stands for a directory.
     pub variables: &'static [(&'static str, &'static str)],
     /// The first version that has it; `None` if all have it that one meets.
     pub since: Option<Version>,
-    /// Whether only builds that were made for it have it: those of distributions do nothing with its flags and variables.
+    /// True if only builds that were made for it have it: those of distributions do nothing with its flags and
+    /// variables.
     pub is_rare: bool,
-    /// What a person must do instead of flags and variables, such as run another program at the right moment.
+    /// The manual step instead of flags and variables, such as running another program at the right moment.
     pub by_hand: &'static str,
-    /// What else is to be known of it, as the end of a sentence.
+    /// A note about it, as the end of a sentence.
     pub note: &'static str,
     /// The files that it writes then. `PID` and `TID` stand for numbers, `DIR` for a directory that one names, `*` for
     /// any part of a name.
     pub leaves: &'static [&'static str],
-    /// How `perf record` gets call chains through code that was compiled with it.
+    /// The way that `perf record` gets call chains through code that was compiled with it.
     pub stacks: Stacks,
-    /// Whether the files are only whole when the process has ended by itself.
+    /// True if the files are only whole when the process has ended by itself.
     pub at_end: bool,
 }
 
-/// What most switches leave open.
+/// The defaults of most switches.
 pub(super) const SWITCH: Switch = Switch {
     flags: &[],
     variables: &[],
@@ -60,7 +61,7 @@ pub enum Flag {
         key: &'static str,
         /// `48`
         value: &'static str,
-        /// Whether another value does not do.
+        /// True if another value does not do.
         exact: bool,
     },
     /// An item of the list that one word contains: `--v8-flags=--perf-prof,--x`.
@@ -103,7 +104,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// How `perf record` gets the callers of JIT code.
+/// The way that `perf record` gets the callers of JIT code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stacks {
     /// The kernel follows frame pointers.
@@ -123,7 +124,7 @@ impl Stacks {
 }
 
 impl Switch {
-    /// What to do, in words: `run node with --perf-prof`, or, of a second switch, `with --perf-basic-prof`.
+    /// The instruction, in words: `run node with --perf-prof`, or, of a second switch, `with --perf-basic-prof`.
     pub fn how(&self, called: &str, is_first: bool) -> String {
         let flags = joined(self.flags);
         let given = match (self.flags, self.variables, self.by_hand) {
@@ -152,23 +153,23 @@ impl Switch {
         self.flags.iter().copied().find(|flag| !matches!(flag, Flag::Needed(_)))
     }
 
-    /// Whether it can be had from a version; of an unknown one, nobody knows better.
+    /// True if it is available from a version on; unknown versions count.
     pub fn is_in(&self, version: Option<Version>) -> bool {
         self.since.zip(version).is_none_or(|(since, version)| version >= since)
     }
 
-    /// Whether a command line or an environment can switch it on, in most builds.
+    /// True if a command line or an environment can switch it on, in most builds.
     pub fn can_be_set(&self) -> bool {
         let has_any = !self.flags.is_empty() || !self.variables.is_empty();
         !self.is_rare && has_any
     }
 
-    /// Whether a file is of the sort that it leaves, by the end of its name.
+    /// True if a file is of the sort that it leaves, by the end of its name.
     pub fn leaves_like(&self, path: &Path) -> bool {
         self.leaves.iter().any(|file| Path::new(file).extension() == path.extension())
     }
 
-    /// What one calls it: its first flag or variable.
+    /// Its name: its first flag or variable.
     pub fn name(&self) -> String {
         match (self.main_flag(), self.variables) {
             (Some(flag), _) => flag.to_string(),
@@ -178,7 +179,7 @@ impl Switch {
     }
 }
 
-/// Flags as they stand on a command line. Items of one list stand in one word.
+/// Flags as they are on a command line. Items of one list are in one word.
 fn joined(flags: &[Flag]) -> String {
     let mut words: Vec<String> = Vec::new();
     for (at, flag) in flags.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! The table of runtimes. What is said of names is what recordings of them have, or, where none could be made, what
-//! their sources write; where neither is certain, a name tells nothing.
+//! The table of runtimes. The statements about names are based on recordings, or, where none could be made, what their
+//! sources write; where neither is certain, a name contains nothing.
 
 use super::embedded::{CHDB, JAX, LUPA, MINI_RACER, NUMBA, PCRE2, PYTHON_MONKEY, TAICHI};
 use super::engines::{JSC_EXAMPLES, JSC_NAMES, V8_EXAMPLES, V8_INTERPRETERS, V8_NAMES, V8_PLAIN_NAMES, V8_UNNAMED};
@@ -15,7 +15,7 @@ const PHP_CLI: Flag = Flag::Setting { option: "-d", key: "opcache.enable_cli", v
 const PHP_BUFFER: Flag = Flag::Setting { option: "-d", key: "opcache.jit_buffer_size", value: "64M", exact: false };
 const PHP_TRACING: Flag = Flag::Setting { option: "-d", key: "opcache.jit", value: "tracing", exact: false };
 
-/// Every runtime that is known. They are asked in this order: what embeds another one stands before it.
+/// Every runtime that is known. They are queried in this order: what embeds another one precedes it.
 pub const RUNTIMES: &[Runtime] = &[
     NUMBA,
     JAX,
@@ -47,7 +47,7 @@ pub const RUNTIMES: &[Runtime] = &[
                     Flag::Item { option: "--v8-flags=", separator: ',', item: "--log-source-position" },
                     Flag::Item { option: "--v8-flags=", separator: ',', item: "--interpreted-frames-native-stack" },
                 ],
-                note: ", which tells of inlined calls, too",
+                note: ", which contains inlined calls, too",
                 leaves: &["./isolate-*-PID-v8.log"],
                 ..SWITCH
             },
@@ -109,7 +109,7 @@ pub const RUNTIMES: &[Runtime] = &[
                     Flag::Word("--log-source-position"),
                     Flag::Word("--interpreted-frames-native-stack"),
                 ],
-                note: ", which tells of inlined calls, too",
+                note: ", which contains inlined calls, too",
                 leaves: &["./isolate-*-PID-v8.log"],
                 ..SWITCH
             },
@@ -150,7 +150,7 @@ pub const RUNTIMES: &[Runtime] = &[
                     Flag::Item { option: "--js-flags=", separator: ' ', item: "--log-source-position" },
                     Flag::Item { option: "--js-flags=", separator: ' ', item: "--interpreted-frames-native-stack" },
                 ],
-                note: ", which tells of inlined calls, too",
+                note: ", which contains inlined calls, too",
                 leaves: &["./isolate-*-PID-v8.log"],
                 ..SWITCH
             },
@@ -202,7 +202,7 @@ pub const RUNTIMES: &[Runtime] = &[
             ..SWITCH
         }],
         unnamed: "all JIT code of builds without --enable-perf, as distributions have them",
-        // js/src/jit/PerfSpewer.cpp; no build that leaves them was to be had.
+        // js/src/jit/PerfSpewer.cpp; no build that writes them was available.
         marked_names: &[
             (Interpreted, &[Starts("BaselineInterpreter: "), Starts("BlinterpOp: ")]),
             (Baseline, &[Starts("Baseline: ")]),
@@ -324,7 +324,7 @@ pub const RUNTIMES: &[Runtime] = &[
             flag: None,
         }),
         unnamed: "the interpreter's own functions where php is stripped, nor compiled regular expressions: those are PCRE2's",
-        // PHP has one compiler; it optimises by types unless opcache.jit asks for its lowest level.
+        // PHP has one compiler; it optimizes by types unless opcache.jit requests its lowest level.
         marked_names: &[
             (Stub, &[Starts("JIT$$"), Starts("jit$$"), Starts("ESCAPE-")]),
             (Optimised, &[Starts("TRACE-"), Starts("JIT$")]),
@@ -360,7 +360,7 @@ pub const RUNTIMES: &[Runtime] = &[
             },
         ],
         unnamed: "the server's own functions where postgres is stripped",
-        // The names do not tell whether the query was dear enough to be optimised (jit_optimize_above_cost).
+        // The names do not show whether the query was dear enough to be optimized (jit_optimize_above_cost).
         examples: &[("evalexpr_0_0", None), ("deform_0_1", None)],
         ..PLAIN
     },
@@ -452,7 +452,7 @@ pub const RUNTIMES: &[Runtime] = &[
             flag: None,
         }),
         unnamed: "what MoarVM interprets: its functions are all one `MVM_interp_run`",
-        // Its compiler is given only what its specialiser has optimised.
+        // Its compiler is given only what its specialiser has optimized.
         other_names: Some(Optimised),
         examples: &[
             ("find_method(gen/moar/stage2/nqpmo.nqp:1391)", Some(Optimised)),
@@ -500,7 +500,7 @@ pub const RUNTIMES: &[Runtime] = &[
                       interpreted has no names in perf",
             flag: None,
         }),
-        unnamed: "all JIT code of builds older than 3.3, whose YJIT tells perf nothing",
+        unnamed: "all JIT code of builds older than 3.3, whose YJIT writes nothing for perf",
         ..PLAIN
     },
     PYPY,
@@ -553,7 +553,7 @@ pub const RUNTIMES: &[Runtime] = &[
         interpreter: Some(Interpreter {
             functions: &["_PyEval_EvalFrameDefault"],
             frame_a_call: false,
-            remedy: "run python with -X perf (3.12 or newer; older ones cannot tell perf of their functions)",
+            remedy: "run python with -X perf (3.12 or newer; older versions cannot name their functions for perf)",
             flag: None,
         }),
         unnamed: "nothing of Python: each function has a trampoline of its own, which the interpreter runs under",

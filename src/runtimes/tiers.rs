@@ -1,4 +1,4 @@
-//! What the names of JIT code tell of its tier.
+//! The tier in the names of JIT code.
 
 use super::runtime::Runtime;
 use super::set::RuntimeSet;
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 /// The tier of JIT code of that name, in a process that runs these runtimes (none: it is not known which).
 ///
-/// What is marked holds before what is plain: a process may embed a second runtime. The names that tell nothing by
+/// Marked entries hold before plain ones: a process may embed a second runtime. The names that contain nothing by
 /// themselves are those of the first.
 pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
     let own = || runtimes.iter().find_map(|runtime| told(runtime.marked_names, name));
@@ -24,7 +24,8 @@ pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
 }
 
 /// The `profile.frame.type` of JIT code of that name, in a process that runs these runtimes (none: it is not known
-/// which): a name tells its runtime, a marked one that of any, and what embeds others comes first. `jit` where nothing tells.
+/// which): a name gives its runtime, a marked one that of any, and what embeds others comes first. `jit` where nothing
+/// gives it.
 pub fn frame_type(name: &[u8], runtimes: RuntimeSet) -> &'static str {
     let marked = |runtime: &Runtime| told(runtime.marked_names, name).is_some();
     let own = || runtimes.iter().find(|runtime| marked(runtime));
@@ -33,7 +34,7 @@ pub fn frame_type(name: &[u8], runtimes: RuntimeSet) -> &'static str {
     own().or_else(other).or_else(plain).or_else(|| runtimes.first()).map_or("jit", |runtime| runtime.frame_type)
 }
 
-/// `function [baseline]`: a tier by the word that we have for it, as a runtime without a name of its own may say it.
+/// `function [baseline]`: a tier by the word that we have for it, as a runtime without a name of its own may state it.
 fn in_brackets(name: &[u8]) -> Option<Tier> {
     let (_, word) = std::str::from_utf8(name).ok()?.strip_suffix(']')?.rsplit_once(" [")?;
     [Tier::Interpreted, Tier::Baseline, Tier::MidTier, Tier::Optimised].into_iter().find(|tier| tier.name() == word)

@@ -19,7 +19,7 @@ pub(super) const PYPY: Runtime = Runtime {
         ..SWITCH
     }],
     unnamed: "what PyPy interprets, where its library is stripped; its own profiler vmprof has that",
-    // As the reader of its log puts them together: all code is traced and optimised but what the backend needs.
+    // As the reader of its log puts them together: all code is traced and optimized but what the backend needs.
     plain_names: &[(Stub, &[Is("PyPy helper"), Is("Loop -1")])],
     other_names: Some(Optimised),
     examples: &[

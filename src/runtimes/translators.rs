@@ -1,5 +1,5 @@
-//! Entries of the table for what translates machine code or is a library for compilers, and for Lisps that tell perf
-//! nothing.
+//! Entries of the table for what translates machine code or is a library for compilers, and for Lisps that report to
+//! perf nothing.
 
 use super::runtime::{PLAIN, Runtime};
 use super::switch::{Flag, SWITCH, Switch, Version};
@@ -70,7 +70,6 @@ pub(super) const SBCL: Runtime = Runtime {
     called: "sbcl",
     frame_type: "sbcl",
     programs: &["sbcl"],
-    unnamed: "all Lisp code: SBCL leaves neither map nor dump, and its core file, which holds the code, is no ELF; its own \
-              profiler sb-sprof has the names",
+    unnamed: "all Lisp code: SBCL leaves neither map nor dump, and its core file, which holds the code, is not ELF; its own profiler sb-sprof has the names",
     ..PLAIN
 };

@@ -1,11 +1,11 @@
-//! What became of each source.
+//! The outcome for each source.
 
 use crate::model::{Nanos, Pid};
 use crate::records::jit_logs::LogId;
 use std::fmt;
 use std::path::PathBuf;
 
-/// What sort of source a file is.
+/// The kind of source of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A jitdump.
@@ -50,61 +50,61 @@ impl Kind {
     }
 }
 
-/// What became of one source.
+/// The outcome for one source.
 #[derive(Debug, Clone)]
 pub struct Account {
     /// The file; for one that was not found, the path where it was expected.
     pub path: PathBuf,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// The process it speaks for, by the recording's number.
     pub pid: Pid,
-    /// Whether it could be used, and why not.
+    /// True if it could be used, and why not.
     pub state: SourceState,
-    /// What people should know of it without asking, as one line: that it was used though neither its number nor the
-    /// user says whose it is, or that it was not matched to any process.
+    /// The remark for users without a request, as one line: that it was used though neither its number nor the user
+    /// shows whose it is, or that it was not matched to any process.
     pub remark: Option<String>,
 }
 
-/// Whether a source could be used.
+/// True if a source could be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceState {
-    /// It was loaded: how many pieces of code it names, and how many records of it were skipped.
+    /// It was loaded: how many code ranges it names, and how many records of it were skipped.
     Loaded {
         /// Loads, or lines.
         codes: u64,
         /// Records or lines that could not be used.
         skipped: u64,
-        /// How its times were brought to the recording's clock; `None` for sources without times.
+        /// The way its times were brought to the recording's clock; `None` for sources without times.
         clock: Option<ClockUse>,
-        /// Whether it ends in the middle of a record or line.
+        /// True if it ends in the middle of a record or line.
         torn: bool,
-        /// The times of the first and the last record, on the recording's clock, as far as they can be told.
+        /// The times of the first and the last record, on the recording's clock, as far as they can be determined.
         times: Option<(Nanos, Nanos)>,
-        /// Of so many pieces of a dump's code it tells lines and inlined calls.
+        /// The number of the dump's functions for which it gives lines and inlined calls.
         lent: u64,
     },
-    /// The recording says that it exists, but it is in none of the places that were looked at.
+    /// The recording states that it exists, but it is in none of the places that were looked at.
     Missing {
         /// The places, in order.
         looked_at: Vec<PathBuf>,
     },
     /// It is there, but not used, for this reason.
     Refused(String),
-    /// It may be this process's by what it holds, but that is not sure, for this reason: the user has to say so.
+    /// It may be this process's by what it holds, but that is not sure, for this reason: the user has to state it.
     Offered(String),
 }
 
-/// How a dump's times became the recording's.
+/// The way a dump's times became the recording's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClockUse {
     /// Both use the same clock.
     Same,
-    /// The processor's counter was converted as the recording says.
+    /// The processor's counter was converted as the recording states.
     Tsc,
     /// By an estimated offset.
     Estimated {
-        /// In nanoseconds; `None` if nobody can tell it.
+        /// In nanoseconds; `None` if nobody can give it.
         error: Option<u64>,
     },
     /// The times could not be used: each address has the last code that was there.
@@ -121,7 +121,7 @@ impl fmt::Display for SourceState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Loaded { codes, skipped, clock, torn, lent, .. } => {
-                write!(f, "loaded, {codes} pieces of code")?;
+                write!(f, "loaded, {codes} functions")?;
                 if *skipped > 0 {
                     write!(f, ", {skipped} skipped")?;
                 }
@@ -129,7 +129,7 @@ impl fmt::Display for SourceState {
                     f.write_str(", torn at its end")?;
                 }
                 if *lent > 0 {
-                    write!(f, ", lines of {lent} pieces of the jitdump's")?;
+                    write!(f, ", lines for {lent} functions of the jitdump")?;
                 }
                 clock.iter().try_for_each(|clock| write!(f, "; {clock}"))
             }
@@ -150,7 +150,7 @@ impl fmt::Display for ClockUse {
             Self::Estimated { error: Some(error) } => {
                 write!(f, "its times are estimated to {} ms", error.div_ceil(1_000_000))
             }
-            Self::Estimated { error: None } => f.write_str("its times are estimated, nobody knows how well"),
+            Self::Estimated { error: None } => f.write_str("its times are estimated, with an unknown error"),
             Self::Dropped => f.write_str("its times could not be used"),
         }
     }

@@ -1,4 +1,4 @@
-//! A log beside a dump or a map of the same process: which of them is asked for what.
+//! A log beside a dump or a map of the same process: which of them is requested what.
 //!
 //! | what was at an address | its name | its lines and inlined calls |
 //! |---|---|---|
@@ -6,9 +6,9 @@
 //! | else code of the log, at that time, in memory that no file backs | the log's | the log's |
 //! | else an entry of the map | the map's | – |
 //!
-//! So a log never names what a dump names, and neither names what a file names; but it tells of what the dump lacks:
-//! inlined calls, and code that the runtime does not dump (V8's builtins, copied to where its JIT code is). A map has no
-//! times: where memory was used again the log knows better.
+//! So a log never names what a dump names, and neither names what a file names; but it reports what the dump lacks:
+//! inlined calls, and code that the runtime does not dump (V8's builtins, copied to where its JIT code is). A map has
+//! no times: where memory was used again the log is better.
 //!
 //! Code is the same if address, size and time are. One event is written to both, one behind the other: the difference
 //! of the times of what is in both ties the log to the dump, better than samples do.
@@ -62,7 +62,7 @@ fn loads(log: &CodeLog) -> impl Iterator<Item = (i64, &LogCode)> {
     })
 }
 
-/// When a log began, by what a dump of the same process tells of the same code.
+/// When a log began, by what a dump of the same process reports the same code.
 fn tie(log: &CodeLog, pid: Pid, dump: &CodeList<'_>) -> Option<LogStart> {
     let mut dumped = TimesByPlace::new();
     for listed in dump.iter().filter(|listed| listed.pid == pid && !listed.is_move) {
@@ -71,14 +71,14 @@ fn tie(log: &CodeLog, pid: Pid, dump: &CodeList<'_>) -> Option<LogStart> {
     }
     let mut logged = TimesByPlace::new();
     loads(log).for_each(|(time, code)| logged.entry((code.addr, code.size)).or_default().push(time));
-    // Where one of them tells of more code than the other, nobody knows yet which is the same.
+    // If one of them reports more code than the other, it is not known yet which is the same.
     let pairs = logged.iter().filter_map(|(place, times)| Some((times, dumped.get(place)?)));
     let pairs = pairs.filter(|(logged, dumped)| logged.len() == dumped.len());
     let starts = pairs.flat_map(|(logged, dumped)| logged.iter().zip(dumped).map(|(own, time)| time - own));
     middle(starts.collect())
 }
 
-/// What most of the starts say; nothing if they contradict each other.
+/// The time that most of the starts give; nothing if they contradict each other.
 fn middle(mut starts: Vec<i64>) -> Option<LogStart> {
     starts.sort_unstable();
     let at = *starts.get(starts.len() / 2)?;
@@ -108,7 +108,7 @@ impl<'data> SameCode<'data> {
         Self { log, source, codes }
     }
 
-    /// What the log has of a piece of code.
+    /// The log's lines for a code range.
     fn lines(&self, listed: &ListedCode<'data>) -> Option<Lines<'data>> {
         let time = listed.time.filter(|_| listed.pid == self.source.pid)?.0;
         let here = self.codes.get(&(listed.code.addr.0, listed.code.size))?;

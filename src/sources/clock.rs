@@ -17,10 +17,10 @@ const MONOTONIC: i32 = 1;
 /// Two times of one clock that should be of one moment are not further apart than this: an hour.
 const PLAUSIBLE: u64 = 3_600_000_000_000;
 
-/// What is known of a dump's times.
+/// The facts about a dump's times.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DumpTimes {
-    /// Whether the header says that they are the processor's counter.
+    /// True if the header states that they are the processor's counter.
     pub(super) arch: bool,
     /// The header's own time, on whatever clock.
     pub(super) header: u64,
@@ -35,7 +35,7 @@ pub(super) struct DumpTimes {
 pub(super) enum Conversion {
     Same,
     Tsc(TscConversion),
-    /// The error is `None` where nobody can tell it.
+    /// The error is `None` where nobody can give it.
     Offset {
         offset: i64,
         error: Option<u64>,
@@ -44,7 +44,7 @@ pub(super) enum Conversion {
 }
 
 impl Conversion {
-    /// Chooses one. The text says what is wrong, if anything, as a sentence about the dump.
+    /// Chooses one. The text shows what is wrong, if anything, as a sentence about the dump.
     pub(super) fn choose(clock: &Clock, times: &DumpTimes) -> (Self, Option<String>) {
         let same = clock.clockid == Some(MONOTONIC);
         if times.arch {
@@ -56,7 +56,7 @@ impl Conversion {
                 return (Self::Same, Some(why.to_owned()));
             }
             let why =
-                "has processor time stamps, and the recording does not say how to convert them (no usable TIME_CONV)";
+                "has processor time stamps, and the recording does not contain their conversion (no usable TIME_CONV)";
             return times.estimate(clock, why);
         }
         if same {
@@ -91,7 +91,7 @@ impl Conversion {
 }
 
 impl DumpTimes {
-    /// Whether the records' clock can be the recording's: the first is near the marker.
+    /// True if the records' clock can be the recording's: the first is near the marker.
     fn looks_like_nanoseconds(&self) -> bool {
         self.marker.zip(self.first).is_some_and(|(marker, first)| marker.0.abs_diff(first) < PLAUSIBLE)
     }
@@ -104,7 +104,7 @@ impl DumpTimes {
             )
         };
         let Some(first) = self.first else { return (Conversion::None, None) };
-        // The wall clock is recognised by its size, and the recording may say what it was.
+        // The wall clock is recognized by its size, and the recording may show what it was.
         if let Some((wall, own)) = clock.reference.filter(|(wall, _)| wall.0.abs_diff(first) < 1000 * PLAUSIBLE) {
             return (Conversion::Offset { offset: signed(own.0, wall.0), error: Some(0) }, None);
         }
@@ -130,7 +130,7 @@ fn signed(to: u64, from: u64) -> i64 {
 }
 
 fn usable(tsc: &TscConversion) -> bool {
-    // The longer form without cap_zero tells nothing of the clock's origin.
+    // The longer form without cap_zero contains nothing about the clock's origin.
     tsc.mult != 0 && tsc.shift < 64 && tsc.cap_zero
 }
 

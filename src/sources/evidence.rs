@@ -1,17 +1,18 @@
-//! Whose a dump or map is that tells no recorded process by its number: what speaks for it, and what is done then.
+//! The process of a dump or map whose number is not that of a recorded process: the signs for it, and the result.
 //!
-//! Addresses alone are no identity. Without address randomisation another run of the same program has its code at the
+//! Addresses alone are not identity. Without address randomisation another run of the same program has its code at the
 //! same places. With it, a process that was forked from the same parent has: two workers of a server put different
-//! functions at one address, and the map of either covers all samples of the other. Whether a process has such siblings
-//! is not in a recording that was attached to it. So however well it fits, a file is used unasked only if its code is where a process was sampled *and* something independent
-//! of addresses says that it is of this run; and only if nothing else may be meant. What the user named needs no second
-//! sign, but is still used for one process only if there is no other.
+//! functions at one address, and the map of either covers all samples of the other. True if a process has such siblings
+//! is not in a recording that was attached to it. So however well it fits, a file is used unasked only if its code is
+//! where a process was sampled *and* something independent of addresses states that it is of this run; and only if
+//! nothing else may be meant. A file that the user named needs no second sign, but is still used for one process only
+//! if there is no other.
 
 use super::account::Kind;
 use crate::model::Pid;
 use crate::model::process::SharedMemory;
 
-/// Something beside addresses that says that a file is of the recorded process; the surest last.
+/// Something beside addresses that states that a file is of the recorded process; the surest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Sign {
     /// It was last written while the process was recorded, or just after.
@@ -36,37 +37,37 @@ impl Sign {
     }
 }
 
-/// What is known of one file and one process.
+/// The facts about one file and one process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fit {
-    /// Which of the files.
+    /// The file.
     pub(super) file: usize,
     pub(super) kind: Kind,
     pub(super) pid: Pid,
     /// Memory for JIT code that the process may share with others.
     pub(super) memory: Option<SharedMemory>,
-    /// Whether the process has no dump or map of its own.
+    /// True if the process has no dump or map of its own.
     pub(super) is_wanted: bool,
-    /// So many of the process's samples in JIT memory are in code that the file tells of.
+    /// The number of the process's samples in JIT memory that are in code that the file reports.
     pub(super) covered: u64,
-    /// Of so many.
+    /// The number of all of them.
     pub(super) samples: u64,
-    /// Whether the file's code lies in what the process had mapped.
+    /// True if the file's code lies in what the process had mapped.
     pub(super) is_mapped: bool,
     /// The best of the signs, if there is any.
     pub(super) sign: Option<Sign>,
-    /// What says that it is of another run.
+    /// The sign that it belongs to another run.
     pub(super) against: Option<String>,
 }
 
 impl Fit {
-    /// Whether its addresses are the process's: most of the code was mapped, and half of the samples are in it.
+    /// True if its addresses are the process's: most of the code was mapped, and half of the samples are in it.
     pub(super) fn has_addresses(&self) -> bool {
         self.is_mapped && self.covered > 0 && self.covered.saturating_mul(2) >= self.samples
     }
 }
 
-/// What becomes of a file.
+/// The outcome for a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict<'a> {
     /// Used for this process.

@@ -1,14 +1,14 @@
-//! Functions of guest programs: QEMU's user mode calls each instruction that it translated by where it stands in the
-//! guest (`guest-0x400280`). The guest's own ELF files, where they are at hand, say which function that is.
+//! Functions of guest programs: QEMU's user mode calls each instruction that it translated by where it is in the guest
+//! (`guest-0x400280`). The guest's own ELF files, where they are available, show which function that is.
 //!
 //! | looked at | |
 //! |---|---|
 //! | `--guest FILE` | what the user named |
 //! | the recorded command line | its words that are ELF files |
-//! | what such a program asks for | its loader, and the libraries beside that, below the directory behind `-L` |
+//! | what such a program requests | its loader, and the libraries beside that, below the directory behind `-L` |
 //!
-//! Where a file stood is not told. A program that is not relocatable stands where it was linked to. Of others the guest
-//! addresses tell it: wherever a function ran, its first instruction did; at wrong places that is so of few.
+//! The place of a file is not reported. A program that is not relocatable is where it was linked to. Of others the
+//! guest addresses give it: wherever a function ran, its first instruction did; at wrong places that is so of few.
 //!
 //! Source: `linux-user/elfload.c` and `tcg/perf.c` of QEMU, from 8.0 on.
 
@@ -25,7 +25,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// How QEMU begins its names.
+/// The prefix of QEMU's names.
 const PREFIX: &[u8] = b"guest-0x";
 
 /// They stand among the first of their file: no other file is read to its end for them.
@@ -34,7 +34,7 @@ const FIRST: usize = 64;
 /// A file is loaded at a multiple of it.
 const PAGE: u64 = 0x1000;
 
-/// So many addresses and functions are looked at to place a file; and so many places are looked at closer.
+/// The number of addresses and functions that are looked at to place a file; and this many places are looked at closer.
 const MOST: usize = 1 << 16;
 const CLOSER: usize = 256;
 const CLOSER_OF_SOME: usize = 1 << 10;
@@ -42,14 +42,14 @@ const CLOSER_OF_SOME: usize = 1 << 10;
 /// Bytes of an instruction, more or less.
 const INSTRUCTION: u64 = 4;
 
-/// So many functions have to have run of a file that tells of some only.
+/// The number of functions that must have run of a file that reports only some.
 const FEWEST_OF_SOME: u64 = 6;
 
-/// What code of a guest is called.
+/// The names of a guest's code.
 #[derive(Debug, Default)]
 pub(super) struct GuestNames {
     names: FxHashMap<u64, Box<[u8]>>,
-    /// How many guest addresses there are.
+    /// The number of guest addresses.
     all: usize,
     /// The files that name some.
     files: Vec<PathBuf>,
@@ -64,28 +64,28 @@ enum GuestCandidate {
     Given(PathBuf),
     /// It is a word of the recorded command line.
     Word(PathBuf),
-    /// One that was placed asks for it.
+    /// One that was placed requests it.
     Asked(PathBuf),
 }
 
-/// What is known of where the guest's files may be.
+/// The facts about the places of the guest's files.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GuestFiles<'a> {
     /// Those that the user named.
     pub(super) given: &'a [PathBuf],
     /// The recorded command line.
     pub(super) command: &'a [Vec<u8>],
-    /// Whether files of other users are believed.
+    /// True if files of other users are believed.
     pub(super) force: bool,
 }
 
 impl GuestNames {
-    /// Of the code that a perf map tells of.
+    /// From the code that a perf map reports.
     pub(super) fn of_map(entries: &[perf_map::Entry<'_>], files: GuestFiles<'_>) -> Self {
         Self::of(entries.iter().map(|entry| entry.name), files)
     }
 
-    /// Of the code that a jitdump tells of.
+    /// From the code that a jitdump reports.
     pub(super) fn of_dump(dump: &JitDump<'_>, files: GuestFiles<'_>) -> Self {
         let names = dump.records().flatten().filter_map(|record| match record.body {
             Body::Load(load) => Some(load.name),
@@ -142,7 +142,7 @@ impl GuestNames {
         address(name).and_then(|addr| self.names.get(&addr)).map_or(name, |known| &known[..])
     }
 
-    /// What people should know of it.
+    /// The remark for users.
     pub(super) fn remark(&self, path: &Path) -> Option<String> {
         if self.all == 0 {
             return None;
@@ -200,13 +200,13 @@ fn words(command: &[Vec<u8>]) -> impl Iterator<Item = PathBuf> {
     paths.filter(move |path| !is_qemu(path))
 }
 
-/// Where the guest's own files are: behind `-L`.
+/// The directory of the guest's own files: behind `-L`.
 fn root(command: &[Vec<u8>]) -> PathBuf {
     let behind = command.iter().position(|word| word == b"-L").and_then(|at| command.get(at + 1));
     behind.map_or_else(|| PathBuf::from("/"), |root| PathBuf::from(OsStr::from_bytes(root)))
 }
 
-/// The loader and the libraries that a program asks for.
+/// The loader and the libraries that a program requests.
 fn asked_for(object: &object::File<'_>, root: &Path) -> Vec<PathBuf> {
     let loader = object.section_by_name(".interp").and_then(|section| section.data().ok());
     let Some(loader) = loader.and_then(|name| name.strip_suffix(b"\0")) else { return Vec::new() };
@@ -236,12 +236,12 @@ fn needed(object: &object::File<'_>) -> Vec<Vec<u8>> {
     names.collect()
 }
 
-/// What a file tells of its functions.
+/// The functions in a file.
 #[derive(Debug)]
 struct GuestFunctions {
     /// Begin and end of each, in order.
     ranges: Vec<(u64, u64)>,
-    /// Whether these are all: a stripped library tells of those that others call.
+    /// True if these are all: a stripped library reports those that others call.
     complete: bool,
 }
 
@@ -257,8 +257,8 @@ impl GuestFunctions {
         Self { ranges, complete: object.symbol_table().is_some() }
     }
 
-    /// Where a relocatable file stands: where most of its functions begin at an address that ran. A program ran from
-    /// its `entry` on.
+    /// The address of a relocatable file: most of its functions begin at an address that ran. A program ran from its
+    /// `entry` on.
     fn place(&self, addresses: &[u64], entry: Option<u64>) -> Option<u64> {
         let mut by_page_offset: FxHashMap<u64, Vec<u64>> = FxHashMap::default();
         for (start, _) in self.ranges.iter().take(MOST) {
@@ -286,8 +286,8 @@ impl GuestFunctions {
         fitting.next().filter(|_| fitting.next().is_none())
     }
 
-    /// Whether the functions that ran did so from their beginnings, and hardly anything ran between them; where some
-    /// are not told of, more of the others have to.
+    /// True if the functions that ran did so from their beginnings, and hardly anything ran between them; where some
+    /// are not reported of, more of the others have to.
     fn fit(&self, addresses: &[u64], base: u64) -> bool {
         let before = |addr: u64| addresses.partition_point(|&other| other < base.saturating_add(addr));
         let (mut ran, mut begun, mut inside, mut end, mut bytes) = (0u64, 0u64, 0, 0, 0u64);
@@ -301,7 +301,7 @@ impl GuestFunctions {
             end = end.max(to);
         }
         let all = end.saturating_sub(self.ranges.first().map_or(0, |function| before(function.0)));
-        // Where every instruction ran, functions of any file begin anywhere.
+        // If every instruction ran, functions of any file begin anywhere.
         let has_gaps = (inside as u64).saturating_mul(INSTRUCTION) <= bytes / 5 * 4;
         let enough = if self.complete { ran >= 3 && inside * 2 >= all } else { ran >= FEWEST_OF_SOME && has_gaps };
         let most = if self.complete { begun * 5 >= ran * 4 } else { begun * 20 >= ran * 19 };

@@ -1,4 +1,4 @@
-//! What runtimes wrote down, code by code, for those who tell of compilations: the code map knows only what was where.
+//! The entries of runtimes, code by code, for those who report compilations: the code map has only what was where.
 
 use super::discover::Found;
 use crate::model::process::Processes;
@@ -6,8 +6,8 @@ use crate::parallel::Pool;
 use crate::resolve::code_map::ListedCode;
 
 impl Found {
-    /// Shows each piece of code that the sources tell of, and each move, source by source in its own order. The sources
-    /// are read once more; what is wrong with them was said when they were loaded.
+    /// Shows each code range that the sources report, and each move, source by source in its own order. The sources are
+    /// read once more; what is wrong with them was reported when they were loaded.
     pub fn each_code(&self, processes: &Processes, pool: &Pool, mut each: impl FnMut(&ListedCode<'_>)) {
         let read = self.read(processes, pool);
         read.iter().for_each(|read| read.list.iter().for_each(|code| each(&code)));

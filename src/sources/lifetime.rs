@@ -1,10 +1,10 @@
-//! Whether a dump belongs to a process: process IDs are used again, and the dumps of many runs are in one directory.
+//! True if a dump belongs to a process: process IDs are used again, and the dumps of many runs are in one directory.
 
 use crate::model::process::Processes;
 use crate::model::{Nanos, Pid};
 
-/// Says what is wrong with the times of a dump, from its first record to its last, if it cannot belong to the process that
-/// it was found for.
+/// Reports what is wrong with the times of a dump, from its first record to its last, if it cannot belong to the
+/// process that it was found for.
 pub(super) fn of_another_process(
     pid: Pid,
     marker: Option<Nanos>,

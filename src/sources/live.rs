@@ -1,8 +1,8 @@
 //! Processes that still run: what they left in a container is found below `/proc/PID/root`, and under the number by
 //! which they know themselves there, as perf finds it.
 //!
-//! A number is no identity, it is given again. The running process is the recorded one only if what it has mapped is
-//! what was recorded (address, and device and inode, or build ID) and if it began before the first sample.
+//! A number is not an identity, it is given again. The running process is the recorded one only if what it has mapped
+//! is what was recorded (address, and device and inode, or build ID) and if it began before the first sample.
 
 use super::site::{Sampled, Site, is_our_name, wall_time};
 use crate::error::Result;
@@ -17,10 +17,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Times of a process's start are told in hundredths of a second, the time of the boot in seconds.
+/// Times of a process's start are reported in hundredths of a second, the time of the boot in seconds.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// So many more files that are the same than files that are gone leave no doubt.
+/// This many more equal files than missing files leave no doubt.
 const ENOUGH: u32 = 16;
 
 /// A worker is its server's child, or that one's child.
@@ -34,13 +34,13 @@ pub(super) struct LiveProcess {
     files: Root,
     /// Its number in the innermost namespace.
     pub(super) inner: Option<Pid>,
-    /// Whether it sees other files than we do.
+    /// True if it sees other files than we do.
     pub(super) has_own_files: bool,
 }
 
 impl LiveProcess {
-    /// The running process of this number, if it is the recorded one. `None` if there is none; the reason why it is
-    /// another one, if it lives in surroundings of its own.
+    /// The running process of this number, if it is the recorded one. `None` if absent; the reason why it is another
+    /// one, if it lives in surroundings of its own.
     pub(super) fn find(pid: Pid, processes: &Processes, site: &Site<'_>) -> Option<Result<Self, String>> {
         let proc = site.proc?;
         let process = processes.by_pid.get(&pid).filter(|_| pid.0 > 0 && processes.is_recording)?;
@@ -69,12 +69,12 @@ impl LiveProcess {
         Some(found.map_err(|error| format!("its files cannot be seen: {error}")))
     }
 
-    /// How one of its files is called from outside.
+    /// The way one of its files is called from outside.
     pub(super) fn outside(&self, path: &Path) -> PathBuf {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// Whether it sees this very file, under this name.
+    /// True if it sees this very file, under this name.
     pub(super) fn sees(&self, path: &Path) -> bool {
         let door = Named::Recording.door(false);
         let here = |door: Door<'_>| door.look(path).map(|about| (about.dev(), about.ino()));
@@ -137,7 +137,7 @@ fn field<'a>(status: &'a str, key: &str) -> Option<Vec<&'a str>> {
     Some(line.split_ascii_whitespace().collect())
 }
 
-/// Whether the running process began before what was recorded of it.
+/// True if the running process began before what was recorded of it.
 fn began_before(
     own: &Path,
     proc: &Path,
@@ -145,7 +145,7 @@ fn began_before(
     processes: &Processes,
     site: &Site<'_>,
 ) -> Result<(), String> {
-    let began = began(own, proc).ok_or("it does not tell when it began")?;
+    let began = began(own, proc).ok_or("it does not contain its start time")?;
     let is_later = |than: SystemTime| began > than + SLACK;
     let wall = |time: Nanos| wall_time(&processes.clock, time);
     if let Some(forked) = process.forked.and_then(|(_, time)| wall(time)) {
@@ -158,11 +158,11 @@ fn began_before(
     match limit {
         Some(limit) if is_later(limit) => Err("another process has its number by now".to_owned()),
         Some(_) => Ok(()),
-        None => Err("the recording does not tell when it was made".to_owned()),
+        None => Err("the recording does not contain its time".to_owned()),
     }
 }
 
-/// Field 22 of `/proc/PID/stat`, in ticks since the boot, which `/proc/stat` tells.
+/// Field 22 of `/proc/PID/stat`, in ticks since the boot, which `/proc/stat` gives.
 fn began(own: &Path, proc: &Path) -> Option<SystemTime> {
     let stat = text_of_system(&own.join("stat")).ok()?;
     // The name in parentheses may hold anything.
@@ -203,7 +203,7 @@ pub(super) fn maps_line(line: &str) -> Option<MapsLine<'_>> {
     Some(MapsLine { start: hex(start)?, end: hex(end)?, device, inode, path })
 }
 
-/// Whether what was recorded is what is mapped: something of it is, and nothing else is in its place.
+/// True if what was recorded is what is mapped: something of it is, and nothing else is in its place.
 fn agrees(own: &Path, process: &Process) -> Result<(), String> {
     let maps = of_system(&own.join("maps")).map_err(|error| format!("what it has mapped cannot be seen: {error}"))?;
     let maps = String::from_utf8_lossy(&maps);
@@ -239,20 +239,20 @@ pub(super) fn recorded_files(process: &Process) -> BTreeMap<Addr, &Mapping> {
     of_files.map(|mapping| (mapping.addr, mapping)).collect()
 }
 
-/// `None` if that cannot be told.
+/// `None` if that cannot be determined.
 fn is_same_file(line: &MapsLine<'_>, mapping: &Mapping, own: &Path) -> Option<bool> {
     if let Some(file) = mapping.file {
         return Some((file.major, file.minor, file.inode) == (line.device.0, line.device.1, line.inode));
     }
     let recorded = mapping.build_id?;
-    // Whoever runs there may have put anything in the file's place.
+    // Users there may have put anything in the file's place.
     let mapped = own.join("map_files").join(format!("{:x}-{:x}", line.start, line.end));
     let by_path = || {
         let root = Root::open(&own.join("root"), 0).ok()?;
         let door = Door { named: Named::Recording, start: Start::Inside(&root), force: true };
         door.open(Path::new(line.path), ELF)?.ok()
     };
-    // What is mapped there the kernel says itself: it leads to nothing else.
+    // The kernel states the mapping there itself: it leads to nothing else.
     let opened = Named::User.door(true).open(&mapped, ELF).and_then(Result::ok).or_else(by_path)?;
     let here = object::File::parse(&*opened.bytes).ok().and_then(|file| BuildId::new(file.build_id().ok()??));
     here.map(|here| here == recorded)

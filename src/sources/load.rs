@@ -30,23 +30,23 @@ use crate::runtimes::script_name::ScriptName;
 use indexes::Indexes;
 use rustc_hash::FxHashMap;
 
-/// All that the sources tell.
+/// All that the sources give.
 #[derive(Debug)]
 pub struct Loaded<'data> {
-    /// What JIT code was where and when.
+    /// The JIT code by place and time.
     pub map: CodeMap<'data>,
-    /// What became of every source, in the order of [`OriginId`]; those that could not be opened follow.
+    /// The outcome for every source, in the order of [`OriginId`]; those that could not be opened follow.
     pub accounts: Vec<Account>,
-    /// The first machine (e_machine) that a dump names, for images of recordings that do not say.
+    /// The first machine (e_machine) that a dump names, for images of recordings that do not state.
     pub machine: Option<u16>,
-    /// What each source, in that order, says its code is for (e_machine).
+    /// The machine that each source, in that order, states for its code (e_machine).
     pub machines: Vec<Option<u16>>,
     /// The source maps of the scripts whose code it is.
     pub maps: &'data SourceMaps,
 }
 
 impl Loaded<'_> {
-    /// What people should know of where names come from, a line each.
+    /// The remarks for users about the sources of names, a line each.
     pub fn remarks(&self) -> impl Iterator<Item = String> {
         self.accounts.iter().filter_map(|account| account.remark.clone()).chain(self.maps.remarks())
     }
@@ -77,7 +77,7 @@ impl Found {
         };
         if map.overlaps() > 0 && !accounts.iter().any(untimed) {
             warnings.push(Warning::new(format!(
-                "{} perf map entries overlap earlier ones: the later ones hold (a map has no times; a jitdump would tell)",
+                "{} perf map entries overlap earlier ones: the later ones are used (a map has no times; a jitdump does)",
                 map.overlaps()
             )));
         }
@@ -107,7 +107,7 @@ impl Found {
         read
     }
 
-    /// Whether there is nothing to load.
+    /// True if there is nothing to load.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
@@ -180,7 +180,7 @@ fn read_map<'data>(
     (events, state, None)
 }
 
-/// What is said of a dump that ends inside a LOAD whose name is whole.
+/// The message about a dump that ends inside a LOAD whose name is whole.
 const CUT_IN_CODE: &str = "the dump was cut off here, in the code of its last function: that has its name all the same";
 
 fn read_dump<'data>(
@@ -253,7 +253,7 @@ fn read_dump<'data>(
         let said = of_another_process(source.pid, source.marker, processes, (first, last));
         warnings.extend(said.map(|said| Warning::new(said).in_file(&source.path, None)));
     }
-    // What is cut could be used, but not wholly.
+    // A cut file could be used, but not wholly.
     let count = skipped.count() + cut;
     skipped.report(&source.path, warnings);
     reader.unbias_lines();
@@ -265,11 +265,11 @@ fn read_dump<'data>(
     Ok((reader.list, state, Some(header.machine).filter(|machine| *machine != 0)))
 }
 
-/// What is said of a dump whose times tell nothing.
+/// The message about a dump whose times contain nothing.
 const NO_TIMES: &str =
     "all its records have one time: it is used like a map, each address has the last code that was there";
 
-/// Whether the times of a dump tell of an order.
+/// True if the times of a dump report an order.
 fn has_times(dump: &JitDump<'_>) -> bool {
     let code = dump.records().flatten().filter(|record| matches!(record.body, Body::Load(_) | Body::Move(_)));
     let mut times = code.map(|record| record.timestamp);
@@ -280,7 +280,7 @@ fn has_times(dump: &JitDump<'_>) -> bool {
     }
 }
 
-/// Whose a dump's records are.
+/// The processes of a dump's records.
 struct Pids<'a> {
     source: &'a Source,
     header: Pid,
@@ -320,7 +320,7 @@ impl Pids<'_> {
     }
 }
 
-/// The bias of V8's line entries: the size of an ELF header, which it takes to stand before the code.
+/// The bias of V8's line entries: the size of an ELF header, which it takes to precede the code.
 const ELF_HEADER: u64 = 0x40;
 
 /// Puts the records of one dump together.
@@ -336,7 +336,7 @@ struct DumpReader<'a, 'data> {
     /// Belongs to the next load, whatever it is.
     pending_unwind: Option<Unwind<'data>>,
     indexes: Indexes,
-    /// Loads with lines, and how many of these begin about [`ELF_HEADER`] too far.
+    /// Loads with lines, and the number of these that begin about [`ELF_HEADER`] too far.
     with_lines: u64,
     biased: u64,
 }

@@ -1,18 +1,19 @@
 //! Ties a log whose times count from the start of an engine to the recording's clock.
 //!
-//! When the engine started no recording tells. But code is made after its memory was mapped, and runs after it was made:
+//! When the engine started no recording gives. But code is made after its memory was mapped, and runs after it was
+//! made:
 //!
 //! ```text
 //! start of the log ≥ time of a mapping's record − time of the first code in what was mapped then
 //! start of the log ≤ time of a sample           − time of the code that it is in
 //! ```
 //!
-//! Engines map memory piece by piece when they need it, and new code is soon sampled, somewhere in a call chain:
-//! both bounds of a V8 log lie within a tenth of a millisecond of the truth (measured by recording with a jitdump, too).
-//! What lies in files bounds nothing: an engine's own functions are told of when the log gets round to them.
+//! Engines map memory piece by piece when they need it, and new code is soon sampled, somewhere in a call chain: both
+//! bounds of a V8 log lie within a tenth of a millisecond of the truth (measured by recording with a jitdump, too).
+//! Code in files bounds nothing: an engine's own functions are reported for when the log gets round to them.
 //!
-//! Where the bounds are far apart or one is missing (node 24 and 25 map all memory at once; a process that ran already has
-//! mapped all it needs), the log's file tells: it is made when the log begins. A copy has a time of its own, which the
+//! If the bounds are far apart or one is missing (node 24 and 25 map all memory at once; a process that ran already has
+//! mapped all it needs), the log's file gives: it is made when the log begins. A copy has a time of its own, which the
 //! bounds betray, as a copy is made later than the samples. Where nothing else is known, the error is not.
 
 use crate::model::Addr;
@@ -37,7 +38,7 @@ const TICK: u64 = 10_000_000;
 pub(super) struct LogStart {
     /// On the recording's clock.
     pub(super) at: i64,
-    /// How much later or earlier it may have been; `None` if nobody knows.
+    /// The error of the time; `None` if it is unknown.
     pub(super) error: Option<u64>,
 }
 
@@ -49,7 +50,7 @@ struct LoggedCode {
     end: u64,
 }
 
-/// When the log of a process began; `None` if nothing tells. `born` is when its file was made.
+/// When the log of a process began; `None` if nothing gives it. `born` is when its file was made.
 pub(super) fn start(log: &CodeLog, process: &Process, seen: &FirstSeen, born: Option<i64>) -> Option<LogStart> {
     let made: Vec<LoggedCode> = made(log).collect();
     let jit = jit_memory(process);
@@ -64,7 +65,7 @@ pub(super) fn start(log: &CodeLog, process: &Process, seen: &FirstSeen, born: Op
     })
 }
 
-/// Where both bounds are near, the middle.
+/// If both bounds are near, the middle.
 fn by_bounds(earliest: Option<i64>, latest: Option<i64>) -> Option<LogStart> {
     let (earliest, latest) = earliest.zip(latest)?;
     let room = latest.abs_diff(earliest);
@@ -72,7 +73,7 @@ fn by_bounds(earliest: Option<i64>, latest: Option<i64>) -> Option<LogStart> {
     near.then(|| LogStart { at: earliest.midpoint(latest), error: Some(room.div_ceil(2)) })
 }
 
-/// What the file says, if nothing contradicts it.
+/// The time that the file states, if nothing contradicts it.
 fn by_file(born: i64, earliest: Option<i64>, latest: Option<i64>) -> Option<LogStart> {
     let tick = TICK as i64;
     let fits =
@@ -113,8 +114,8 @@ fn bound(time: Nanos, own: i64) -> Option<i64> {
     i64::try_from(time.0).ok().filter(|time| *time > 0)?.checked_sub(own)
 }
 
-/// The latest start by which all code was made before it was seen. What contradicts the earliest one the log has told of
-/// late.
+/// The latest start by which all code was made before it was seen. What contradicts the earliest one the log has
+/// reported of late.
 fn latest(made: &[LoggedCode], jit: &RangeMap<Nanos>, seen: &FirstSeen, earliest: Option<i64>) -> Option<i64> {
     let mut left = seen.clone();
     let mut latest = None;

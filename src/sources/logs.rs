@@ -11,7 +11,7 @@ use crate::model::{Addr, Nanos, Tid};
 use crate::records::jit_logs::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind, LogId};
 use crate::resolve::code_map::CodeList;
 
-/// A log that says when it began is that exact: milliseconds.
+/// A log that shows when it began is that exact: milliseconds.
 const STATED: u64 = 1_000_000;
 
 /// Reads a log; [`date`] makes a list of it, when the other sources of its process are known.
@@ -33,13 +33,13 @@ pub(super) fn read<'data>(
 pub(super) struct DatedLog<'data> {
     pub(super) list: CodeList<'data>,
     pub(super) clock: Option<ClockUse>,
-    /// Of the first and the last event.
+    /// The times of the first and the last event.
     pub(super) times: Option<(Nanos, Nanos)>,
-    /// What is wrong with its times.
+    /// The problem with its times.
     pub(super) warning: Option<Warning>,
 }
 
-/// Brings a log to the recording's clock. `tied` is when it began, if a dump told.
+/// Brings a log to the recording's clock. `tied` is when it began, if a dump reported.
 pub(super) fn date<'data>(
     number: usize,
     source: &'data Source,
@@ -80,7 +80,7 @@ fn events<'data>(
 
 fn code<'data>(origin: OriginId, code: &LogCode, log: &'data CodeLog, source: &'data Source) -> Code<'data> {
     let lines = lines(code, log, source);
-    // What is shorter than it says is cut.
+    // Code that is shorter than it states is cut.
     let in_log = || source.bytes.get(code.memory()).filter(|bytes| !bytes.is_empty());
     let bytes = code.bytes.map(|bytes| log.texts.get(bytes)).or_else(in_log);
     let bytes = bytes.filter(|bytes| bytes.len() as u64 == code.size);
@@ -90,7 +90,7 @@ fn code<'data>(origin: OriginId, code: &LogCode, log: &'data CodeLog, source: &'
     Code { name, addr, size, bytes, lines, unwind, origin }
 }
 
-/// What the log tells of the source of a piece of code.
+/// The log's source lines of a code range.
 pub(super) fn lines<'data>(code: &LogCode, log: &'data CodeLog, source: &'data Source) -> Lines<'data> {
     let in_log = || source.bytes.get(code.positions()).unwrap_or_default();
     let raw = code.place.map_or_else(in_log, |place| log.texts.get(place));
@@ -112,7 +112,8 @@ impl Positions for Source {
     }
 }
 
-/// How the log's times become the recording's. The text says what is wrong, if anything, as a sentence about the log.
+/// The way the log's times become the recording's. The text shows what is wrong, if anything, as a sentence about the
+/// log.
 fn conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (Conversion, Option<String>) {
     let first = log.events.iter().find_map(|event| event.time);
     let clock = &processes.clock;
@@ -124,7 +125,7 @@ fn conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (Convers
         }
         LogClock::Ticks => {
             let times = DumpTimes { arch: true, header: 0, first, marker: None };
-            // Few recordings tell how to convert them: that is no damage.
+            // Few recordings show how to convert them: that is not a damage.
             (Conversion::choose(clock, &times).0, None)
         }
         LogClock::Wall => by_wall(clock, 0, 0).map_or_else(not_tied, |conversion| (conversion, None)),
@@ -139,8 +140,7 @@ fn conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (Convers
 }
 
 fn not_tied() -> (Conversion, Option<String>) {
-    let said = "the recording does not tell when that was: its times are not used, each address has the last code that \
-                was there";
+    let said = "no timestamps to match; using the last code at each address";
     (Conversion::None, Some(said.to_owned()))
 }
 
@@ -151,7 +151,7 @@ fn by_wall(clock: &Clock, began: u64, error: u64) -> Option<Conversion> {
     Some(Conversion::Offset { offset: i64::try_from(offset).ok()?, error: Some(error) })
 }
 
-/// When the file was made, on the recording's clock, as its file system says.
+/// When the file was made, on the recording's clock, as its file system states.
 fn written_from(source: &Source, clock: &Clock) -> Option<i64> {
     let (wall, own) = clock.reference?;
     let born = source.about.as_ref()?.created().ok()?;

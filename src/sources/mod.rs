@@ -1,9 +1,9 @@
 //! Everything that names JIT code, for every command alike: find → trust → clock → pid mapping → load → one
 //! [`CodeMap`](crate::resolve::code_map::CodeMap).
 //!
-//! A command says what its input knows ([`Processes`](crate::model::process::Processes)) and what the user asked for
-//! ([`SourceOptions`]). It gets the files that were found ([`Found`], which owns them), from these the code map, and an
-//! account of what became of every dump and map. One that is missing, foreign or broken never stops the others.
+//! A command passes the facts of its input ([`Processes`](crate::model::process::Processes)) and what the user asked
+//! for ([`SourceOptions`]). It gets the files that were found ([`Found`], which owns them), from these the code map,
+//! and an account of what became of every dump and map. One that is missing, foreign or broken never stops the others.
 //!
 //! ```text
 //! let found = sources::find(&processes, &options, beside, &mut warnings);

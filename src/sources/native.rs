@@ -1,8 +1,9 @@
 //! Entries without a time that name code of files.
 //!
-//! Some maps tell of code that is in a file (V8's of its builtins, in node's or Chromium's text), and some entries are
-//! longer than their code and reach over a library behind it. What a file names itself keeps its name: perf asks a map
-//! only about memory that no file backs. An entry that lies in a file wholly, where that has no symbols, names it.
+//! Some maps report code that is in a file (V8's of its builtins, in node's or Chromium's text), and some entries are
+//! longer than their code and reach over a library behind it. Frames that a file names itself keep their names: perf
+//! looks up a map only for memory that no file backs. An entry that lies in a file wholly, where that has no symbols,
+//! names it.
 
 use crate::error::Warnings;
 use crate::model::ancestry::Ancestry;
@@ -66,15 +67,15 @@ impl OverFile {
         self.common() == self.entry
     }
 
-    /// What is there at the end, if it is a file that nothing was mapped over. While something else was there, or was
-    /// not there yet, each sample is asked for what was mapped at its time.
+    /// The mapping there at the end, if it is a file that nothing was mapped over. While something else was there, or
+    /// was not there yet, each sample is requested what was mapped at its time.
     fn place_to_the_end(&self, spaces: &AddressSpaces) -> Option<Place> {
         let place = spaces.lookup(self.pid, self.common().start, END, CpuMode::User)?;
         (place.until >= END && spaces.dsos().get(place.dso).kind == DsoKind::File).then_some(place)
     }
 }
 
-/// Where a file is mapped.
+/// The range of a file's mapping.
 #[derive(Debug)]
 struct FileMapping(Range<Addr>);
 
@@ -84,7 +85,7 @@ impl Span for FileMapping {
     }
 }
 
-/// All entries without a time that lie over files, at least in part, each once. There are none mostly.
+/// All entries without a time that lie over files, at least in part, each once. Mostly there are no such lists.
 fn over_files(lists: &[CodeList<'_>], processes: &Processes) -> FxHashSet<OverFile> {
     let (mut found, mut files, mut ancestry) = (FxHashSet::default(), FxHashMap::default(), None);
     for (pid, entry) in lists.iter().flat_map(CodeList::untimed) {
@@ -97,7 +98,7 @@ fn over_files(lists: &[CodeList<'_>], processes: &Processes) -> FxHashSet<OverFi
     found
 }
 
-/// Where a process, or one that it was forked from, had files with code.
+/// The addresses where a process, or one that it was forked from, had files with code.
 fn files_of(pid: Pid, ancestry: &Ancestry, processes: &Processes) -> IntervalTree<FileMapping> {
     let family = ancestry.ancestors(pid).filter_map(|pid| processes.by_pid.get(&pid));
     let files = family.flat_map(|process| &process.mappings);
@@ -106,7 +107,7 @@ fn files_of(pid: Pid, ancestry: &Ancestry, processes: &Processes) -> IntervalTre
     IntervalTree::new(files.map(range).collect())
 }
 
-/// What the files name, each opened when it is first asked for.
+/// The names in files, each opened when it is first requested.
 struct Symbols<'a> {
     images: Images<'a>,
     options: SymbolOptions,
@@ -119,10 +120,10 @@ impl<'a> Symbols<'a> {
         Self { images, options: SymbolOptions { search, ..SymbolOptions::default() }, by_file: FxHashMap::default() }
     }
 
-    /// Whether a file names anything where an entry lies that begins at this place.
+    /// True if a file names anything where an entry lies that begins at this place.
     fn name_any_of(&mut self, over: &OverFile, place: Place) -> bool {
         let Self { images, options, by_file } = self;
-        // What is odd about files is said where they name frames.
+        // Oddities of files are reported where they name frames.
         let load = || functions::named(place.dso, images, options, &mut Warnings::new());
         let named = by_file.entry(place.dso).or_insert_with(load);
         let Some(start) = images.get(place.dso).and_then(|image| image.vaddr(place.offset)) else { return false };

@@ -1,4 +1,4 @@
-//! Where to look for names, and what to believe.
+//! The places to look for names, and the files to trust.
 
 use super::source_maps::options::{MapSearch, SourceMapOptions};
 use crate::io::is_there;
@@ -8,7 +8,7 @@ use crate::resolve::symbols::files::SearchOptions;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Where to look for names, and what to believe. From the command line; the same flags for every command.
+/// The places to look for names, and the files to trust. From the command line; the same flags for every command.
 #[derive(Debug, Clone, Default)]
 pub struct SourceOptions {
     /// `--jitdump PATH|DIR`: looked at before the runtimes' usual places.
@@ -27,16 +27,16 @@ pub struct SourceOptions {
     pub source_maps: SourceMapOptions,
     /// `-f`: use files of other owners too.
     pub force: bool,
-    /// Where the files are that ran: what they name themselves maps do not name.
+    /// The places of files that ran: maps do not name the functions that these files name.
     pub search: SearchOptions,
 }
 
 /// A file or directory that the user named: `PATH`, or `PATH@PID` for one process of the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenFile {
-    /// Where it is.
+    /// The path.
     pub path: PathBuf,
-    /// For which process, by the recording's number, if that was said.
+    /// Its process, by the recording's number, if that was given.
     pub pid: Option<Pid>,
 }
 
@@ -52,8 +52,8 @@ impl GivenFile {
         }
     }
 
-    /// Whether it may be of this process, by the recording's number. Where several processes share the number in the
-    /// file's name, only if that was said.
+    /// True if it may be of this process, by the recording's number. If several processes share the number in the
+    /// file's name, only if that was reported.
     pub(super) fn is_meant_for(&self, pid: Pid, is_shared: bool) -> bool {
         self.pid.map_or(!is_shared, |own| own == pid)
     }
@@ -66,12 +66,12 @@ impl<T: Into<PathBuf>> From<T> for GivenFile {
 }
 
 impl SourceOptions {
-    /// Whether the user named a dump, a map or a log.
+    /// True if the user named a dump, a map or a log.
     pub fn names_files(&self) -> bool {
         !(self.jitdump.is_empty() && self.perf_map.is_empty() && self.jit_log.is_empty())
     }
 
-    /// Where scripts and their maps are looked for. `beside` is the directory of the input.
+    /// The places where scripts and their maps are looked for. `beside` is the directory of the input.
     pub(crate) fn map_search<'a>(&'a self, beside: Option<&'a Path>) -> MapSearch<'a> {
         let Self { source_maps: options, search, force, .. } = self;
         MapSearch { options, symfs: &search.symfs, beside, force: *force }
@@ -83,8 +83,8 @@ impl SourceOptions {
     }
 }
 
-/// The number by which the recording knows a process that a dump or map calls `inner`: as the user said, else the
-/// same number if that process may run JIT code, else the process whose namespace shows it so, else the same number.
+/// The number in the recording of a process that a dump or map calls `inner`: as the user said, else the same number if
+/// that process may run JIT code, else the process whose namespace shows it so, else the same number.
 pub(super) fn outer_pid(inner: Pid, processes: &Processes, options: &SourceOptions) -> Pid {
     let by_namespace = || {
         let mut same = processes.by_pid.iter().filter(|(_, process)| process.inner_pid == Some(inner));

@@ -7,10 +7,10 @@ use crate::model::code::{Code, Lines, OriginId};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use std::cmp::Reverse;
 
-/// The functions of an object whose first loaded byte stands at `addr`. Relocatable objects are taken as their
-/// `.text` placed there.
+/// The functions of an object whose first loaded byte is at `addr`. Relocatable objects are taken as their `.text`
+/// placed there.
 pub(super) fn codes<'data>(bytes: &'data [u8], addr: Addr, origin: OriginId) -> Result<Vec<Code<'data>>> {
-    let file = object::File::parse(bytes).map_err(|error| Error::new("is no ELF object").because(error))?;
+    let file = object::File::parse(bytes).map_err(|error| Error::new("is not an ELF object").because(error))?;
     let mut codes = Vec::new();
     let symbols = file.symbols().chain(file.dynamic_symbols());
     let functions =

@@ -21,10 +21,10 @@ pub(crate) struct RawCode {
     files: Vec<(FileLabel, Opened)>,
 }
 
-/// What a file's name says.
+/// The meaning of a file's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FileLabel {
-    /// A number that only tells the order.
+    /// A number that only gives the order.
     Number(u64),
     /// The address of its first byte.
     Addr(u64),
@@ -34,7 +34,7 @@ impl RawCode {
     /// Opens all files whose names are understood in a directory that the user typed.
     pub(crate) fn typed(directory: &Path, force: bool) -> Result<Self> {
         if !io::is_directory(directory) {
-            return Err(Error::new("is no directory").in_file(directory));
+            return Err(Error::new("is not a directory").in_file(directory));
         }
         let door = Door { named: Named::Recording, start: Start::Typed(directory), force };
         let raw = Self::open(door, directory)?;

@@ -14,7 +14,7 @@ pub(super) struct ReadSource<'data> {
 }
 
 impl<'data> ReadSource<'data> {
-    /// Takes what a log says, now that it has times. Of so many pieces of dumps it tells the lines.
+    /// Takes what a log states, now that it has times. The number of the dump's functions for which it gives the lines.
     pub(super) fn take(&mut self, dated: DatedLog<'data>, lines_of: u64) {
         self.warnings.extend(dated.warning);
         self.list = dated.list;

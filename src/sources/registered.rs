@@ -1,4 +1,5 @@
-//! What a running process has registered with GDB's JIT interface: read from its memory, without stopping it.
+//! The objects that a running process has registered with GDB's JIT interface: read from its memory, without stopping
+//! it.
 //!
 //! It goes on meanwhile, so that an entry may change while it is followed; what is copied is read as a core dump is, and
 //! damage ends a list.
@@ -27,16 +28,16 @@ impl Memory for ProcessMemory {
     }
 }
 
-/// What was copied of a process.
+/// The copies out of a process.
 #[derive(Debug)]
 pub(super) struct CopiedObjects {
-    /// Where it was read.
+    /// The path it was read from.
     pub(super) path: PathBuf,
     /// As a core dump.
     pub(super) core: Vec<u8>,
 }
 
-/// The objects that a process has registered now, if there are any. Whoever may not trace it may not read its memory.
+/// The objects that a process has registered now, if there are any. Users who may not trace it may not read its memory.
 pub(super) fn registered(live: &LiveProcess, pid: Pid) -> Option<Result<CopiedObjects>> {
     let own = live.root.parent()?;
     let (maps, mem) = (of_system(&own.join("maps")).ok()?, own.join("mem"));

@@ -1,5 +1,5 @@
-//! Where an input stands, and what it can tell of the time and the machine it was recorded on: what dumps and maps are
-//! held against that do not say themselves whose they are.
+//! The place of an input, and its facts about the time and the machine it was recorded on: what dumps and maps are held
+//! against that do not state themselves whose they are.
 
 use crate::io::of_system;
 use crate::model::about::TimeExtent;
@@ -10,7 +10,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Where an input stands, when and where it was recorded. What is not known is `None`; less is found then.
+/// The place of an input, and the time and machine of recording. Unknown values are `None`; less is found then.
 #[derive(Clone, Copy, Default)]
 pub struct Site<'a> {
     /// The directory of the input.
@@ -19,9 +19,9 @@ pub struct Site<'a> {
     pub written: Option<SystemTime>,
     /// The name of the recorded machine.
     pub host: Option<&'a [u8]>,
-    /// Where this machine shows its processes: `/proc`.
+    /// The directory of this machine's processes: `/proc`.
     pub proc: Option<&'a Path>,
-    /// Reads the samples, which takes time: asked only where nothing else tells whose a file is.
+    /// Reads the samples, which takes time: asked only where nothing else shows whose a file is.
     pub samples: Option<&'a dyn Fn() -> Sampled>,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Debug for Site<'_> {
     }
 }
 
-/// Where samples are.
+/// The addresses of samples.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sampled {
     /// From the first to the last.
@@ -44,7 +44,7 @@ pub struct Sampled {
     pub first: BTreeMap<Pid, BTreeMap<Addr, Nanos>>,
 }
 
-/// Whether a machine of this name can be the one that this runs on.
+/// True if a machine of this name can be the one that this runs on.
 pub fn is_this_machine(host: Option<&[u8]>) -> bool {
     host.is_none_or(|host| is_our_name(Path::new("/proc"), host))
 }
@@ -53,7 +53,7 @@ pub(super) fn is_our_name(proc: &Path, host: &[u8]) -> bool {
     of_system(&proc.join("sys/kernel/hostname")).is_ok_and(|name| name.trim_ascii() == host)
 }
 
-/// A time of the recording's clock as the wall clock had it, if the recording tells how they relate.
+/// A time of the recording's clock as the wall clock had it, if the recording shows how they relate.
 pub(super) fn wall_time(clock: &Clock, time: Nanos) -> Option<SystemTime> {
     let (wall, own) = clock.reference?;
     let nanos = u64::try_from(i128::from(wall.0) + i128::from(time.0) - i128::from(own.0)).ok()?;

@@ -1,5 +1,5 @@
-//! What is looked for where code may be named: jitdumps, perf maps, logs and core dumps. They lie in directories that
-//! all may write to; the door ([`crate::io::door`]) says which of them are opened.
+//! The files that are looked for where code may be named: jitdumps, perf maps, logs and core dumps. They lie in
+//! directories that all may write to; the door ([`crate::io::door`]) shows which of them are opened.
 
 use crate::io::door::{self, Holes, Kind};
 use crate::model::Pid;
@@ -9,7 +9,7 @@ use crate::records::jitdump;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-/// Who named the path.
+/// The person or file that named the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Named {
     /// The user: symbolic links are meant.
@@ -25,7 +25,7 @@ pub(super) enum Named {
 }
 
 impl Named {
-    /// How the door calls it.
+    /// The way the door calls it.
     pub(super) fn at_door(self) -> door::Named {
         match self {
             Self::User => door::Named::User,
@@ -36,10 +36,10 @@ impl Named {
     }
 }
 
-/// What tells of code.
+/// Sources of code.
 pub(crate) const SOURCE: Kind = Kind { holes, otherwise: "is neither a jitdump nor a core dump nor a text" };
 
-/// A text has no zeros, and a dump or core says what it is: what a file holds instead is nobody's business.
+/// A text has no zeros, and a dump or core shows what it is: what a file holds instead is nobody's business.
 fn holes(head: &[u8]) -> Option<Holes> {
     if LogId::detect(head).is_some_and(|id| id.log().process.is_some()) {
         return Some(Holes::Any);

@@ -1,4 +1,4 @@
-//! A recording of `fixtures/`, unpacked into a directory of its own, with what annotate tells of it.
+//! A recording of `fixtures/`, unpacked into a directory of its own, with what annotate reports it.
 
 use super::hex;
 use serde_json::Value;
@@ -10,7 +10,7 @@ pub(super) struct Case {
     dir: tempfile::TempDir,
     /// Below which the recorded programs are, if they are in the fixture.
     pub(super) symfs: Option<PathBuf>,
-    /// What annotate tells.
+    /// The output of annotate.
     pub(super) annotation: Value,
 }
 
@@ -55,7 +55,7 @@ impl Case {
         names.filter(|name| self.symfs.is_some() || name.starts_with("jitted-")).collect()
     }
 
-    /// What the program prints.
+    /// The output of the program.
     pub(super) fn jitgraft(&self, arguments: &[&str]) -> Vec<u8> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
         command.current_dir(self.path()).args(arguments).stdin(Stdio::null());
@@ -79,7 +79,7 @@ pub(super) fn base(listing: &Value) -> u64 {
     hex(&listing["address"])
 }
 
-/// Whether it is JIT code.
+/// True if it is JIT code.
 pub(super) fn is_jit(listing: &Value) -> bool {
     listing["versions"][0]["category"] != "native"
 }

@@ -29,11 +29,11 @@ fn compare_listing(listing: &Value) -> usize {
     ours.len()
 }
 
-/// What bytes that are no instruction are called by [`normal`].
+/// The name that [`normal`] has for bytes that are not instructions.
 pub(super) const UNDECODED: &str = ".byte";
 
-/// What differs. Behind bytes that are no instruction, decoders may go on at different places until they meet again:
-/// versions of binutils differ in how many bytes they skip.
+/// The differences. Behind bytes that are not instruction, decoders may go on at different places until they meet
+/// again: versions of binutils differ in how many bytes they skip.
 pub(super) fn differences<'a, T: PartialEq>(
     ours: &'a [T],
     theirs: &'a [T],
@@ -90,9 +90,9 @@ fn objdump(code: &[u8], address: &str) -> Vec<Listed> {
 /// Prefixes that change nothing: fillers have many.
 const IDLE_PREFIXES: &[&str] = &["data16", "cs", "ds", "es", "ss", "addr32"];
 
-/// What both decoders mean alike and spell otherwise.
+/// Texts that both decoders mean alike and spell otherwise.
 pub(super) fn normal(text: &str) -> String {
-    // objdump tells the address behind `#`, and what has a name in `<>`.
+    // objdump gives the address behind `#`, and what has a name in `<>`.
     let text = text.split(" #").next().unwrap_or(text).split(" <").next().unwrap_or(text);
     let mut words: Vec<&str> = text.split_whitespace().collect();
     while words.len() > 1 && (IDLE_PREFIXES.contains(&words[0]) || words[0].starts_with("rex")) {
@@ -100,13 +100,13 @@ pub(super) fn normal(text: &str) -> String {
     }
     match words[..] {
         [] => return String::new(),
-        // Bytes that are no instruction: objdump has two ways to say so.
+        // Bytes that are not instruction: objdump has two ways to state it.
         ["(bad)" | ".byte", ..] => return UNDECODED.to_owned(),
         _ => {}
     }
-    // Where strings are goes without saying.
+    // The place of strings is not printed.
     let text = words.join(" ").replace("(%dx)", "%dx").replace("%ds:(%r", "(%r").replace("%es:(%rdi)", "(%rdi)");
-    // Branches' addresses have no prefix where objdump knows a symbol, and one where it knows none.
+    // Branches' addresses have no prefix where objdump has a symbol, and one where it has none.
     if is_branch(&text) { text.replace(" 0x", " ") } else { without_shift_by_one(&text) }
 }
 

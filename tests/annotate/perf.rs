@@ -1,4 +1,4 @@
-//! What `perf annotate --stdio` says of a recording (injected, where there is JIT code), beside listings of ours.
+//! The output of `perf annotate --stdio` for a recording (injected, where there is JIT code), beside listings of ours.
 
 use super::case::{Case, base};
 use super::objdump::{self, UNDECODED, is_branch, normal};
@@ -36,7 +36,7 @@ impl PartialEq for Told {
     }
 }
 
-/// How many listings and instructions were found equal.
+/// The number of listings and instructions that were found equal.
 #[derive(Debug, Default)]
 pub(super) struct Compared {
     pub(super) listings: usize,
@@ -45,8 +45,8 @@ pub(super) struct Compared {
     pub(super) lines: usize,
 }
 
-/// Compares these listings with what perf tells: samples, places, shares and text of each instruction, and the source
-/// line with what addr2line says of perf's file.
+/// Compares these listings with what perf gives: samples, places, shares and text of each instruction, and the source
+/// line with what addr2line states about perf's file.
 pub(super) fn compare(case: &Case, listings: &[&Value]) -> Compared {
     let perf = annotate(case);
     let mut compared = Compared::default();
@@ -62,7 +62,7 @@ pub(super) fn compare(case: &Case, listings: &[&Value]) -> Compared {
     compared
 }
 
-/// perf's listing that differs least, among those of so many samples, and how it differs.
+/// perf's listing that differs least, among those of this many samples, and how it differs.
 fn nearest<'a>(listing: &Value, event: &str, perf: &'a [Listed]) -> (Vec<String>, &'a Listed) {
     let samples = listing["costs"][event]["samples"].as_u64().unwrap();
     let same = perf.iter().filter(|other| other.event == event && other.samples == samples && !other.rows.is_empty());
@@ -173,8 +173,8 @@ fn row(line: &str) -> Option<Row> {
     Some(Row { percent, address: u64::from_str_radix(address, 16).ok()?, text: text.to_owned() })
 }
 
-/// An image's addresses are not those of the process: branches are told by where they go in the function, and what is
-/// read beside the code not at all.
+/// An image's addresses are not those of the process: branches are recognized by where they go in the function, and
+/// what is read beside the code not at all.
 fn branch_within(text: &str, base: u64, size: u64) -> String {
     let target = text.rsplit_once(' ').filter(|_| is_branch(text));
     let target = target.and_then(|(word, operand)| Some((word, u64::from_str_radix(operand, 16).ok()?)));

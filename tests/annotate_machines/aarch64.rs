@@ -32,7 +32,8 @@ fn objdump(code: &[u8]) -> BTreeMap<u64, String> {
     rows.collect()
 }
 
-/// Without what objdump says of it, and with single blanks. Without symbols it writes `0x` before what branches lead to.
+/// Without what objdump states about it, and with single blanks. Without symbols it writes `0x` before what branches
+/// lead to.
 fn normal(text: &str) -> String {
     let text = text.split(" //").next().unwrap().split("\t//").next().unwrap().split(" ;").next().unwrap();
     let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");

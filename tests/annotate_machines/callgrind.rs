@@ -38,7 +38,7 @@ pub(super) fn counted() -> Counted {
     Counted { dir, file }
 }
 
-/// Self costs by object and address, and the totals that the file tells.
+/// Self costs by object and address, and the totals that the file gives.
 #[derive(Default)]
 pub(super) struct Costs {
     events: Vec<String>,
@@ -56,7 +56,7 @@ fn add(sum: &mut Vec<u64>, costs: &[u64]) {
     sum.iter_mut().zip(costs).for_each(|(sum, cost)| *sum += cost);
 }
 
-/// Reads a file of valgrind's with `positions: instr line`. What stands behind `calls=` and jumps is no self cost.
+/// Reads a file of valgrind's with `positions: instr line`. The line after `calls=` and jumps is not a self cost.
 fn read(text: &str) -> Costs {
     let (mut costs, mut objects) = (Costs::default(), HashMap::new());
     let (mut object, mut base, mut lines) = (String::new(), 0, text.lines());
@@ -97,7 +97,7 @@ impl Costs {
     }
 }
 
-/// What something cost, by the names of the events.
+/// The cost, by the names of the events.
 fn told(of: &Value, events: &[String]) -> Vec<u64> {
     let told = events.iter().map(|event| of["costs"][event]["weight"].as_u64().unwrap_or(0)).collect::<Vec<_>>();
     let end = told.iter().rposition(|cost| *cost > 0).map_or(0, |last| last + 1);
@@ -257,7 +257,7 @@ fn code_of_a_jit_is_that_of_its_dump_and_its_costs_are_exact() {
     listed.iter().chain(&missing).for_each(|listing| add(&mut sum, &told(listing, &costs.events)));
     assert_eq!(sum, costs.sum());
 
-    // The file with names, its object beside it, says the same.
+    // The file with names, its object beside it, states the same.
     let named = dir.path().join("named.out");
     assert!(run(&["callgrind", "-o", named.to_str().unwrap()], &file).status.success());
     let again = json(&["^TRACE-2"], &named);

@@ -28,12 +28,12 @@ impl Stated {
     }
 }
 
-/// What stands for a function in a file.
+/// The id of a function in a file.
 fn id(value: &str) -> String {
     value.split_inclusive(')').next().filter(|id| id.starts_with('(')).unwrap_or(value).to_owned()
 }
 
-/// What an ID stands for; `(1) name` defines it.
+/// The name of an ID; `(1) name` defines it.
 fn named(ids: &mut BTreeMap<(char, String), String>, space: char, text: &str) -> String {
     let Some((id, name)) = text.strip_prefix('(').and_then(|text| text.split_once(')')) else { return text.to_owned() };
     if !name.is_empty() {
@@ -180,7 +180,7 @@ fn instructions_and_functions_have_the_calls_that_the_file_states() {
     assert!(own(&found).len() > 5 && found.len() > 100, "{} {}", own(&found).len(), found.len());
     assert!(found.iter().all(|(key, sums)| stated.calls.get(key) == Some(sums)));
     assert!(compare_inclusive(&all, &stated, &file) > 50);
-    // Recursion is stated once for all of its levels that callgrind doesn't tell apart, by what it calls them.
+    // Recursion is stated once for all of its levels that callgrind doesn't give apart, by what it calls them.
     let down = list(&all, "listings").iter().find(|listing| listing["name"] == "down").unwrap();
     let names: Vec<_> = list(down, "inclusive").iter().map(|level| level["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["down", "down'2"]);
@@ -216,7 +216,7 @@ fn source_lines_have_the_calls_that_callgrind_annotate_shows() {
     let Counted { dir, file } = counted();
     let mut theirs = beside_lines(dir.path(), &file);
     assert!(theirs.len() >= 3, "{theirs:?}");
-    // Of a line that belongs to two functions, here to two levels of recursion, it shows the calls of one.
+    // For a line that belongs to two functions, here to two levels of recursion, it shows the calls of one.
     let calls = stated(&fs::read_to_string(&file).unwrap()).calls;
     let levels = calls.iter().filter(|((_, _, callee), _)| callee.ends_with(":down'2"));
     let levels = levels.fold((0, 0), |all: Sums, (_, sums)| (all.0 + sums.0, all.1 + sums.1));
@@ -236,7 +236,7 @@ fn source_lines_have_the_calls_that_callgrind_annotate_shows() {
         }
     }
     assert_eq!(ours, theirs);
-    // Text and page say the same.
+    // Text and page state the same.
     let text = annotate(&["--by", "line", "^main$"], &file);
     let page = annotate(&["--format", "html", "^main$"], &file);
     for ((_, callee), (count, cost)) in theirs.iter().filter(|((source, _), _)| source.starts_with("int main")) {

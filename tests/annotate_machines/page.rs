@@ -1,4 +1,4 @@
-//! `annotate --format html` says what the JSON says: the page is read back as XML.
+//! `annotate --format html` shows what the JSON states: the page is read back as XML.
 
 use super::{annotate, json, recording};
 use roxmltree::{Document, Node, ParsingOptions};

@@ -3,7 +3,7 @@
 use super::tree::{Mention, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What of one file is mentioned by another.
+/// The parts of one file that another mentions.
 pub(super) struct Edge {
     /// The file that mentions.
     pub(super) from: usize,

@@ -5,19 +5,19 @@
 pub(super) enum Token {
     /// A name, a keyword or a number.
     Word(String),
-    /// What stands between the quotes of a string or character, escapes as written.
+    /// The text between the quotes of a string or character, escapes as written.
     Text(String),
     /// Brackets, operators and the like, one character each.
     Mark(char),
 }
 
 impl Token {
-    /// Whether it is this word.
+    /// True if it is this word.
     pub(super) fn is_word(&self, word: &str) -> bool {
         matches!(self, Self::Word(own) if own == word)
     }
 
-    /// Whether it is this character.
+    /// True if it is this character.
     pub(super) fn is_mark(&self, mark: char) -> bool {
         *self == Self::Mark(mark)
     }

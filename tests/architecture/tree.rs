@@ -16,7 +16,7 @@ pub(super) struct SourceFile {
     pub(super) module: ModulePath,
     /// All of its code.
     pub(super) code: Vec<Token>,
-    /// What of it is not only for tests.
+    /// The parts of it that are not only for tests.
     pub(super) product: Vec<Token>,
 }
 
@@ -25,7 +25,7 @@ struct Import {
     /// The name by which it is known in the file.
     name: String,
     path: ModulePath,
-    /// Whether others see it, too.
+    /// True if others see it, too.
     exported: bool,
 }
 
@@ -75,7 +75,7 @@ impl Tree {
         imports.chain(in_code).collect()
     }
 
-    /// The files whose things the code of a file mentions, tests aside. What a file only passes on (`pub use`) it
+    /// The files whose things the code of a file mentions, tests aside. Items that a file only passes on (`pub use`) it
     /// does not mention; and what has been passed on is mentioned where it is, not where it is found.
     pub(super) fn mentions(&self, file: usize) -> BTreeSet<Mention> {
         let SourceFile { module, product, .. } = &self.files[file];
@@ -167,7 +167,7 @@ fn source_file(name: &str, text: &str) -> SourceFile {
     SourceFile { name: name.to_owned(), module, code, product }
 }
 
-/// The code of a module, and that of each module whose body stands in the same file.
+/// The code of a module, and that of each module whose body is in the same file.
 fn sections(module: &[String], code: &[Token]) -> Vec<(ModulePath, Vec<Token>)> {
     let (mut own, mut sections) = (Vec::new(), Vec::new());
     let mut rest = code;
@@ -189,7 +189,7 @@ fn sections(module: &[String], code: &[Token]) -> Vec<(ModulePath, Vec<Token>)> 
     sections
 }
 
-/// Whether a `use` statement begins there, and no `use<'a>` of a type.
+/// True if a `use` statement begins there, and no `use<'a>` of a type.
 fn is_import(code: &[Token], at: usize) -> bool {
     code[at].is_word("use") && !code.get(at + 1).is_some_and(|next| next.is_mark('<'))
 }

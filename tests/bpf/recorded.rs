@@ -1,6 +1,6 @@
 //! A perf.data of x86-64 with one event, read the slow and obvious way.
 
-/// What a recording of `perf record -g -e cpu-clock` holds.
+/// The content of a recording of `perf record -g -e cpu-clock`.
 pub(super) struct Recorded {
     pub(super) samples: Vec<Sample>,
     pub(super) symbols: Vec<Symbol>,
@@ -172,7 +172,7 @@ fn infos(file: &[u8]) -> Vec<Info<'_>> {
     infos
 }
 
-/// A BTF object; empty if there is none of this number.
+/// A BTF object; empty if absent of this number.
 fn strings(file: &[u8], id: u32) -> Vec<u8> {
     let section = feature(file, 26);
     let mut at = 4;

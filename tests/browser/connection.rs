@@ -8,10 +8,10 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use tungstenite::{Error, Message, WebSocket};
 
-/// How long one look for a message takes.
+/// The duration of one look for a message.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A connection to the browser, and what it told of without being asked.
+/// A connection to the browser, and what it reported without being queried.
 #[derive(Debug)]
 pub(crate) struct Connection {
     socket: WebSocket<TcpStream>,

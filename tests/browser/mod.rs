@@ -2,10 +2,10 @@
 //!
 //! The messages are JSON over a WebSocket, which the crate tungstenite speaks. (A crate that wraps the whole protocol
 //! in types, headless_chrome, was tried: 62 more packages, a TLS library among them, where this takes ten, 2.4 GB of
-//! memory to compile it, and what the browser says in words that the crate does not know yet is dropped in silence.)
+//! memory to compile it, and what the browser states in words that the crate does not know yet is dropped in silence.)
 //!
-//! A page is opened from disk, with the network off. Whatever it writes to the console, throws or asks of a network
-//! fails the test that holds it, when it is dropped. Nothing waits longer than [`DEADLINE`].
+//! A page is opened from disk, with the network off. Console output, exceptions and network requests of the page asks
+//! of a fail the test that holds it, when it is dropped. Nothing waits longer than [`DEADLINE`].
 
 pub(crate) mod connection;
 pub(crate) mod page;
@@ -15,5 +15,5 @@ pub(crate) use page::Page;
 
 use std::time::Duration;
 
-/// How long anything may take that a test waits for. It is generous: the machine may be busy with other tests.
+/// The longest time that a test waits for anything. It is generous: the machine may be busy with other tests.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);

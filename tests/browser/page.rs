@@ -8,7 +8,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The window's size unless a test says otherwise.
+/// The window's size unless a test states otherwise.
 pub(crate) const WINDOW: (u32, u32) = (1400, 900);
 
 /// Keys of the keyboard that are held while another is pressed, as the protocol numbers them.
@@ -76,7 +76,7 @@ impl Page {
         let loaded = json!({ "expression": "!window.isLeft && document.readyState === 'complete'" });
         let started = Instant::now();
         loop {
-            // The page that is left may be gone while it is asked.
+            // The page that is left may be gone while it is queried.
             let answer = self.connection.try_call("Runtime.evaluate", loaded.clone()).unwrap_or_default();
             if answer["result"]["value"] == true {
                 return;
@@ -86,7 +86,7 @@ impl Page {
         }
     }
 
-    /// Dark or light, as the user's system says.
+    /// Dark or light, as the user's system states.
     pub(crate) fn prefer(&mut self, scheme: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.connection.call("Emulation.setEmulatedMedia", json!({ "features": features }));
@@ -115,7 +115,7 @@ impl Page {
         }
     }
 
-    /// Waits until the page has drawn what it was told to.
+    /// Waits until the page has drawn what it was configured to.
     pub(crate) fn settle(&mut self) {
         self.evaluate("new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(() => drawn(0))))");
     }
@@ -227,8 +227,8 @@ impl Page {
         self.settle();
     }
 
-    /// Red, green and blue of what a canvas shows at a point of the window. The canvas is copied: one that is read itself
-    /// is slower from then on, which Chromium complains of.
+    /// Red, green and blue of a canvas at a point of the window. The canvas is copied: one that is read itself is
+    /// slower from then on, which Chromium complains of.
     pub(crate) fn color_in(&mut self, canvas: &str, (x, y): (f64, f64)) -> [u64; 3] {
         let pixel = self.evaluate(&format!(
             "{{ const canvas = document.querySelector({}), edge = canvas.getBoundingClientRect(); \
@@ -241,7 +241,7 @@ impl Page {
         [0, 1, 2].map(|at| pixel[at].as_u64().unwrap())
     }
 
-    /// How many colours a canvas shows.
+    /// The number of colors that a canvas shows.
     pub(crate) fn colors_of(&mut self, canvas: &str) -> u64 {
         let count = self.evaluate(&format!(
             "{{ const canvas = document.querySelector({}), {{ width, height }} = canvas; \
@@ -260,7 +260,7 @@ impl Page {
         std::fs::write(file, bytes).unwrap();
     }
 
-    /// What the page wrote to the console, threw, or asked of a network since this was last asked.
+    /// The console output, exceptions and network requests of the page since this was last asked.
     pub(crate) fn complaints(&mut self) -> Vec<String> {
         self.evaluate("0");
         let events = std::mem::take(&mut self.connection.events);
@@ -314,7 +314,7 @@ fn number_of(key: &str) -> u32 {
     }
 }
 
-/// What a key types.
+/// The text that a key types.
 fn text_of(key: &str) -> Option<&str> {
     match key {
         "Enter" => Some("\r"),

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 /// The names that Chromium has: Debian's, Ubuntu's, and Google's own build.
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
-/// What keeps the browser to itself: no window, no network, nothing fetched or asked in the background.
+/// The arguments that keep the browser to itself: no window, no network, nothing fetched or asked in the background.
 const ARGUMENTS: [&str; 17] = [
     "--headless",
     "--remote-debugging-port=0",
@@ -47,7 +47,8 @@ impl Program {
         // The browser dies with the thread that started it, even if that one is killed.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", name]).args(ARGUMENTS);
-        // As root, and in containers, Chromium cannot build its sandbox. What is opened here was written by the tests.
+        // As root, and in containers, Chromium cannot build its sandbox. The pages that are opened here were written by
+        // the tests.
         command.arg("--no-sandbox").arg(format!("--user-data-dir={}", profile.path().display())).arg("about:blank");
         command.env("HOME", profile.path()).stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.stderr(fs::File::create(profile.path().join("stderr")).unwrap()).spawn();

@@ -1,5 +1,5 @@
-//! What is shown of a callgrind file costs what the file states: against callgrind_annotate and the independent reader,
-//! for the fixtures and for programs that are recorded here.
+//! The costs that are shown for a callgrind file are those that the file states: against callgrind_annotate and the
+//! independent reader, for the fixtures and for programs that are recorded here.
 
 use crate::callgrind_check::{Model, Node, read_as_defined as read};
 use crate::{RECORDINGS, fixture, tool};
@@ -32,7 +32,7 @@ int main(void) {
 }
 "#;
 
-/// How the program is recorded.
+/// The way the program is recorded.
 const OPTIONS: &[(&str, &[&str])] = &[
     ("plain", &[]),
     ("instructions", &["--dump-instr=yes", "--cache-sim=yes"]),
@@ -104,7 +104,7 @@ fn first(costs: &[u64]) -> u64 {
     costs.first().copied().unwrap_or(0)
 }
 
-/// A function as the tables call it: nothing is said of what is not known.
+/// A function as the tables call it: nothing is reported about what is not known.
 fn shown((object, file, name): &Node) -> Node {
     let known = |text: &str| if text == "???" { String::new() } else { text.to_owned() };
     (known(object), known(file), name.clone())
@@ -172,7 +172,7 @@ fn every_function_costs_what_callgrind_annotate_says() {
         let differ: Vec<_> = stated.iter().filter(|(node, costs)| seen.get(node) != Some(costs)).collect();
         assert!(differ.is_empty() && seen.len() == stated.len(), "{}: {differ:?}", recorded.name);
         functions += stated.len();
-        // It knows functions by file and name. It has the parts of a function that no call leads to for several.
+        // It identifies functions by file and name. It has the parts of a function that no call leads to for several.
         let mut by_name: BTreeMap<String, Vec<&Node>> = BTreeMap::new();
         for node in stated.keys() {
             by_name.entry(annotate_name(node)).or_default().push(node);
@@ -284,8 +284,8 @@ fn stacks_cost_what_calls_do_and_threads_have_their_own_roots() {
         );
         let same_name = |name: &str| stated.keys().filter(|node| node.2 == name).count();
         for (node, costs) in stated.iter().filter(|(node, _)| called.contains(*node) && same_name(&node.2) == 1) {
-            // Levels of recursion are the function itself in stacks; where they aren't told apart, nobody knows. A thread
-            // begins in clone, whose calls account for nothing.
+            // Levels of recursion are the function itself in stacks; where they aren't distinguished, it is unknown. A
+            // thread begins in clone, whose calls account for nothing.
             let is_recursive = node.2.contains('\'') || ["odd", "even", "fib"].contains(&&*node.2);
             if is_recursive && recorded.name == "recursion" || node.2.contains('\'') || node.2.contains("clone") {
                 continue;
@@ -344,7 +344,7 @@ fn cycles_are_the_functions_that_reach_each_other_and_cost_what_leaves_them() {
     let mut compared = 0;
     for recorded in fixtures(dir.path()).into_iter().chain(recorded_here(dir.path())) {
         let (calls, functions) = (calls(&recorded.model), stated(&recorded.model).0);
-        // Each function is asked for all that it reaches.
+        // Each function is requested all that it reaches.
         if calls.len() > 1500 {
             continue;
         }

@@ -41,7 +41,7 @@ struct Reader {
     cfn: Option<String>,
     base: Vec<u64>,
     expect: Option<Site>,
-    /// What IDs of functions were defined as, if that is what they stand for wherever they are used, as in KCachegrind.
+    /// The definitions of IDs of functions, if that is what they stand for wherever they are used, as in KCachegrind.
     defined: Option<BTreeMap<u64, Node>>,
     callee: Option<Node>,
 }
@@ -221,7 +221,7 @@ impl Reader {
     }
 }
 
-/// A piece of code, as a line of a perf map or a record of a jitdump tells of it.
+/// A code range, as a line of a perf map or a record of a jitdump reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) start: u64,
@@ -288,7 +288,7 @@ pub(crate) fn raw(name: &str) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok()
 }
 
-/// What a comparison found, in figures.
+/// The figures of a comparison.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) entries_with_cost: usize,
@@ -308,7 +308,7 @@ pub(crate) fn compare(before: &Model, after: &Model, map: &[Entry], object: &str
     for (ob, _, name) in after.nodes.keys().chain(after.edges.keys().map(|(_, callee)| callee)) {
         assert!(ob != "???" || raw(name).and_then(covered).is_none(), "{name} is covered and was left");
     }
-    // Self cost by entry name. Entries of one name are summed: their nodes are told apart by a suffix.
+    // Self cost by entry name. Entries of one name are summed: their nodes are distinguished by a suffix.
     let mut by_addr: BTreeMap<&str, Costs> = BTreeMap::new();
     for (addr, costs) in &before.unknown {
         if let Some(entry) = covered(*addr) {
@@ -322,7 +322,7 @@ pub(crate) fn compare(before: &Model, after: &Model, map: &[Entry], object: &str
         add(by_node.entry(name).or_default(), costs);
     }
     assert_eq!(by_addr, by_node, "self cost by map entry");
-    // What is not in the map stays.
+    // Functions that are not in the map stay.
     let real = |node: &Node| node.0 != "???" && node.0 != object;
     let nodes = |model: &Model| -> BTreeMap<Node, Costs> {
         model.nodes.clone().into_iter().filter(|(node, _)| real(node)).collect()
@@ -384,7 +384,7 @@ fn renamed(nodes: BTreeMap<Node, Costs>, after: &Model) -> BTreeMap<Node, Costs>
     real
 }
 
-/// Whether a node is of that entry: its name, `#address` for duplicates, `'N` for recursion, `'caller…`.
+/// True if a node is of that entry: its name, `#address` for duplicates, `'N` for recursion, `'caller…`.
 fn is_node_of(node: &str, name: &str) -> bool {
     let Some(rest) = node.strip_prefix(name) else { return false };
     rest.is_empty() || rest.starts_with('\'') || rest.starts_with("#0x") || rest.starts_with(' ')

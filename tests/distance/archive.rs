@@ -19,7 +19,7 @@ const READERS: &[&str] = &[
     "doctor --format csv",
 ];
 
-/// What a command prints of an input, with the input's name left out.
+/// The output of a command for an input, with the input's name left out.
 fn output_of(dir: &Path, command: &str, options: &str, input: &str) -> Vec<u8> {
     let output = jitgraft(dir, &format!("{command} {options} {input}"));
     assert!(output.status.success(), "{command} {input}: {}", said(&output));

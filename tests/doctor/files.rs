@@ -8,7 +8,7 @@ use std::process::Command;
 const BASE: u64 = 0x40_0000;
 
 /// A library with two functions of 256 bytes each, `hot` and `main`, whose code begins where the file does, as perf
-/// tells of it: at 0x1000.
+/// reports it: at 0x1000.
 fn build(dir: &Path, name: &str, more: &[&str]) -> String {
     build_with("hot", dir, name, more)
 }
@@ -57,7 +57,7 @@ fn a_program_that_was_deleted_is_told_from_one_of_another_machine() {
     std::fs::remove_file(&program).unwrap();
     let (_, remedy) = scene.first("files-missing");
     assert!(remedy.contains("jitgraft pack"), "{remedy}");
-    // A library that is here tells that it is this machine.
+    // A library that is here shows that it is this machine.
     let library = build(dir.path(), "lib.so", &[]);
     let mut scene = Scene::of(&program);
     scene.map_file(0x90_0000, &library);
@@ -116,7 +116,7 @@ fn an_interpreter_that_is_all_that_is_seen_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let program = build_with("_PyEval_EvalFrameDefault", dir.path(), "python3.11", &[]);
     let (cause, remedy) = recorded(&program).first("interpreted");
-    assert!(cause.contains("CPython 3.11 told perf nothing"), "{cause}");
+    assert!(cause.contains("CPython 3.11 exposed no names"), "{cause}");
     assert!(remedy.contains("-X perf (3.12 or newer"), "{remedy}");
 }
 
@@ -146,7 +146,7 @@ fn files_that_are_no_elf_are_said_to_be_what_they_are() {
     assert!(cause.contains("sbcl.core is no ELF (a core of SBCL)"), "{cause}");
     let (cause, _) = recorded(&write("code.bin", &[0x90; 0x1000])).first("not-elf");
     assert!(cause.contains("code.bin is no ELF (of a format that is not known)"), "{cause}");
-    // The other jobs say so, too.
+    // The other jobs state it, too.
     let scene = recorded(&write("sbcl.core", b"LCBS\0\0\0\0"));
     let collapse = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("collapse").arg(scene.record()).output().unwrap();
     let said = String::from_utf8_lossy(&collapse.stderr);

@@ -4,7 +4,7 @@ use crate::scene::{JIT, PID, SAMPLES, START, Scene, at, doctor, dump, map};
 use crate::support::jitdump::{JitDump, Load};
 use crate::support::perf_data::{Mmap, Stamp};
 
-/// Names of what the samples are in.
+/// Names of the samples' functions.
 const NAMES: &[&str] = &["JS:*hot /a.js:1:1", "JS:*warm /a.js:2:1", "start_thread"];
 
 /// A program whose samples are in the first two functions of [`NAMES`], in turn.
@@ -90,7 +90,7 @@ fn a_dump_that_ends_before_the_samples_is_said_to_end_early() {
     let mut scene = Scene::of("/usr/bin/node");
     scene.marker(&named_dump());
     scene.samples(SAMPLES / 2, &[&[at(0), at(2)]]);
-    // What is compiled later is not in the dump.
+    // Code that is compiled later is not in the dump.
     for number in SAMPLES / 2..SAMPLES {
         let stamp = crate::support::perf_data::Stamp::new(PID, START + number * 1_000_000);
         scene.data.sample(stamp, &[at(9), at(2)]);
@@ -143,7 +143,7 @@ fn a_file_of_another_number_beside_the_recording_is_used_offered_or_refused_by_w
     scene.write("jit-99.dump", dump(&times(START - 900_000_000_000)));
     let (cause, _) = scene.first("source-refused");
     assert!(cause.contains("of another run") && cause.contains("jit-99.dump"), "{cause}");
-    // One that does not fit is a stray: what is said is what is missing.
+    // One that does not fit is a stray: what is reported is what is missing.
     let scene = marked();
     scene.write("perf-98.map", map(0x1000, NAMES));
     scene.first("dump-missing");
@@ -235,7 +235,7 @@ fn a_command_that_brings_no_names_is_not_advised_for_them() {
     scene.data.command(&["perf", "record", "--", "qemu-aarch64", "a.out"]);
     let finding = scene.findings().swap_remove(0);
     assert_eq!((&finding["problem"], &finding["command"]), (&"no-dump-or-map".into(), &serde_json::Value::Null));
-    // What runs already takes no option any more.
+    // A running process takes no option any more.
     let finding = first(&["perf", "record", "-p", "4711", "--", "luajit", "a.lua"]);
     assert_eq!(finding["command"], serde_json::Value::Null, "{finding}");
 }
@@ -259,7 +259,7 @@ fn an_empty_log_is_not_what_a_process_was_told_to_write() {
     let (cause, remedy) = scene.first("no-dump-or-map");
     assert!(cause.contains("it was run with --perf-basic-prof"), "{cause}");
     assert!(remedy.contains(&format!("/tmp/perf-{PID}.map")), "{remedy}");
-    // Where a log is what it was told to write, nothing is in it.
+    // A log of another kind of events contains nothing.
     scene.data.command(&["perf", "record", "node", "--log-code", "a.js"]);
     let (cause, _) = scene.first("source-empty");
     assert!(cause.contains(log.file_name().unwrap().to_str().unwrap()), "{cause}");

@@ -16,7 +16,7 @@ struct Recorded {
     runtime: &'static str,
     program: &'static str,
     libraries: &'static [&'static str],
-    /// Each of these words is in what doctor advises, which is what the table says.
+    /// Each of these words is in what doctor advises, which is what the table states.
     advice: &'static [&'static str],
 }
 
@@ -245,7 +245,7 @@ fn of_table(name: &str) -> &'static Runtime {
     RUNTIMES.iter().find(|runtime| runtime.name == name).unwrap_or_else(|| panic!("{name} is not in the table"))
 }
 
-/// What it holds says who wrote it, if its name has another number, too.
+/// Its content shows who wrote it, if its name has another number, too.
 fn file(path: &str) -> Vec<u8> {
     if path.ends_with(".map") {
         return map(JIT, NAMES).into_bytes();
@@ -278,7 +278,7 @@ fn what_each_switch_leaves_is_found_beside_the_recording_and_names_all() {
             let mut scene = scene(recorded);
             let name = path.rsplit('/').next().unwrap();
             let name = name.replace("TID", "4712").replace("PID", &PID.to_string());
-            // A number of a thread in its name is told by the marker alone.
+            // A number of a thread in its name is recognized by the marker alone.
             if path.contains("TID") {
                 scene.marker(&name);
             }
@@ -295,7 +295,7 @@ fn every_runtime_of_the_table_is_tried() {
     }
 }
 
-/// A program whose samples are in a file that is no ELF, which lies in a directory of the test.
+/// A program whose samples are in a file that is not ELF, which is in a directory of the test.
 fn in_a_file(program: &str, library: &str, name: &str, bytes: &[u8]) -> (tempfile::TempDir, Scene) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(name);
@@ -313,13 +313,13 @@ fn files_of_code_that_are_no_elf_are_said_to_be_that_and_not_another_version() {
     let core = [b"LCBS".repeat(64), vec![0; 0x1000]].concat();
     let (_dir, scene) = in_a_file("/usr/bin/sbcl", "/usr/lib/x86_64-linux-gnu/libzstd.so.1", "sbcl.core", &core);
     let (cause, remedy) = scene.first("not-elf");
-    assert!(cause.contains("sbcl.core is no ELF"), "{cause}");
+    assert!(cause.contains("sbcl.core is not an ELF file"), "{cause}");
     assert!(remedy.contains("sb-sprof"), "{remedy}");
     let runtime = "/usr/share/dotnet/libcoreclr.so";
     let pe = [b"MZ".to_vec(), vec![0; 0x1000]].concat();
     let (_dir, scene) = in_a_file("/usr/share/dotnet/dotnet", runtime, "System.Private.CoreLib.dll", &pe);
     let (cause, remedy) = scene.first("not-elf");
-    assert!(cause.contains("System.Private.CoreLib.dll is no ELF"), "{cause}");
+    assert!(cause.contains("System.Private.CoreLib.dll is not an ELF file"), "{cause}");
     assert!(remedy.contains("DOTNET_ReadyToRun=0"), "{remedy}");
 }
 
@@ -349,7 +349,7 @@ fn a_stripped_runtime_that_has_no_jit_code_is_said_to_interpret() {
         let found = found.unwrap_or_else(|| panic!("{name}: {findings:#?}"));
         assert!(found["cause"].as_str().unwrap().contains("interpreted its program"), "{found}");
         assert!(found["remedy"].as_str().unwrap().contains(words), "{found}");
-        // Where it has JIT code, that is what is missing.
+        // If it has JIT code, JIT code is missing.
         scene.samples(SAMPLES, &[&[at(0), at(2)]]);
         assert!(!scene.problems().contains(&"interpreted".to_owned()), "{name}");
     }

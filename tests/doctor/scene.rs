@@ -1,4 +1,4 @@
-//! A recording of one process, broken or not, in a directory of its own, and what doctor says of it.
+//! A recording of one process, broken or not, in a directory of its own, and what doctor states about it.
 
 use crate::support::bytes::Order;
 use crate::support::jitdump::{JitDump, Load};
@@ -60,7 +60,7 @@ impl Scene {
         self.map_file(0x7e00_0000_0000, self.dir.path().join(name).to_str().unwrap().to_owned().as_str());
     }
 
-    /// So many samples of these chains in turn, innermost first.
+    /// This many samples of these chains in turn, innermost first.
     pub(crate) fn samples(&mut self, count: u64, chains: &[&[u64]]) {
         for number in 0..count {
             let chain = chains[number as usize % chains.len()];
@@ -73,7 +73,7 @@ impl Scene {
         self.write("perf.data", self.data.clone().into_bytes(Mode::File))
     }
 
-    /// What is wrong: the keys, what spoils most first.
+    /// The problems: the keys, what distorts most first.
     pub(crate) fn problems(&self) -> Vec<String> {
         problems(&self.findings())
     }

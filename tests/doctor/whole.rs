@@ -1,4 +1,4 @@
-//! What is wrong with a recording as a whole, and how it is told.
+//! The problems of a recording as a whole, and the report about them.
 
 use crate::scene::{JIT, PID, SAMPLES, START, Scene, at, doctor, map, problems};
 use crate::support::perf_data::{CALLCHAIN, CONTEXT_KERNEL, Event, KERNEL, Mmap, Stamp, USUAL};
@@ -102,7 +102,7 @@ fn names_do_nothing_to_a_terminal() {
     assert_eq!(problems(&scene.findings())[0], "no-dump-or-map");
 }
 
-/// Samples in the kernel, which is said to be at this address.
+/// Samples in the kernel, which is claimed to be at this address.
 fn kernel(at: u64) -> Scene {
     const ADDR: u64 = 0xffff_ffff_8000_1000;
     let mut scene = Scene::of("/usr/bin/app");

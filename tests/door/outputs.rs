@@ -49,7 +49,7 @@ fn no_recording_goes_where_a_stranger_s_link_leads() {
     }
 }
 
-/// What only root can get to, whatever its own mode, nobody else may read in what is made of it.
+/// A file that only root can reach, whatever its own mode, must not become readable for others in what is made of it.
 #[test]
 fn a_file_that_others_cannot_get_to_is_not_open_to_them_in_an_object_or_an_image() {
     let Some(scene) = Scene::new() else { return };

@@ -4,7 +4,7 @@ use super::*;
 
 const SCRIPT: &str = "function i(e){return e+1}i(1)\n";
 
-/// What the map calls the script's only function.
+/// The map's name for the script's only function.
 const AUTHORED: &str = "namedByTheMap";
 
 /// The script's token `i` is `AUTHORED` in the first line of `a.ts`.

@@ -64,7 +64,7 @@ fuzz() {
   printf '%s\t%s\t%s\t%s\t%s\n' "$target" $((SECONDS - began)) "$done" "${last:-0	0}" "$gained" | tee -a "$runs"
 }
 
-# All of a night's slices of a target are a sixth of its share: long enough to read a corpus, short enough to come again.
+# All of a night's slices of a target are a sixth of its share: long enough to read a corpus, short enough to repeat.
 seconds=$(awk "BEGIN { print int($hours * 3600) }")
 slice=$((seconds / ${#targets[@]} / 6))
 slice=$((slice < 30 ? 30 : slice > 600 ? 600 : slice))
@@ -85,7 +85,7 @@ while [ "$SECONDS" -lt "$end" ]; do
   done
 done
 
-# What was kept before stays: an input that once did harm may reach nothing new since that was mended.
+# Inputs that were kept before stay: an input that once did harm may reach nothing new since that was mended.
 for target in "${targets[@]}"; do
   least="$NIGHT/least/$target"
   rm -rf "$least"

@@ -138,7 +138,7 @@ struct Call {
     calls: Vec<Self>,
 }
 
-/// What the lines of a task tell of inlining: a tree of calls by recursion.
+/// The inlining in the lines of a task: a tree of calls by recursion.
 fn task(lines: &[&str]) -> Vec<Inlined> {
     let mut names: HashMap<String, String> = HashMap::new();
     let mut root = Call::default();
@@ -168,7 +168,7 @@ fn task(lines: &[&str]) -> Vec<Inlined> {
 }
 
 fn put(caller: &mut Call, callers: &[(String, usize)], call: Call) {
-    // The last one is this caller; where it calls the one before is told there.
+    // The last one is this caller; where it calls the one before is reported there.
     if let [.., (method, _), (_, at)] = callers
         && let Some(inner) = caller.calls.iter_mut().find(|inner| inner.method == *method && inner.bytecode == *at)
     {
@@ -220,7 +220,7 @@ fn note(line: &str, names: &mut HashMap<String, String>) {
     }
 }
 
-/// What to add to a time of the wall clock for the recording's: the CLOCK_DATA feature of perf.data.
+/// The difference between the wall clock and the recording's clock: the CLOCK_DATA feature of perf.data.
 pub(crate) fn clock_shift(recording: &[u8]) -> i128 {
     const CLOCK_DATA: u64 = 29;
     let number = |at: usize| u64::from_le_bytes(recording[at..at + 8].try_into().unwrap());

@@ -5,8 +5,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Samples of the fixture, and those whose call chains hold a word above `PERF_CONTEXT_MAX` that is no mark: counted in
-/// what `perf report -D` prints.
+/// Samples of the fixture, and those whose call chains hold a word above `PERF_CONTEXT_MAX` that is not a mark: counted
+/// in what `perf report -D` prints.
 const SAMPLES: usize = 220;
 const BAD: usize = 208;
 
@@ -45,7 +45,7 @@ fn printed(data: &Path) -> Vec<Vec<String>> {
     samples.map(|sample| sample.lines().skip(1).map(frame).collect()).collect()
 }
 
-/// How many samples have no frame, and how many have one in a function of the image.
+/// The number of samples that have no frame, and how many have one in a function of the image.
 fn counts(samples: &[Vec<String>]) -> (usize, usize) {
     let is_jit = |frame: &String| frame.starts_with("JIT$") && frame.contains("/jitted-27930.");
     let in_jit = |frames: &&Vec<String>| frames.iter().any(is_jit);
@@ -69,7 +69,7 @@ fn perf_prints_the_jit_frames_of_chains_without_their_bad_entries() {
         "{}",
         now.1
     );
-    // What had frames has the same ones.
+    // Samples with frames keep the same ones.
     for (before, after) in before.iter().zip(&after).filter(|(before, _)| !before.is_empty()) {
         assert_eq!(before, after);
     }
@@ -86,7 +86,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
 }
 
-/// The records of a file, and what stands behind them.
+/// The records of a file, and what follows them.
 fn records(file: &[u8]) -> (Vec<&[u8]>, &[u8]) {
     let (data, mut records) = (word(file, 40) as usize, Vec::new());
     let (mut at, end) = (data, data + word(file, 48) as usize);
@@ -110,7 +110,8 @@ fn sections(file: &[u8]) -> Vec<&[u8]> {
     (0..count).map(section).collect()
 }
 
-/// What a sample of the fixture is to become. Its fields: ip, pid and tid, time, period, chain; a word each before it.
+/// The expected form of a sample of the fixture. Its fields: ip, pid and tid, time, period, chain; a word each before
+/// it.
 fn without_bad_entries(sample: &[u8]) -> Vec<u8> {
     const CHAIN: usize = 8 + 4 * 8;
     let marks = [-32, -128, -512, -640, -2048, -2176, -2560].map(|mark: i64| mark as u64);

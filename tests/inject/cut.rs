@@ -29,7 +29,7 @@ fn recording() -> (tempfile::TempDir, PerfData) {
     (odd.dir, odd.recording)
 }
 
-/// Injects in this process. Whether it was done.
+/// Injects in this process. True if it was done.
 fn inject(dir: &Path, job: &Job) -> bool {
     let options = InjectOptions {
         input: InPath::from(dir.join("perf.data")),
@@ -59,7 +59,7 @@ fn job() -> Job {
     Job { pool: Pool::new(NonZeroUsize::new(1)).unwrap(), ..Job::quiet().unwrap() }
 }
 
-/// Which records a stream has, each whole: kinds and how often.
+/// The whole records of a stream: kinds and numbers.
 fn samples(mut records: &[u8]) -> u64 {
     let mut count = 0;
     while records.len() >= 8 {
@@ -72,7 +72,7 @@ fn samples(mut records: &[u8]) -> u64 {
     count
 }
 
-/// Where the records of a file are; in a pipe all stand behind a header of 16 bytes.
+/// The records of a file; in a pipe all follow a header of 16 bytes.
 fn records(file: &[u8]) -> &[u8] {
     let word = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize;
     if word(8) == 16 { &file[16..] } else { &file[word(40)..file.len().min(word(40) + word(48))] }
@@ -90,7 +90,7 @@ fn every_prefix_of_a_recording_keeps_its_whole_samples() {
             fs::write(dir.path().join("perf.data"), &whole[..len]).unwrap();
             let done = inject(dir.path(), &job);
             let word = |at: usize| u64::from_le_bytes(whole[at..at + 8].try_into().unwrap()) as usize;
-            // In a file, the header and the attrs must be there; a pipe says them by and by.
+            // In a file, the header and the attrs must be there; a pipe states them by and by.
             let begun = if mode == Mode::File { word(40) } else { start };
             assert!(done || len < begun + 256, "{mode:?}: {len} of {} bytes are refused", whole.len());
             if done && len >= begun {

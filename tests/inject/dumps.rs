@@ -1,4 +1,4 @@
-//! Odd dumps in front of every job that reads dumps: the right names, or one clear word to whoever runs it.
+//! Odd dumps in front of every job that reads dumps: the right names, or one clear word to the user who runs it.
 
 use super::odd::{AT, PID};
 use super::perf::script;
@@ -29,7 +29,7 @@ const RECORD: usize = FIXED + NAME + CODE.len();
 const NAME: usize = "other".len() + 1;
 const HEADER: usize = 40;
 
-/// What is said of a file: on standard error by every job, or in doctor's findings, too.
+/// The place of the message about a file: on standard error by every job, or in doctor's findings, too.
 #[derive(Debug, Clone, Copy)]
 enum Told {
     Nothing,
@@ -41,10 +41,10 @@ enum Told {
 
 struct Case {
     what: &'static str,
-    /// Whether the process had mapped `jit-77.dump`.
+    /// True if the process had mapped `jit-77.dump`.
     is_marked: bool,
     files: Vec<(&'static str, Vec<u8>)>,
-    /// Of the two functions that were sampled.
+    /// The names of the two functions that were sampled.
     names: [&'static str; 2],
     told: Told,
 }
@@ -197,7 +197,7 @@ fn run(words: &str, dir: &Path) -> (String, String) {
     (out, err)
 }
 
-/// One line of what was said is of the file, and has the words.
+/// One line of the messages is about the file, and has the words.
 #[track_caller]
 fn assert_told(said: &str, case: &Case, job: &str) {
     let words = match case.told {

@@ -1,5 +1,5 @@
-//! Where names come from: dumps, maps and objects are found wherever they may lie, whosever number they go by and
-//! whatever their clock; what cannot be trusted is said and stepped over.
+//! The places where names come from: dumps, maps and objects are found wherever they may lie, whosever number they go
+//! by and whatever their clock; what cannot be trusted is reported and stepped over.
 
 use super::odd::{AT, Odd, PID, expect_warning, load, names};
 use super::support::bytes::Order;
@@ -94,7 +94,7 @@ fn a_file_or_directory_may_be_given_for_one_process() {
                 format!("{}@{pid}", path(&odd, &named))
             };
             let (a, b) = (given("a", PID), given("b", 78));
-            // Directories are asked for the number by which the process knows itself.
+            // Directories are requested the number of the process in its own namespace.
             let numbers: &[&str] = if named == "DIR" { &["--map-pid", "1=77", "--map-pid", "1=78"] } else { &[] };
             let options = [&[option, &*a, option, &*b][..], numbers].concat();
             let (names, warnings) = odd.inject(&options);
@@ -233,10 +233,10 @@ fn a_map_names_what_a_dump_that_is_damaged_part_way_does_not() {
     let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump).file("perf-77.map", map.as_bytes());
     let odd = odd.sample(PID, 20, AT).sample(PID, 21, AT + 0x100);
     expect_warning(odd, &["first", "fallback"], &["jit-77.dump", "at byte"]);
-    // And all of it, if the dump is no dump at all.
+    // And all of it, if the dump is not a dump at all.
     let odd = Odd::new("jit-77.dump").file("jit-77.dump", b"garbage").file("perf-77.map", map.as_bytes());
     let odd = odd.sample(PID, 20, AT).sample(PID, 21, AT + 0x100);
-    expect_warning(odd, &["stale", "fallback"], &["jit-77.dump", "is no jitdump"]);
+    expect_warning(odd, &["stale", "fallback"], &["jit-77.dump", "is not a jitdump"]);
 }
 
 /// TIME_CONV as newer recorders write it: shift 1, mult 3, zero 1000.
@@ -388,7 +388,7 @@ fn files_of_two_containers_go_each_to_its_own_process() {
 fn a_file_that_two_containers_may_have_written_is_not_used_for_the_wrong_one() {
     let map = format!("{:x} 40 two\n", 2 * AT);
     let odd = two_containers().file("perf-1.map", map.as_bytes());
-    // Nothing tells when it was written: it is offered.
+    // Nothing shows when it was written: it is offered.
     assert_eq!(odd.inject(&[]).0, ["[unknown]", "[unknown]"]);
     // At the addresses of both it is nobody's.
     let mut odd = two_containers();

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Where a library is mapped, before the first fork.
+/// The address of a library, mapped before the first fork.
 const LIBRARY: u64 = 0x40_0000;
 
 /// A process that is forked from one that is forked from one, and so on; then a sample in JIT code and one in a
@@ -66,7 +66,7 @@ fn printed(job: &[&str], input: &Path) -> String {
 #[test]
 fn messages_call_a_process_after_the_program_that_it_ran_at_last() {
     let mut odd = Odd::new("library.so");
-    // The records of two processors: what env did stands behind what node did later.
+    // The records of two processors: what env did follows what node did later.
     odd.recording.comm(Stamp::new(PID, 8), "node", true);
     odd.recording.mmap2(Stamp::new(PID, 9), Mmap { addr: LIBRARY, len: 0x1000, pgoff: 0, path: "/usr/bin/node" });
     odd.recording.comm(Stamp::new(PID, 6), "env", true);

@@ -32,7 +32,7 @@ impl Case {
         self.dir.path().join(name)
     }
 
-    /// From file to file; what jitgraft says.
+    /// From file to file; what jitgraft states.
     fn inject(&self, options: &[&str]) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
         command.arg("inject").args(options).arg("-i").arg(self.path("perf.data")).arg("-o").arg(self.path("out.data"));
@@ -69,7 +69,7 @@ impl Case {
         wrong
     }
 
-    /// What perf prints of the output, without a word on standard error.
+    /// perf's output for the recording, without a word on standard error.
     fn printed(&self) -> Vec<Printed> {
         let said = script(&self.path("out.data"));
         assert_eq!(said.err, "", "perf script complains");

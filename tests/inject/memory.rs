@@ -1,5 +1,4 @@
-//! JIT code in memory of every sort that no file backs, of which only names are known, in recordings with copies of
-//! user stacks.
+//! JIT code in memory of every sort that no file backs, with names only, in recordings with copies of user stacks.
 
 use super::odd::{AT, Odd, PID};
 use super::perf::script;
@@ -12,7 +11,7 @@ const BP: usize = 6;
 const SP: usize = 7;
 const IP: usize = 8;
 
-/// A function that keeps no frame pointer, as MoarVM's do not: what the register points at is no frame.
+/// A function that keeps no frame pointer, as MoarVM's do not: what the register points at is not a frame.
 fn sample_without_a_frame_pointer(odd: &mut Odd) {
     const STACK: u64 = 0x7fff_0000_0000;
     let mut registers = [0; 17];

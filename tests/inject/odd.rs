@@ -364,7 +364,7 @@ fn a_dump_of_another_process_of_that_number_is_said_to_be_one() {
 }
 
 /// All records of a recording packed as `perf record -z` packs them: one zstd stream over several records, cut at any
-/// byte. The newer kind says its length and is padded.
+/// byte. The newer kind states its length and is padded.
 fn packed(recording: PerfData, newer: bool) -> Vec<u8> {
     let plain = recording.clone().into_bytes(Mode::File);
     let word = |at: usize| u64::from_le_bytes(plain[at..at + 8].try_into().unwrap()) as usize;

@@ -69,7 +69,7 @@ fn every_option_of_perf_inject_is_known_or_refused_by_name() {
     for option in &options {
         let said = jitgraft(&[option, "--input=nowhere.data"], dir.path());
         let text = String::from_utf8_lossy(&said.stderr).into_owned();
-        // `-i x` and `--input=x` come before: the last one counts, as with perf.
+        // `-i x` and `--input=x` come before: the last one counts, as in perf.
         let known = said.status.code() == Some(1) && text.contains("nowhere.data: cannot open");
         let name = option.split('=').next().unwrap();
         let name = if name.starts_with("--") { name } else { &name[..2] };
@@ -225,7 +225,7 @@ fn a_terminal_shows_how_far_long_work_is_unless_it_shall_be_quiet() {
     let mut long = fs::read(dir.path().join("perf.data")).unwrap();
     let word = |at: usize| u64::from_le_bytes(long[at..at + 8].try_into().unwrap()) as usize;
     let end = word(40) + word(48);
-    // The recorder was killed; what follows are records of a type that nobody knows.
+    // The recorder was killed; what follows are records of an unknown type.
     long[48..56].fill(0);
     long.truncate(end);
     let mut other = [&0x1000u32.to_le_bytes()[..], &0u16.to_le_bytes(), &0xfff8u16.to_le_bytes()].concat();

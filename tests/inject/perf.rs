@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What perf prints, and what it says on standard error besides.
+/// perf's output, and its messages on standard error.
 pub(crate) struct Said {
     pub(crate) out: Vec<u8>,
     pub(crate) err: String,
@@ -24,7 +24,7 @@ pub(crate) fn script(data: &Path) -> Said {
     perf(&["script", "--no-inline", "--no-demangle", "--ns", "-F", "pid,tid,time,ip,sym,dso"], data)
 }
 
-/// How many records of each type `perf report --stats` counts, as it prints them: `("MMAP2", 3)`.
+/// The number of records of each type `perf report --stats` counts, as it prints them: `("MMAP2", 3)`.
 pub(crate) fn stats(data: &Path) -> Vec<(String, u64)> {
     let text = String::from_utf8(perf(&["report", "--stats"], data).out).unwrap();
     let counts = text.lines().filter_map(|line| {

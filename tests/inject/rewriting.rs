@@ -1,4 +1,5 @@
-//! What `inject` must leave as it is, and what it must change: forms, byte orders, broken files, refusals.
+//! Properties of `inject`: the parts that it must leave as they are, and those that it must change: forms, byte orders,
+//! broken files, refusals.
 
 use super::perf::{perf, script};
 use super::support::bytes::Order;
@@ -17,7 +18,7 @@ pub(super) const PLAN: Plan =
 pub(super) struct Case {
     dir: tempfile::TempDir,
     pub(super) made: Generated,
-    /// By which it was made, as far as it is still that.
+    /// The plan of the recording, as far as it still applies.
     plan: Option<Plan>,
 }
 
@@ -51,7 +52,7 @@ impl Case {
         finished(&mut self.command(args))
     }
 
-    /// Every frame that real perf prints has the name of what was there, and perf complains of nothing.
+    /// Every frame that real perf prints has the name of the code that was there, and perf complains of nothing.
     pub(super) fn assert_true(&self, file: &str) {
         // The look-up reads plain files of this machine's order; the generator makes the same program in any form.
         let plain = self.plan.map(|plan| generate(Plan { order: Order::Little, mode: Mode::File, ..plan }, "/nowhere"));
@@ -152,7 +153,7 @@ fn without_jit_code_the_copy_is_equal() {
     assert_eq!(case.images(), [""; 0]);
 }
 
-/// The recording with so many bytes of nothing between the table of features and the features.
+/// The recording with this many bytes of nothing between the table of features and the features.
 fn with_gap(data: &[u8], gap: u64) -> Vec<u8> {
     let mut data = data.to_vec();
     let word = |data: &[u8], at: usize| u64::from_le_bytes(data[at..at + 8].try_into().unwrap());

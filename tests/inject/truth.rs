@@ -1,4 +1,4 @@
-//! What each frame of a recording should be called, found the slow and obvious way: own small parsers of perf.data,
+//! The expected name of each frame of a recording, found the slow and obvious way: own small parsers of perf.data,
 //! jitdumps and perf maps, and a linear scan of everything for every frame. Shares no code with jitgraft.
 //!
 //! The rules: of the loads and moves of the process that lie at or before the sample's time, the last one that covers
@@ -103,7 +103,7 @@ impl Truth {
         }
     }
 
-    /// Adds what a recording says of its processes: files mapped, forks, execs.
+    /// Adds what a recording states about its processes: files mapped, forks, execs.
     pub(crate) fn add_recording(&mut self, recording: &Recording) {
         for map in &recording.maps {
             let own = map.path.windows(7).any(|part| part == b"jitted-") || map.path.ends_with(b".dump");
@@ -175,7 +175,7 @@ impl Sample {
     }
 }
 
-/// What matters of a recording.
+/// The relevant parts of a recording.
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
     pub(crate) maps: Vec<Map>,
@@ -196,7 +196,7 @@ impl Recording {
         Self::read_parts(bytes, &[])
     }
 
-    /// Walks a recording whose records stand in more files: a directory's `data`, then its `data.0`, `data.1` …
+    /// Walks a recording whose records are in more files: a directory's `data`, then its `data.0`, `data.1` …
     pub(crate) fn read_parts(bytes: &[u8], more: &[Vec<u8>]) -> Self {
         assert_eq!(&bytes[..8], b"PERFILE2", "not a little-endian perf.data");
         let mut this = Self::default();
@@ -305,7 +305,7 @@ impl Recording {
         Sample { pid: who as u32, tid: (who >> 32) as u32, time, addrs }
     }
 
-    /// Whether a sample tells the numbers of a whole group (`:S`): perf prints it once for each event that counted.
+    /// True if a sample gives the numbers of a whole group (`:S`): perf prints it once for each event that counted.
     fn in_groups(&self) -> bool {
         self.read_format >> 3 & 1 == 1
     }
@@ -351,18 +351,18 @@ pub(crate) fn read_script(text: &[u8]) -> Vec<Printed> {
     samples
 }
 
-/// How perf's names compare with the truth.
+/// The comparison of perf's names with the truth.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
     /// Frames in user code.
     pub(crate) user: u64,
-    /// Of those, without a name.
+    /// Frames without a name.
     pub(crate) unresolved: u64,
-    /// Of those, in anonymous or unknown memory, or covered by a dump or map.
+    /// Frames in anonymous or unknown memory, or covered by a dump or map.
     pub(crate) unresolved_jit: u64,
     /// Frames that a dump or map covers.
     pub(crate) covered: u64,
-    /// Of those, with just that name.
+    /// Frames with just that name.
     pub(crate) right: u64,
     /// The first few others: process, address, time, what is printed, what is true.
     pub(crate) wrong: Vec<String>,

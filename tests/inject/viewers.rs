@@ -18,7 +18,8 @@ fn perfparser() -> PathBuf {
     places.find(|program| program.exists()).expect("hotspot is needed (tests/run.sh installs it)")
 }
 
-/// What hotspot's reader makes of a recording: for each sample process, time, and the names of the frames in images.
+/// The result of hotspot's reader for a recording: for each sample process, time, and the names of the frames in
+/// images.
 ///
 /// Its output is a magic of 16 bytes, then messages: their length (little-endian), their type, and what Qt's data
 /// streams make of the rest (big-endian). Those of interest here define strings, locations and symbols by number; a

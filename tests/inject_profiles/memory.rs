@@ -1,5 +1,5 @@
-//! What may be allocated is a multiple of the input, in the shape that needs most: nothing but addresses without names,
-//! each with a sample of its own.
+//! The allowed allocation is a multiple of the input, in the shape that needs most: nothing but addresses without
+//! names, each with a sample of its own.
 
 use super::protobuf::{Field, Value, encode};
 use serde_json::json;
@@ -11,10 +11,10 @@ use std::process::{Command, Stdio};
 const COUNT: u64 = 100_000;
 const START: u64 = 0x7f00_0000_0000;
 
-/// What the program takes whatever it reads.
+/// The program's memory for any input.
 const BASE: u64 = 24 << 20;
 
-/// Names all of them within so many times the input.
+/// Names all of them within this many times the input.
 fn assert_named_within(times: u64, name: &str, bytes: &[u8]) {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join(name), bytes).unwrap();

@@ -16,7 +16,7 @@ const FUNCTION: u64 = 3;
 const STRING: u64 = 5;
 const ATTRIBUTE: u64 = 6;
 const STACK: u64 = 7;
-/// Of a location.
+/// A field of a location.
 const MAPPING_INDEX: u64 = 1;
 const ADDRESS: u64 = 2;
 const LINE: u64 = 3;
@@ -33,7 +33,7 @@ fn text(dictionary: &[Field], at: u64) -> String {
     String::from_utf8(all(dictionary, STRING).nth(at as usize).unwrap().to_vec()).unwrap()
 }
 
-/// The message as a profiler leaves it that knows neither names nor what is in memory without a file: no location has a
+/// The message as a profiler leaves it that has neither names nor code in memory without a file: no location has a
 /// line, and those of JIT code are in no mapping. Some fields are in it that no reader knows.
 fn stripped(bytes: &[u8]) -> Vec<u8> {
     let mut message = parse(bytes);
@@ -148,7 +148,7 @@ fn a_profile_stays_as_packed_as_it_was_and_twice_is_once() {
     recorded.jitgraft(&["inject", "-i", "once.otlp", "-o", "twice.otlp"]);
     let once = recorded.read("once.otlp");
     assert!(once == recorded.read("twice.otlp"));
-    // Behind lengths, plain and packed; what is cut off stays, and is said.
+    // Behind lengths, plain and packed; what is cut off stays, and is reported.
     let behind = |message: &[u8]| [&(message.len() as u32).to_be_bytes()[..], message].concat();
     let zstd = |message: &[u8]| zstd::encode_all(message, 3).unwrap();
     recorded.write("lengths", &[behind(&bare), behind(&zstd(&bare)), behind(&bare)[..99].to_vec()].concat());
@@ -328,7 +328,7 @@ fn processes_that_share_a_location_do_not_share_its_name() {
     let dir = tempfile::tempdir().unwrap();
     let write = |name: &str, bytes: &[u8]| fs::write(dir.path().join(name), bytes).unwrap();
     write("bare.otlp", &shared());
-    // What ends at 0x2000 is what a caller at 0x2000 is in.
+    // Code that ends at 0x2000 is what a caller at 0x2000 is in.
     write("perf-77.map", b"1000 1000 f\n2000 10 g\n");
     write("perf-78.map", b"1000 1000 f\n2000 10 other\n");
     let run = |input: &str, output: &str| {
@@ -338,7 +338,7 @@ fn processes_that_share_a_location_do_not_share_its_name() {
     };
     run("bare.otlp", "injected.otlp");
     let injected = fs::read(dir.path().join("injected.otlp")).unwrap();
-    // A caller at 0x1000 is in what is before it, which nobody knows.
+    // A caller at 0x1000 is in the unknown code before it.
     assert_eq!(stacks(&injected), ["f;f", "g;", "f;f", "other;"]);
     let json = as_json(&shared());
     write("bare.otlp.json", json.to_string().as_bytes());
@@ -528,7 +528,7 @@ fn a_stripped_program_is_named_by_its_build_id_as_addr2line_names_it() {
             "{said}"
         );
     }
-    // Another version of the file names nothing, and neither does one of which nothing tells the version.
+    // Another version of the file names nothing, and neither does one of which nothing gives the version.
     let other = of_file("shop", ("process.executable.build_id.gnu", &"77".repeat(20)), &addresses, None);
     let (out, said) = inject(&other, &["--debug-dir", "debug"], "home");
     assert!(

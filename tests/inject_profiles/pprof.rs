@@ -15,7 +15,7 @@ const MAPPING: u64 = 3;
 const LOCATION: u64 = 4;
 const FUNCTION: u64 = 5;
 const STRING: u64 = 6;
-/// Of a location.
+/// A field of a location.
 const MAPPING_ID: u64 = 2;
 const ADDRESS: u64 = 3;
 const LINE: u64 = 4;
@@ -39,7 +39,7 @@ fn text(profile: &[Field], at: u64) -> String {
 }
 
 /// The profile as an agent leaves it that cannot name JIT code: its locations are in no mapping and have no function,
-/// and the functions and their names are gone. Some fields are in it that no reader knows.
+/// and the functions and their names are gone. Some fields are in it unknown to all readers.
 fn stripped(bytes: &[u8]) -> Vec<u8> {
     let profile = parse(bytes);
     let is_jit = |mapping: &[Field]| {
@@ -182,7 +182,7 @@ fn a_profile_stays_as_packed_as_it_was_and_twice_is_once() {
     assert_eq!(zstd::decode_all(&recorded.read("out.pb.zst")[..]).unwrap(), recorded.read("plain.out.pb"));
 }
 
-/// Without the labels that tell the process.
+/// Without the labels that give the process.
 fn without_labels(bytes: &[u8]) -> Vec<u8> {
     let mut profile = parse(bytes);
     for (tag, value) in &mut profile {
@@ -201,7 +201,7 @@ fn the_file_that_names_code_says_whose_the_samples_are_if_they_do_not() {
     recorded.write("bare.pb", &without_labels(&bare));
     recorded.hide_names("elsewhere");
     let said = recorded.jitgraft(&["inject", "-i", "bare.pb", "-o", "left.pb"]);
-    assert!(said.contains("the profile does not tell whose they are"), "{said}");
+    assert!(said.contains("the profile does not contain their process"), "{said}");
     assert_eq!(recorded.read("left.pb"), recorded.read("bare.pb"));
     let names = format!("elsewhere/{}", recorded.names);
     recorded.jitgraft(&["inject", "-i", "bare.pb", "-o", "by-name.pb", "--jitdump", &names]);
@@ -235,7 +235,7 @@ fn what_is_for_recordings_is_refused() {
     }
 }
 
-/// What Go's own tool counts: function → flat.
+/// The counts of Go's own tool: function → flat.
 fn top(recorded: &Recorded, file: &str) -> BTreeMap<String, String> {
     let mut command = Command::new("go");
     command
@@ -261,7 +261,7 @@ fn go_reads_the_profile_before_and_after() {
         exported(&recorded);
         recorded.jitgraft(&["inject", "-i", "bare.pb.gz", "-o", "injected.pb.gz"]);
         let [whole, bare, injected] = ["whole.pb.gz", "bare.pb.gz", "injected.pb.gz"].map(|file| top(&recorded, file));
-        // What is in no code has the name of its memory in our export, and none in the others.
+        // Samples outside of code have the name of their memory in our export, and none in the others.
         let named = |top: &BTreeMap<String, String>| -> BTreeMap<String, String> {
             let is_named = |name: &str| !name.starts_with(['[', '<', '0']);
             top.iter().filter(|(name, _)| is_named(name)).map(|(name, flat)| (name.clone(), flat.clone())).collect()

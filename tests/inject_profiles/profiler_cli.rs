@@ -1,4 +1,4 @@
-//! What Firefox Profiler's own command line shows of a profile that samply saved, before and after.
+//! The output of Firefox Profiler's own command line for a profile that samply saved, before and after.
 
 use super::firefox::in_map;
 use super::recorded::Recorded;

@@ -62,7 +62,7 @@ impl Recorded {
         fs::rename(self.path(self.names), self.path(directory).join(self.names)).unwrap();
     }
 
-    /// Runs the program here; gives what it says on standard error.
+    /// Runs the program here; gives what it states on standard error.
     pub(crate) fn jitgraft(&self, args: &[&str]) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
         let output = command.args(args).current_dir(self.dir.path()).stdin(Stdio::null()).output().unwrap();

@@ -54,7 +54,7 @@ fn what_is_written_is_read_in_bounded_memory() {
     check_all(shapes.concat());
 }
 
-/// What is packed takes no more than what is not: it is unpacked to disk.
+/// A packed input takes no more memory than one that is not: it is unpacked to disk.
 #[test]
 fn packed_inputs_take_what_they_take_unpacked() {
     let many = |shape: &Shape| shape.name.contains("tiny samples");

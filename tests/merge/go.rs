@@ -1,4 +1,4 @@
-//! Go's own `pprof -proto` merges the same profiles: what both say must be equal.
+//! Go's own `pprof -proto` merges the same profiles: what both state must be equal.
 
 use super::{Dir, merge, stderr};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ fn go(args: &[&str], directory: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What `pprof -raw` says of a profile: its head, and the sums by stack of each type of values.
+/// The output of `pprof -raw` for a profile: its head, and the sums by stack of each type of values.
 #[derive(Debug, PartialEq, Eq)]
 struct Told {
     time: String,

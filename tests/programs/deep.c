@@ -1,5 +1,5 @@
-/* Every function's name is the path of its callers, so that the name of the innermost one tells the whole true stack:
- * n_a_b was called by n_a, that by n. Each kind of function has another shape of frame. */
+/* Every function's name is the path of its callers, so that the name of the innermost one gives the whole true stack:
+   n_a_b was called by n_a, that by n. Each kind of function has another shape of frame. */
 #include <alloca.h>
 #include <signal.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* Native code calls code written at run time, which calls native code, which calls written code again; a perf map tells
- * what was written. The written code has frame pointers and nothing else, native code only what its compiler describes. */
+/* Native code calls code written at run time, which calls native code, which calls written code again; a perf map shows
+   what was written. The written code has frame pointers and nothing else, native code only what its compiler describes. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
-/* Runs one place of memory twice, and logs the code only before the second time: first other code is there, which nobody
- * logs. The argument says what lies between: `remap` (the memory is unmapped and mapped again), `rewrite` (the code is
- * replaced in place), `exec` (another program; the dump is the second one's), `exec-map` (the same with a perf map).
- * Prints where the code is, and when it was logged (CLOCK_MONOTONIC). */
+/* Runs one place of memory twice, and logs the code only before the second time: first other code is there, which
+   nobody logs. The argument shows what lies between: `remap` (the memory is unmapped and mapped again), `rewrite` (the
+   code is replaced in place), `exec` (another program; the dump is the second one's), `exec-map` (the same with a perf
+   map). Prints where the code is, and when it was logged (CLOCK_MONOTONIC). */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* A small just-in-time compiler, to be recorded: it runs programs of integer functions (tiers.lisp) in three tiers.
  *
- *   interpreted   a stub of written code for each function, which calls the interpreter, so that stacks name it
- *   baseline      one piece of machine code for each instruction of the bytecode; values go over the stack
- *   optimised     from the tree: values in registers, chosen by trying all choices; comparisons without a result
+ *   interpreted a stub of written code for each function, which calls the interpreter, so that stacks name it baseline
+ *   one piece of machine code for each instruction of the bytecode; values go over the stack optimized from the tree:
+ *   values in registers, chosen by trying all choices; comparisons without a result
  *
  * A function is compiled by the calls that it had; (flush) throws all compiled code away, and what is compiled next
  * lies where other functions were. Code, names, times and lines go to jit-PID.dump in the present directory. All written
@@ -357,7 +357,7 @@ static void compile_baseline(Function *f) {
     }
 }
 
-/* ---- the optimising compiler ---- */
+/* ---- the optimizing compiler ---- */
 
 static const int REGISTER[REGISTERS] = {3, 12, 13}; /* rbx, r12, r13 */
 static int homes[16];                               /* of the locals: a register, or -1: in memory */

@@ -85,7 +85,7 @@ const lineStarts = (text) => { const starts = [0]; for (let i = 0; i < text.leng
     if (!list) { counts['not judged']++; bad.push(['not parsed', generated, shown]); continue; }
     const offset = contents.get(file)[at.line - 1] + at.column;
     const around = list.filter(f => f.start <= offset && offset < f.end).sort((a, b) => (a.end - a.start) - (b.end - b.start));
-    // Tools that map statements lead to their begin: the function is one that begins on the rest of that line.
+    // Tools that map statements lead to their start: the function is one that begins on the rest of that line.
     const end = contents.get(file)[at.line] ?? text.length;
     const later = list.filter(f => f.start >= offset && f.start < end);
     const inner = around[0], name = s[3], kept = name === g[3];

@@ -33,7 +33,7 @@ fn function(frame: &str) -> String {
     let frame = &frame.replace(" (deleted))", ")");
     let name = frame.split_once(' ').map_or("", |(_, name)| name);
     let name = name.rsplit_once(" (").filter(|_| name.ends_with(')')).map_or(name, |(name, dso)| {
-        // `(inlined)` stands where the file would.
+        // `(inlined)` is where the file would.
         if dso == "inlined)" { frame.split_once(' ').map_or("", |(_, name)| name) } else { name }
     });
     name.rsplit_once("+0x").map_or(name, |(name, _)| name).trim_end().to_owned()
@@ -47,7 +47,7 @@ fn key(line: &str) -> Option<Key> {
     numbers.then(|| (tid.to_owned(), time.to_owned()))
 }
 
-/// How well two readings of one recording agree.
+/// The agreement of two readings of one recording.
 #[derive(Debug, Default)]
 pub(crate) struct Agreement {
     /// Samples in both.
@@ -65,8 +65,9 @@ pub(crate) struct Agreement {
 }
 
 impl Agreement {
-    /// Compares from the innermost frame on. What perf writes at the end of a chain that it could not follow, frames
-    /// in no known file, is no frame; nor is `@plt`, as perf calls the stubs of functions that are chosen at load time.
+    /// Compares from the innermost frame on. The text that perf writes at the end of a chain that it could not follow,
+    /// frames in no known file, is not a frame; nor is `@plt`, as perf calls the stubs of functions that are chosen at
+    /// load time.
     pub(crate) fn new(ours: &Samples, theirs: &Samples) -> Self {
         let mut all = Self::default();
         for (key, theirs) in theirs {

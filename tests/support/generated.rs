@@ -1,8 +1,8 @@
 //! Recordings of a JIT that never was: any number of loads at addresses used again and again, functions that move,
 //! several processes at the same addresses, samples with call chains, and the truth about every frame.
 //!
-//! No sampled address is the first byte of what is left of a function, so that it is inside the same function whether
-//! a reader takes it for a return address (and looks one byte before it) or not.
+//! No sampled address is the first byte of the rest of a function, so that it is inside the same function whether a
+//! reader takes it for a return address (and looks one byte before it) or not.
 
 use super::bytes::Order;
 use super::jitdump::{Header, JitDump, Load};
@@ -10,7 +10,7 @@ use super::perf_data::{Event, Mmap, Mode, PerfData, Stamp};
 use super::random::Random;
 use std::collections::BTreeMap;
 
-/// What to generate.
+/// The plan of the generated recording.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     /// JIT_CODE_LOAD records of all processes together.
@@ -45,7 +45,7 @@ pub(crate) struct Sample {
 #[derive(Debug)]
 pub(crate) struct Generated {
     pub(crate) perf_data: Vec<u8>,
-    /// By process; the marker says `DIR/jit-PID.dump`.
+    /// By process; the marker states `DIR/jit-PID.dump`.
     pub(crate) dumps: Vec<(u32, Vec<u8>)>,
     pub(crate) truth: Vec<Sample>,
 }
@@ -59,7 +59,7 @@ const ARENA: u64 = 0x7f10_0000_0000;
 const FIRST_PID: u32 = 4_000_100;
 const RECORDS_A_ROUND: usize = 4000;
 
-/// What is left of a function at some place.
+/// The rest of a function at some place.
 #[derive(Clone, Copy)]
 struct Piece {
     end: u64,
@@ -122,7 +122,7 @@ impl Process {
         self.put(to, Piece { end: to + size, whole: (to, size), ..piece });
     }
 
-    /// What lives at or below some address; low ones, and with them few functions, come up most.
+    /// The code at or below some address; low ones, and with them few functions, come up most.
     fn pick(&self, random: &mut Random) -> Option<(u64, Piece)> {
         let mut at = random.below(self.arena);
         if random.below(4) != 0 {

@@ -2,7 +2,7 @@
 //! does it: a detached interval for each frame, written when the frame returns. The clock is simulated, so that wall
 //! and active time of every stack are known exactly.
 //!
-//! Threads switch only at a begin or end: the stretch between two edges then belongs to the thread of the next one.
+//! Threads switch only at a start or end: the stretch between two edges then belongs to the thread of the next one.
 
 use crate::names::name;
 use crate::random::Random;
@@ -15,16 +15,16 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What to simulate.
+/// The program to simulate.
 #[derive(Clone, Copy)]
 pub(crate) struct Program {
-    /// How many frames are recorded, roughly.
+    /// The number of frames that are recorded, roughly.
     pub(crate) frames: u64,
-    /// How many virtual threads.
+    /// The number of virtual threads.
     pub(crate) threads: u32,
-    /// How many functions.
+    /// The number of functions.
     pub(crate) functions: u64,
-    /// Whether all threads are recorded under id 0, as Miri first did.
+    /// True if all threads are recorded under id 0, as Miri first did.
     pub(crate) one_id: bool,
 }
 

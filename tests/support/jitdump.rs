@@ -101,7 +101,7 @@ impl JitDump {
         self.record(3, time, &[]);
     }
 
-    /// Any record whose size is what its body says.
+    /// Any record whose size is what its body states.
     pub(crate) fn record(&mut self, id: u32, time: u64, body: &[u8]) {
         self.lying_record(id, 16 + body.len() as u32, time, body);
     }

@@ -70,7 +70,7 @@ impl Trace<'_> {
     }
 }
 
-/// Writes a trace of about so many interpreted calls.
+/// Writes a trace of about this many interpreted calls.
 pub(crate) fn trace(out: &mut dyn Write, frames: u64) -> io::Result<()> {
     let head = "[\n{\"args\":{\"name\":\"main\"},\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":0}";
     out.write_all(head.as_bytes())?;

@@ -1,5 +1,5 @@
-//! What the tests of recordings are made of: writers of jitdumps and perf.data files that share no code with the
-//! readers under test, and generated recordings whose truth is known.
+//! The parts of recordings for tests: writers of jitdumps and perf.data files that share no code with the readers under
+//! test, and generated recordings whose truth is known.
 
 pub(crate) mod bytes;
 pub(crate) mod generated;

@@ -1,4 +1,5 @@
-//! Reads our flame graph page back, by an XML parser and what the head of `src/render/flamegraph/page.rs` says of it.
+//! Reads our flame graph page back, by an XML parser and what the head of `src/render/flamegraph/page.rs` states about
+//! it.
 
 use serde_json::Value;
 
@@ -22,7 +23,7 @@ pub(crate) struct PageBox {
     pub(crate) start: u64,
     pub(crate) width: u64,
     pub(crate) name: String,
-    /// The letter of its colour.
+    /// The letter of its color.
     pub(crate) letter: char,
     pub(crate) shares: String,
     pub(crate) before: Option<String>,

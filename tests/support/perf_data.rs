@@ -23,7 +23,7 @@ pub(crate) const STACK_USER: u64 = 1 << 13;
 pub(crate) const REGS_INTR: u64 = 1 << 18;
 pub(crate) const IDENTIFIER: u64 = 1 << 16;
 
-/// What `perf record -k mono -g` asks for.
+/// The fields of `perf record -k mono -g`.
 pub(crate) const USUAL: u64 = IP | TID | TIME | PERIOD | CALLCHAIN;
 
 /// `PERF_SAMPLE_BRANCH_USER`, `PERF_SAMPLE_BRANCH_CALL_STACK`: of `branch_sample_type`.
@@ -61,9 +61,9 @@ pub(crate) struct Event {
     pub(crate) read_format: u64,
     /// `PERF_SAMPLE_BRANCH_*`.
     pub(crate) branches: u64,
-    /// Which registers, by `PERF_REG_*` numbers.
+    /// The registers, by `PERF_REG_*` numbers.
     pub(crate) registers: u64,
-    /// How much of the user stack is copied.
+    /// The part of the user stack that is copied.
     pub(crate) stack: u32,
     /// `sample_max_stack`; 0 is the machine's own limit.
     pub(crate) max_stack: u16,
@@ -73,7 +73,7 @@ pub(crate) struct Event {
 pub(crate) const READ_ID: u64 = 4;
 pub(crate) const READ_GROUP: u64 = 4 | 8;
 
-/// What a sample holds beside address and call chain.
+/// The other fields of a sample, beside address and call chain.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct More<'a> {
     /// The data address.
@@ -105,7 +105,7 @@ impl Event {
     }
 }
 
-/// Who and when: what every record's sample or trailer says.
+/// The process and time: that every record's sample or trailer states.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stamp {
     pub(crate) pid: u32,
@@ -131,7 +131,7 @@ pub(crate) struct Mmap<'a> {
     pub(crate) path: &'a str,
 }
 
-/// A recording being written. Records stand in the order of the calls.
+/// A recording being written. Records are in the order of the calls.
 #[derive(Clone, Debug)]
 pub(crate) struct PerfData {
     order: Order,
@@ -318,7 +318,7 @@ impl PerfData {
         field(STACK_USER, &|out| {
             let size = 8 * more.stack.len() as u64;
             out.u64(size).words(more.stack);
-            // How much of it is real; not there if there is none.
+            // The part of it that is real; not there if absent.
             (size > 0).then(|| out.u64(size));
         });
         field(REGS_INTR, &|out| {
@@ -327,12 +327,12 @@ impl PerfData {
         self.record(9, misc, &body.bytes);
     }
 
-    /// Where it was recorded: `uname -m`.
+    /// The machine of the recording: `uname -m`.
     pub(crate) fn machine(&mut self, name: &str) {
         self.string_feature(6, name);
     }
 
-    /// Says that it was recorded on the machine that this runs on.
+    /// Records that it was recorded on the machine that this runs on.
     pub(crate) fn recorded_here(&mut self) {
         const HOSTNAME: u8 = 3;
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();

@@ -10,7 +10,7 @@ pub(crate) fn recording() -> PathBuf {
     folder().join("perf.data.zst")
 }
 
-/// What its dump must be called to be found.
+/// The name under which its dump is found.
 pub(crate) fn dump_name() -> String {
     format!("jit-{PID}.dump")
 }

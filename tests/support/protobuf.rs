@@ -3,7 +3,7 @@
 /// One field: its number and what it holds.
 pub(crate) type Field = (u64, Value);
 
-/// What a field holds.
+/// The content of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
     Number(u64),
@@ -22,7 +22,7 @@ impl Value {
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) => bytes,
-            other => panic!("{other:?} is no text and no message"),
+            other => panic!("{other:?} is not text and no message"),
         }
     }
 }

@@ -9,9 +9,9 @@ use std::process::{Command, Output, Stdio};
 
 /// The process of the recording.
 pub(crate) const PID: u32 = 999_077;
-/// Where its JIT code is.
+/// The address of its JIT code.
 pub(crate) const AT: u64 = 0x1_0000;
-/// What `stacks` holds.
+/// The content of `stacks`.
 pub(crate) const STACKS: &str = "main;f 3\nmain;f;g 4\n";
 
 /// Every command, on inputs of a [`Scene`].
@@ -74,12 +74,12 @@ impl Scene {
         command
     }
 
-    /// What the program says and prints.
+    /// The output and messages of the program.
     pub(crate) fn run(&self, words: &str) -> Output {
         self.command(words).output().unwrap()
     }
 
-    /// The same on a terminal, stdout and stderr together, without colours.
+    /// The same on a terminal, stdout and stderr together, without colors.
     pub(crate) fn on_terminal(&self, words: &str) -> Output {
         let mut script = Command::new("script");
         let program = env!("CARGO_BIN_EXE_jitgraft");
@@ -93,7 +93,7 @@ impl Scene {
     }
 }
 
-/// What was said on stderr.
+/// The messages on stderr.
 pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
@@ -109,7 +109,7 @@ pub(crate) fn jitdump(name: &[u8]) -> Vec<u8> {
     dump.into_bytes()
 }
 
-/// A process with JIT code, of which a dump tells, sampled at these addresses.
+/// A process with JIT code listed by a dump, sampled at these addresses.
 pub(crate) fn recording(addresses: &[u64], marker: &Path) -> PerfData {
     let mut data = PerfData::new(Order::Little, Event::usual());
     data.comm(Stamp::new(PID, 1), "program", true);

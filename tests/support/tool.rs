@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What a program prints.
+/// The output of a program.
 pub(crate) fn run(program: &str, arguments: &[&str], dir: &Path) -> String {
     let mut command = Command::new(program);
     let output = command.args(arguments).current_dir(dir).stdin(Stdio::null()).output();

@@ -82,11 +82,11 @@ fn with_addresses_of(recording: &Recording, printed: Vec<Printed>) -> Vec<Printe
     printed.into_iter().filter_map(absolute).collect()
 }
 
-/// How the stacks changed: frame by frame from the innermost one, as far as the addresses are the same.
+/// The way the stacks changed: frame by frame from the innermost one, as far as the addresses are the same.
 #[derive(Debug, Default)]
 struct Change {
     numbers: BTreeMap<&'static str, u64>,
-    /// Where the new frames without a name lie.
+    /// The places of the new frames without a name.
     unnamed_in: BTreeMap<String, u64>,
     examples: Vec<String>,
 }

@@ -37,7 +37,7 @@ sys.path.insert(0, PLACES)
 import judge  # noqa: E402
 
 FP, DWARF, MONO = "--call-graph fp", "--call-graph dwarf,16384", "-k mono"
-# Name: runtime, program or None for the usual one, seconds, options, what stands before the command.
+# Name: runtime, program or None for the usual one, seconds, options, what precedes the command.
 CELLS = {
     "node-fp": ("node-dump", None, 3, f"{MONO} {FP}", ""),
     "node-dwarf": ("node-dump", None, 2, f"{MONO} {DWARF}", ""),
@@ -81,7 +81,7 @@ CELLS = {
     "mono-map": ("mono-map", None, 3, f"{MONO} {FP}", ""),
 }
 COLUMNS = "cell samples frames jit same perf-only only differ other perf-wrong wrong script early lag".split()
-# Without a common clock, a dump's times are known to so many nanoseconds.
+# Without a common clock, a dump's times are known to this many nanoseconds.
 UNSURE = 2_000_000
 
 
@@ -217,7 +217,7 @@ class Comparison:
 
     def frame(self, pid, time, frame, perf):
         addr, name, file = frame
-        # Where no name was injected, perf looks into the map itself.
+        # If no name was injected, perf looks into the map itself.
         name = None if os.path.basename(file).startswith(b"perf-") else name
         self.count["frames"] += 1
         what = {(True, True): "same" if perf == name else "differ", (True, False): "perf-only", (False, True): "only"}.get((perf is not None, name is not None))

@@ -4,8 +4,9 @@
 //! cargo run --release --example generate -- DIR LOADS SAMPLES [moves] [processes=N] [heap=BYTES]
 //! ```
 //!
-//! Each process has so many bytes of JIT memory, or 40 for each of its loads. DIR gets `perf.data`, `jit-PID.dump` and `truth.txt`: one line a sample in the order of time, `PID TIME`, then
-//! TAB and `ADDRESS NAME` for each frame, leaf first.
+//! Each process has this many bytes of JIT memory, or 40 for each of its loads. DIR gets `perf.data`, `jit-PID.dump`
+//! and `truth.txt`: one line a sample in the order of time, `PID TIME`, then TAB and `ADDRESS NAME` for each frame,
+//! leaf first.
 
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "the writers can do more than this program needs")]

@@ -316,10 +316,10 @@ def overlapping(path, size):
         out.write("[" + ",\n".join(span.format(n % 1000, n, size) for n in range(size)) + "]\n")
 
 
-# What happens so often in a long recording.
+# The number of events in a long recording.
 HISTORY = [3_000, 12_000, 48_000]
 
-# What grows: how its inputs are made, their sizes, and the command.
+# The growing inputs: how they are made, their sizes, and the command.
 KINDS = {
     "samples": (samples, [20_000, 80_000, 320_000], ["collapse"]),
     "distinct stacks": (distinct, [10_000, 40_000, 160_000], ["collapse"]),

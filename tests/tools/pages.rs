@@ -1,4 +1,4 @@
-//! Opens pages in Chromium and in Firefox and tells how long each took until it had drawn, how long it takes to draw
+//! Opens pages in Chromium and in Firefox and shows how long each took until it had drawn, how long it takes to draw
 //! another range of time, and how much memory its process had at most:
 //!
 //! ```text
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A file `*.svg` is a flame graph of jitgraft's, an address with `speedscope` in it is speedscope's page from disk
-//! (`…/index.html#localProfilePath=/FILE.js`), anything else is a page of `jitgraft view`. Each run has a browser of its
-//! own; times are those that the page's own clock tells since it was asked for.
+//! (`…/index.html#localProfilePath=/FILE.js`), anything else is a page of `jitgraft view`. Each run has a browser of
+//! its own; times are those that the page's own clock gives since it was requested.
 
 #[path = "../browser/mod.rs"]
 #[expect(dead_code, reason = "pages are opened and asked, not used")]
@@ -23,10 +23,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How many ranges are brushed.
+/// The number of ranges that are brushed.
 const BRUSHES: usize = 9;
 
-/// What was measured of a page.
+/// The measurements of a page.
 struct Measure {
     /// Milliseconds from asking for the page to its first picture.
     first: f64,
@@ -129,7 +129,7 @@ fn in_chromium(url: &str) -> Measure {
     let processes = processes["processInfo"].as_array().expect("processes").clone();
     let renderers = processes.iter().filter(|process| process["type"] == "renderer");
     let memory = renderers.map(|process| peak(process["id"].as_u64().expect("a pid"))).fold(0.0, f64::max);
-    // What other pages write to the console is not what is measured: a page that is left writes no more.
+    // Console output of other pages is not measured: a page that is left writes no more.
     page.go_to("about:blank");
     page.complaints();
     Measure { first, brushes, memory }

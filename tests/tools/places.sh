@@ -1,22 +1,20 @@
 #!/usr/bin/env bash
-# places.sh [--tsv FILE] JITGRAFT [RUNTIME…]: how many frames of JIT code stay without a name, by runtime and by where its process
-# lived: of those recorded, by perf at its best (its own look-up in perf maps or `perf inject --jit`, whichever names more) and by
-# jitgraft without a flag; and whether each name is the one that an independent look-up finds (places/judge.py).
+# places.sh [--tsv FILE] JITGRAFT [RUNTIME…]: the number of frames of JIT code that stay unnamed, by runtime and by
+# where its process lived: of those recorded, by perf at its best (its own look-up in perf maps or `perf inject --jit`,
+# whichever names more) and by jitgraft without a flag; and whether each name is the one that an independent look-up
+# finds (places/judge.py).
 #
-#   frames     in memory for JIT code, so without a name as recorded
-#   told       of these, what a dump or map of their process tells the name of
-#   perf       without a name after perf at its best
-#   perf-wrong that perf gives another name than the artefact has (a map has no times: the last line of an address counts)
-#   jitgraft   without a name after jitgraft
-#   later      named after code that was announced at that place only later
-#   wrong      named otherwise than the artefact says
+#   frames in memory for JIT code, so without a name as recorded reported of these, what a dump or map of their process
+#   gives the name of perf without a name after perf at its best perf-wrong that perf gives another name than the
+#   artifact has (a map has no times: the last line of an address counts) jitgraft without a name after jitgraft later
+#   named after code that was announced at that place only later wrong named otherwise than the artifact states
 #   perf-only, only, differ: frames that only perf names, that only jitgraft names, that both name otherwise
 #
-# Exits with 1 if jitgraft leaves more than perf somewhere, leaves what is told without offering the option that takes it (a file that
-# was brought out of a container may be of another run), has a wrong name, or if no frame of JIT code was recorded. Runtimes that are not here are
-# named, and are a failure if they were asked for. SITUATIONS says which, RUNTIMES where more versions lie (places/get.sh), ROOT where
-# a system lies (debootstrap) that containers have as their root.
-# Needs root (unshare), perf and python3.
+# Exits with 1 if jitgraft leaves more than perf somewhere, leaves what is reported without offering the option that
+# takes it (a file that was brought out of a container may be of another run), has a wrong name, or if no frame of JIT
+# code was recorded. Runtimes that are not here are named, and are a failure if they were requested. SITUATIONS shows
+# which, RUNTIMES where more versions lie (places/get.sh), ROOT where a system lies (debootstrap) that containers have
+# as their root. Needs root (unshare), perf and python3.
 set -u
 table=/dev/null
 [ "$1" = --tsv ] && { table=$2; shift 2; }
@@ -50,7 +48,7 @@ inner() { for _ in $(seq 50); do pgrep -P "$1" && return; sleep 0.1; done; }
 # Servers and browsers take their time.
 begun() { case $runtime in postgres* | chromium*) sleep 4 ;; *) sleep 1.5 ;; esac; }
 
-# What the runtimes left, by the numbers of the recording: what judge.py looks names up in.
+# The files of the runtimes, by the numbers of the recording: what judge.py looks names up in.
 keep_artefacts() {
   local pid own root file
   mkdir -p "$truth"
@@ -76,7 +74,7 @@ judge() {
     echo "$runtime $situation: inject failed: $(tail -1 "$cell/said")"; failed=1; return
   fi
   text_of "$cell/out.data" "$cell/ours.txt"
-  # Unread frames leave no line with numbers; a text of perf that is empty is no alternative.
+  # Unread frames leave no line with numbers; a text of perf that is empty is not an alternative.
   case $runtime in qemu*) export GUEST=$dir/guest ;; *) unset GUEST ;; esac
   python3 "$tools/judge.py" "$cell/p.data" "$truth" --pids "$(IFS=,; echo "$*")" "$cell"/{plain,perf,ours}.txt > "$cell/counts" 2> "$cell/wrong" ||
     { tail -3 "$cell/wrong"; failed=1; return; }
@@ -107,7 +105,7 @@ keep_cell() {
   rm -rf "$kept"; mkdir -p "$kept"; cp -r "$cell"/{*.data,*.txt,said,counts,wrong,*.map,*.dump} "$truth" "$kept" 2>/dev/null
 }
 
-# A JVM that does not end writes its map when it is asked to.
+# A JVM that does not end writes its map when it is queried to.
 ask_for_maps() { case $runtime in java*) for pid in "$@"; do timeout 20 jcmd "$pid" Compiler.perfmap >/dev/null 2>&1; done ;; esac; }
 recorded() { perf script -i "$cell/p.data" -F pid 2>/dev/null | sort -un; }
 # A process that stands still can be compared with itself.
@@ -129,7 +127,7 @@ run_cell() {
     live | killed)
       plain "$lasting"; begun; pids=($(tree $!)); record -p "$(IFS=,; echo "${pids[*]}")" -- sleep 1.5
       ask_for_maps "${pids[@]}"; halt "${pids[@]}"; keep_artefacts "${pids[@]}"
-      # What is buffered is lost then.
+      # Buffered output is lost then.
       [ "$situation" = live ] || { kill -9 "${pids[@]}"; wait; } 2>/dev/null
       judge "${pids[@]}" ;;
     container | dead-container | two-containers)

@@ -125,7 +125,7 @@ def frames(jitgraft, recording):
             continue
         addr = int(addr, 16)
         seen[time, addr if interrupted else addr - 1, name, tuple(inlined)] += 1
-        # What the kernel interrupted has an address of its own, no return address.
+        # The interrupted instruction has an address of its own, not a return address.
         interrupted, inlined = addr >= KERNEL, []
     if text.wait():
         sys.exit("jitgraft script failed")

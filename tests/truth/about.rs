@@ -1,4 +1,4 @@
-//! What outputs tell beside weights: when, where, of whom. Asked of the recordings themselves.
+//! The facts in outputs beside weights: time, place, process. Asked of the recordings themselves.
 
 use crate::case::case_named;
 use crate::pprof::{File, Message};
@@ -79,7 +79,7 @@ fn pprof_is_told_the_program_first_and_when_how_often_and_whose_samples() {
     assert_eq!(file.text(mapping, 6).len(), 40, "build ID");
     let (start, limit) = (mapping.number(2), mapping.number(3));
     assert!(start > 0 && limit > start);
-    // What is in the program lies between.
+    // The addresses of the program lie between.
     let locations = file.message.messages(4);
     let own: Vec<&Message> = locations.iter().filter(|location| location.number(2) == 1).collect();
     assert!(!own.is_empty() && own.iter().all(|location| (start..limit).contains(&location.number(3))));
@@ -105,7 +105,7 @@ fn names_of_jit_code_are_for_people_in_viewers_and_the_runtime_s_own_where_asked
     assert!(names(&["--jit-names", "raw"]).iter().any(|name| name == "int Work.fibonacci(int)"));
 }
 
-/// Begin and end of a thread's spans, in microseconds.
+/// The start and end of a thread's spans, in microseconds.
 fn extent(document: &Value, tid: &Value) -> (f64, f64) {
     let events = document["traceEvents"].as_array().unwrap();
     let spans = events.iter().filter(|event| event["ph"] == "X" && event["tid"] == *tid);

@@ -3,7 +3,7 @@
 use crate::told::{Frame, Told, Weights, function};
 use std::collections::BTreeMap;
 
-/// Functions are told apart by object and name.
+/// Functions are distinguished by object and name.
 #[derive(Default)]
 struct Graph {
     names: [BTreeMap<String, String>; 2],
@@ -39,7 +39,7 @@ fn add(sums: &mut Vec<u64>, costs: &[u64]) {
     sums.iter_mut().zip(costs).for_each(|(sum, cost)| *sum += cost);
 }
 
-/// What was written: its `summary:` is the sum of it.
+/// The written costs: the `summary:` is the sum of them.
 pub(crate) fn read(text: &[u8], _: &[String]) -> Vec<Told> {
     let (told, summary) = stated(text);
     let sums: Vec<u64> = told.iter().map(Told::total).collect();
@@ -47,7 +47,7 @@ pub(crate) fn read(text: &[u8], _: &[String]) -> Vec<Told> {
     told
 }
 
-/// What a file states, and its `summary:`.
+/// The costs that a file states, and its `summary:`.
 pub(crate) fn stated(text: &[u8]) -> (Vec<Told>, Vec<u64>) {
     let text = std::str::from_utf8(text).unwrap();
     let mut graph = Graph::default();

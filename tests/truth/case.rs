@@ -16,13 +16,13 @@ pub(crate) struct Case {
     input: PathBuf,
     /// Its events, in order.
     pub(crate) events: Vec<String>,
-    /// Whether stacks are those of threads with names, which folded stacks begin with.
+    /// True if stacks are those of threads with names, which folded stacks begin with.
     pub(crate) has_threads: bool,
-    /// What perf told when the recording was made: samples and sum of periods, by event.
+    /// perf's report when the recording was made: samples and sum of periods, by event.
     pub(crate) perf_says: BTreeMap<String, (u64, u64)>,
 }
 
-/// Where the recorded programs were.
+/// The directory of the recorded programs.
 const PROGRAMS: &str = "root/tmp/demo";
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -37,7 +37,7 @@ pub(crate) fn case_named(name: &str) -> Case {
     case(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)).unwrap()
 }
 
-/// Spans of time become spans, not sums of stacks: `tests/formats.rs` asks whether all of them are written.
+/// Spans of time become spans, not sums of stacks: `tests/formats.rs` checks whether all of them are written.
 const SPANS: &[&str] = &["mm_profdata", "json"];
 
 fn case(folder: &Path) -> Option<Case> {
@@ -78,11 +78,11 @@ fn case(folder: &Path) -> Option<Case> {
 }
 
 impl Case {
-    /// What the program writes.
+    /// The output of the program.
     pub(crate) fn run(&self, arguments: &[&str]) -> Vec<u8> {
         let output = self.dir.path().join("output");
         let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
-        // What perf keeps below HOME may grow while the writers take their turns.
+        // perf's files below HOME may grow while the writers take their turns.
         command.current_dir(self.dir.path()).env("HOME", self.dir.path());
         command.args(arguments).args(["--quiet", "--symfs", "root", "-o"]);
         command.arg(&output).arg(&self.input);
@@ -95,13 +95,13 @@ impl Case {
         fs::read(&output).unwrap()
     }
 
-    /// What the input states of calls, if it does.
+    /// The calls that the input states, if it does.
     pub(crate) fn calls(&self) -> Option<Vec<Told>> {
         let is_callgrind = self.input.extension().is_some_and(|extension| extension == "callgrind");
         is_callgrind.then(|| callgrind::stated(&fs::read(&self.input).unwrap()).0)
     }
 
-    /// Whether its names were found by the program.
+    /// True if its names were found by the program.
     pub(crate) fn is_recording(&self) -> bool {
         self.input.ends_with("perf.data.zst")
     }

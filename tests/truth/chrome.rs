@@ -1,4 +1,4 @@
-//! `chrome`: whole spans; which lies in which is told by their times alone, as viewers do it.
+//! `chrome`: whole spans; which lies in which is recognized by their times alone, as viewers do it.
 
 use crate::told::{Frame, Stack, Told};
 use serde_json::Value;
@@ -9,7 +9,7 @@ struct Span {
     end: u64,
     frame: Frame,
     samples: u64,
-    /// What the event counted, where that is no time.
+    /// The weight of the event, where that is not time.
     weight: Option<u64>,
 }
 

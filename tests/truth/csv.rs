@@ -2,7 +2,7 @@
 
 use crate::told::{Frame, Stack, Told};
 
-/// The cells of all lines; a line break may stand in a cell.
+/// The cells of all lines; a line break may be in a cell.
 fn cells(text: &str) -> Vec<Vec<String>> {
     let (mut lines, mut line, mut cell, mut quoted) = (Vec::new(), Vec::new(), String::new(), false);
     let mut letters = text.chars().peekable();

@@ -1,7 +1,7 @@
 //! `flamegraph`: boxes of a page. A box lies on the one that spans it; what its callees leave it is its own.
 //!
 //! The page's script has all boxes in groups, each box a record: how many rows are below it, how far it begins behind
-//! the one before it in the group, its width, the number of its name, and what its colour says.
+//! the one before it in the group, its width, the number of its name, and what its color states.
 
 use crate::told::{Frame, Stack, Told};
 use roxmltree::Document;
@@ -11,7 +11,7 @@ struct Drawn {
     row: usize,
     end: u64,
     name: String,
-    /// What its callees leave it.
+    /// The weight that its callees leave it.
     own: u64,
 }
 
@@ -19,7 +19,7 @@ pub(crate) fn read(text: &[u8], _: &[String]) -> Vec<Told> {
     let document = Document::parse(std::str::from_utf8(text).unwrap()).unwrap();
     let named = |id: &str| document.descendants().find(|node| node.attribute("id") == Some(id)).unwrap();
     let facts: Value = serde_json::from_str(named("facts").text().unwrap()).unwrap();
-    // What one unit of width is.
+    // The weight of one unit of width.
     let unit = facts["unit"].as_u64().unwrap();
     let names: Vec<&str> = named("names").text().unwrap().split('\n').collect();
     let mut stacks = Vec::new();

@@ -1,5 +1,5 @@
-//! `otlp` and `otlp-json`: the messages of profiles.proto. Of protocol buffers only the wire format is known here, and the
-//! numbers of the few fields that are asked for; they become what the JSON is.
+//! `otlp` and `otlp-json`: the messages of profiles.proto. Of protocol buffers only the wire format is known here, and
+//! the numbers of the few fields that are requested; they become what the JSON is.
 
 use crate::pprof::Message;
 use crate::told::{Frame, Stack, Told};
@@ -118,7 +118,7 @@ fn told(messages: &[Value], names: &[String]) -> Vec<Told> {
                 for sample in list(profile, "samples") {
                     let (values, times) = (list(sample, "values"), list(sample, "timestampsUnixNano"));
                     let frames = stack(tables, number(sample.get("stackIndex")), &text);
-                    // What has no times is one sum of all that is alike.
+                    // Rows without times are one sum of all that is alike.
                     let rows = event.rows.unwrap_or(0) + values.len() as u64;
                     event.rows = (!times.is_empty()).then_some(rows);
                     event.samples = Some(event.samples.unwrap_or(0) + times.len() as u64);
@@ -147,7 +147,7 @@ fn stack(tables: &Value, at: u64, text: &dyn Fn(u64) -> String) -> Vec<Frame> {
         let mapping = Some(mapping).filter(|at| *at > 0).map(|at| &list(tables, "mappingTable")[at as usize]);
         let module = mapping.map(|mapping| text(number(mapping.get("filenameStrindex"))));
         let lines = list(location, "lines");
-        // What has no function is called after its file.
+        // Samples without a function are named after their file.
         let file = || module.as_deref().and_then(|module| module.rsplit('/').next()).unwrap_or("unknown");
         if lines.is_empty() {
             frames.push(Frame { name: format!("[{}]", file()), module: module.clone() });

@@ -39,7 +39,7 @@ fn text(field: &Field) -> Option<String> {
     match field {
         Field::Str(text) => Some(text.clone()),
         Field::Null => None,
-        other => panic!("{other:?} is no text"),
+        other => panic!("{other:?} is not text"),
     }
 }
 

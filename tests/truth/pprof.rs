@@ -1,4 +1,4 @@
-//! `pprof`: gzip around a protocol buffer, of which only the wire format is known here (profile.proto).
+//! `pprof`: gzip around a protocol buffer; only the wire format is known here (profile.proto).
 
 use crate::told::{Frame, Stack, Told};
 use flate2::read::GzDecoder;
@@ -126,7 +126,7 @@ pub(crate) fn read(packed: &[u8], _: &[String]) -> Vec<Told> {
     };
     let (mut events, mut at) = (Vec::new(), 0);
     while at < types.len() {
-        // A number of samples stands before the weights; where it is all there is, it is the weight.
+        // A number of samples precedes the weights; where it is all there is, it is the weight.
         let is_of_next = types.get(at + 1).is_none_or(|next| !is_a_count(next));
         let counts = (is_a_count(&types[at]) && is_of_next).then_some(at);
         at += usize::from(counts.is_some() && at + 1 < types.len());

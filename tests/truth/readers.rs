@@ -3,19 +3,19 @@
 use crate::told::{Frame, Stack, Told};
 use crate::{callgrind, chrome, csv, firefox, flamegraph, json, otlp, pprof, speedscope};
 
-/// How the output of a writer is read back.
+/// The way the output of a writer is read back.
 pub(crate) struct Reader {
     /// The writer.
     pub(crate) writer: &'static str,
-    /// The whole output and the names of the events → what it tells of each event, in order.
+    /// The whole output and the names of the events → what it reports each event, in order.
     pub(crate) read: fn(&[u8], &[String]) -> Vec<Told>,
-    /// What to ask for so that nothing is left out of a picture.
+    /// The arguments with which nothing is left out of a picture.
     pub(crate) arguments: &'static [&'static str],
-    /// Whether functions are compared by name and module, or by name alone: how the format tells them apart.
+    /// True if functions are compared by name and module, or by name alone: how the format distinguishes them.
     pub(crate) by_module: bool,
-    /// Whether stacks begin with the thread's name.
+    /// True if stacks begin with the thread's name.
     pub(crate) thread_roots: bool,
-    /// Whether weights and numbers of samples stand side by side, so that nobody need ask for either.
+    /// True if weights and numbers of samples stand side by side, so that nobody need ask for either.
     pub(crate) both: bool,
 }
 

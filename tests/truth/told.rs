@@ -1,4 +1,4 @@
-//! What an output tells of an event, whatever its format: weighted stacks, or a call graph.
+//! The content of an output about an event, whatever its format: weighted stacks, or a call graph.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,17 +23,17 @@ pub(crate) struct Weights {
     pub(crate) total: BTreeMap<String, u64>,
 }
 
-/// What is told of one event.
+/// The figures for one event.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     /// `nanoseconds`, or whatever the event counts, if the format has a word for it.
     pub(crate) unit: Option<String>,
-    /// How many samples there are, if the format tells beside the weights.
+    /// The number of samples, if the format gives beside the weights.
     pub(crate) samples: Option<u64>,
-    /// How many entries there are for them: as many, unless the profile is one of sums.
+    /// The number of entries for them: as many, unless the profile is one of sums.
     pub(crate) rows: Option<u64>,
     pub(crate) stacks: Vec<Stack>,
-    /// Instead of stacks: what a call graph says of each function.
+    /// Instead of stacks: what a call graph states about each function.
     pub(crate) graph: Option<Weights>,
 }
 
@@ -74,7 +74,7 @@ impl Told {
     }
 }
 
-/// How a function is called among all functions of all modules.
+/// The way a function is called among all functions of all modules.
 pub(crate) fn function(frame: &Frame) -> String {
     let name = frame.name.replace(['\n', '\r'], " ");
     format!("{name} ({})", frame.module.as_deref().unwrap_or("???"))

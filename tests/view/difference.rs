@@ -86,7 +86,7 @@ fn amounts_as_they_are_differ_where_shares_do_not() {
     assert_eq!(change_of_b(&mut shown), "+100.0 %, may be chance");
 }
 
-/// The end of what the tooltip says of the box of `b`.
+/// The end of the tooltip of the box of `b`.
 fn change_of_b(shown: &mut Shown) -> String {
     let place = shown.page.evaluate("document.getElementById('difference-flame').view.placeOf('b')");
     shown.page.point_at((place["x"].as_f64().unwrap(), place["y"].as_f64().unwrap()));

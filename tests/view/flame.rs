@@ -24,7 +24,7 @@ fn place(shown: &mut Shown, name: &str) -> (f64, f64) {
     place_in(shown, "flame", name)
 }
 
-/// What the tooltip of a box says.
+/// The text of a box's tooltip.
 fn tip(shown: &mut Shown, graph: &str, name: &str) -> String {
     let place = place_in(shown, graph, name);
     shown.page.point_at(place);
@@ -46,7 +46,7 @@ fn rows(folded: &str) -> Vec<(Vec<&str>, u64)> {
         .collect()
 }
 
-/// The share of the stacks in which a function is that a test finds, as the page tells it.
+/// The share of the stacks in which a function is that a test finds, as the page gives it.
 fn share(folded: &str, finds: impl Fn(&str) -> bool) -> String {
     let rows = rows(folded);
     let all: u64 = rows.iter().map(|(_, weight)| weight).sum();
@@ -272,7 +272,7 @@ fn every_way_to_draw_a_graph_draws_one_without_complaint() {
 
 #[test]
 fn code_without_a_name_is_hatched_and_the_page_says_how_much_there_is() {
-    // Nothing says that the dump beside it is of this run: no trace has a name.
+    // Nothing states that the dump beside it is of this run: no trace has a name.
     let mut shown = Shown::fixture("recording-luajit/perf.data.zst").part("flame");
     let rows = shown.report(&["--group-by", "kind", "--format", "json"]);
     let rows: Vec<Value> = serde_json::from_str(&rows).unwrap();

@@ -8,7 +8,7 @@ const NODE: &str = "recording-node/perf.data.zst";
 /// States calls, with cycles and levels of recursion.
 const CALLS: &str = "callgrind-jit/php-tracing.callgrind.zst";
 
-/// The same, with threads that are told apart.
+/// The same, with threads that are distinguished.
 const THREADS: &str = "callgrind-jit/node-septhreads.callgrind.zst";
 
 fn table_of(input: &str) -> Shown {
@@ -23,7 +23,7 @@ fn names(shown: &mut Shown) -> Vec<String> {
     names.as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
 }
 
-/// The lines of what the table's copy holds, without its head.
+/// The lines of the table's copy, without its head.
 fn copied(shown: &mut Shown) -> Vec<String> {
     let text = shown.copied_by("#functions-copy");
     text.lines().map(str::to_owned).collect()

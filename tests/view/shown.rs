@@ -1,4 +1,4 @@
-//! An input, the page that is made of it, and what `jitgraft report` says of the same.
+//! An input, the page that is made of it, and what `jitgraft report` states about the same.
 
 use crate::browser::Page;
 use crate::runner::stdout;
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// What a table says of a function.
+/// The figures of a table for a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Sums {
     pub(crate) own: u64,
@@ -24,9 +24,9 @@ pub(crate) type Table = BTreeMap<(String, String), Sums>;
 pub(crate) struct Shown {
     pub(crate) page: Page,
     input: PathBuf,
-    /// What the input needs to be read alike by every command.
+    /// The arguments with which every command reads the input alike.
     arguments: Vec<String>,
-    /// What is removed with it.
+    /// The directories that are removed with it.
     dirs: Vec<TempDir>,
 }
 
@@ -72,7 +72,7 @@ impl Shown {
         self
     }
 
-    /// What an element says.
+    /// The text of an element.
     pub(crate) fn text_of(&mut self, selector: &str) -> String {
         self.page.text(&format!("document.querySelector({}).textContent", json!(selector)))
     }
@@ -93,12 +93,12 @@ impl Shown {
         self.page.settle();
     }
 
-    /// What the reader has chosen.
+    /// The reader's choices.
     pub(crate) fn state(&mut self, key: &str) -> Value {
         self.page.evaluate(&format!("jitgraft.page.store.state[{}]", json!(key)))
     }
 
-    /// What `jitgraft report` prints.
+    /// The output of `jitgraft report`.
     pub(crate) fn report(&self, arguments: &[&str]) -> String {
         let own: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
         let tiers: &[&str] = if self.is_resolved() { &["--merge-tiers"] } else { &[] };

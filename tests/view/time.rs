@@ -6,7 +6,7 @@ use serde_json::json;
 
 const NODE: &str = "recording-node/perf.data.zst";
 
-/// Where lanes begin, from the left edge of the list.
+/// The start of lanes, from the left edge of the list.
 const GUTTER: f64 = 200.0;
 
 /// A point of the lanes: the share of the time that is shown, and pixels below the upper edge.
@@ -15,7 +15,7 @@ fn place(shown: &mut Shown, share: f64, below: f64) -> (f64, f64) {
     (left + GUTTER + share * (width - GUTTER - 10.0), top + below)
 }
 
-/// The `--time` that the page tells for what it counts.
+/// The `--time` that the page gives for what it counts.
 fn option(shown: &mut Shown) -> Vec<String> {
     let option = shown.page.text("document.querySelector('#time-option').textContent");
     option.split_whitespace().map(str::to_owned).collect()

@@ -1,8 +1,9 @@
-//! Which functions call each other in a circle (R. Tarjan, "Depth-first search and linear graph algorithms", 1972).
+//! The groups of functions that call each other in a circle (R. Tarjan, "Depth-first search and linear graph
+//! algorithms", 1972).
 
 use crate::model::lists::Lists;
 
-/// Of a function that wasn't come to.
+/// The mark of a function that was not reached.
 const NEW: u32 = u32::MAX;
 
 /// For each function the number of its cycle: that of all functions which it calls, directly or not, and which call it.
@@ -59,7 +60,7 @@ impl Search {
 
     fn leave(&mut self, function: u32, above: Option<u32>) {
         let low = self.low[function as usize];
-        // Those that were entered later stand behind it.
+        // Those that were entered later follow it.
         let first = self.open.partition_point(|(_, entered)| *entered < low);
         if self.open.get(first).is_some_and(|(first, _)| *first == function) {
             self.open.drain(first..).for_each(|(function, _)| self.cycle[function as usize] = self.cycles);

@@ -1,4 +1,4 @@
-//! How far stacks that were made of calls are from these.
+//! The distance by which stacks made of calls differ from these.
 
 use super::CallGraph;
 use crate::analysis::groups::{Step, Sum, Walk};
@@ -9,8 +9,8 @@ use crate::model::stacks::{FrameId, Profile, Series};
 pub struct Deviations {
     /// Among functions that never call themselves, directly or not.
     pub outside_cycles: Option<Deviation>,
-    /// Among the others. What is stated of them has the cost of a recursion again for each of its levels that are not told
-    /// apart; it is taken as the whole at most.
+    /// Among the others. The inclusive cost that is stated has the cost of a recursion again for each of its levels
+    /// that are not distinguished; it is taken as the whole at most.
     pub in_cycles: Option<Deviation>,
 }
 
@@ -29,7 +29,7 @@ impl CallGraph {
         let (totals, cycles) = (totals(profile, series), self.cycles());
         let whole = self.functions.iter().fold(0u64, |sum, function| sum.saturating_add(function.own));
         let mut found = Deviations::default();
-        // A level of recursion that is told apart is inside of its function's first level.
+        // A level of recursion that is distinguished is inside of its function's first level.
         let first_levels =
             self.functions.iter().zip(&cycles).filter(|(function, _)| function.frame == function.in_stacks);
         for (function, cycle) in first_levels {
@@ -45,7 +45,7 @@ impl CallGraph {
     }
 }
 
-/// What the stacks through each frame cost; recursion counts once.
+/// The costs of the stacks through each frame; recursion counts once.
 fn totals(profile: &Profile, series: &Series) -> Vec<u64> {
     let mut walk = Walk::new(profile);
     for row in &series.rows {

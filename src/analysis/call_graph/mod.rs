@@ -25,9 +25,9 @@ pub struct CallGraph {
 pub struct GraphFunction {
     /// The function.
     pub frame: FrameId,
-    /// What it is called in stacks, where levels of recursion are not told apart.
+    /// Its name in stacks, where levels of recursion are not distinguished.
     pub in_stacks: FrameId,
-    /// What it cost itself.
+    /// Its own cost.
     pub own: u64,
     /// Its inclusive cost.
     pub total: u64,
@@ -39,9 +39,9 @@ pub struct GraphFunction {
 /// All calls between two functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
-    /// Who called.
+    /// The caller.
     pub caller: FrameId,
-    /// Who was called.
+    /// The callee.
     pub callee: FrameId,
     /// The number of calls.
     pub count: u64,

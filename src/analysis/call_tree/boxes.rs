@@ -9,9 +9,9 @@ use crate::analysis::tier_shares::TierShares;
 pub struct Placed {
     /// The node, or the first of several that are one box: 0 is the one below all others.
     pub node: u32,
-    /// What stands in it: to be asked for with [`CallTree::name`]; `None` for the one below all others.
+    /// Its content: requested with [`CallTree::name`]; `None` for the one below all others.
     pub label: Option<u32>,
-    /// How many others are below it.
+    /// The number of others that are below it.
     pub depth: u32,
     /// The weight of all that is left of it.
     pub start: u64,
@@ -20,12 +20,12 @@ pub struct Placed {
 }
 
 impl CallTree {
-    /// How many labels there are; their numbers run from 0.
+    /// The number of labels; their numbers run from 0.
     pub fn label_count(&self) -> usize {
         self.labels.len()
     }
 
-    /// How many nodes there are; their numbers run from 0.
+    /// The number of nodes; their numbers run from 0.
     pub fn node_count(&self) -> usize {
         self.nodes.len()
     }
@@ -35,7 +35,7 @@ impl CallTree {
         &self.labels[label as usize].text
     }
 
-    /// What the frames of that label are; `None` for those that say whose stack it is.
+    /// The category of the frames of that label ; `None` for those that show whose stack it is.
     pub fn category(&self, label: u32) -> Option<Category> {
         self.labels[label as usize].category
     }
@@ -83,7 +83,7 @@ impl CallTree {
         boxes
     }
 
-    /// Where each label stands in the order of what it is shown as. What is shown alike has one place.
+    /// Where each label is in the order of what it is shown as. What is shown alike has one place.
     fn ranks(&self, shown: impl Fn(&FrameLabel) -> FrameLabel) -> Vec<u32> {
         let mut order: Vec<(FrameLabel, u32)> = self.labels.iter().map(shown).zip(0..).collect();
         order.sort_unstable();
@@ -94,8 +94,8 @@ impl CallTree {
         ranks
     }
 
-    /// Tells of all boxes that weigh at least `narrow`, with the nodes that are in each, each before those above it, and
-    /// siblings in the order of their labels' ranks.
+    /// Reports of all boxes that weigh at least `narrow`, with the nodes that are in each, each before those above it,
+    /// and siblings in the order of their labels' ranks.
     fn each_box(&self, narrow: u64, ranks: &[u32], mut each: impl FnMut(Placed, &[u32])) {
         let narrow = narrow.max(1);
         let mut nodes = vec![ROOT];

@@ -1,9 +1,9 @@
 //! Stacks in order of time, thread by thread: what a flame chart is drawn from.
 //!
-//! A sample tells what ran when it was taken. It stands for the time since the thread's sample before, if that is no
-//! longer ago than the time it is taken to cover: its own weight where that is time, else twice the usual distance
-//! of samples. Where the sample before is longer ago, the thread was idle between, in those functions that both
-//! samples were in:
+//! A sample shows what ran when it was taken. It stands for the time since the thread's sample before, if that is no
+//! longer ago than the time it is taken to cover: its own weight where that is time, else twice the usual distance of
+//! samples. If the sample before is longer ago, the thread was idle between, in those functions that both samples were
+//! in:
 //!
 //! ```text
 //! samples        z  y  y           x
@@ -21,28 +21,28 @@ use std::collections::BTreeMap;
 /// Every thread's boxes, over one axis.
 #[derive(Debug)]
 pub struct Chart {
-    /// Where the labels of the boxes stand.
+    /// The places of the boxes' labels.
     pub tree: CallTree,
     /// One for each thread: the one that ran longest first, then by process and thread number.
     pub lanes: Vec<Lane>,
-    /// Where the axis begins, in nanoseconds of the profile's clock; `None` if the rows have no times: they stand in
+    /// The start of the axis, in nanoseconds of the profile's clock; `None` if the rows have no times: they are in
     /// their order then, each as wide as its weight.
     pub begin: Option<u64>,
-    /// How long the axis is.
+    /// The length of the axis.
     pub length: u64,
 }
 
 /// The boxes of one thread.
 #[derive(Debug)]
 pub struct Lane {
-    /// The thread's name and numbers; empty if there are none.
+    /// The thread's name and numbers; empty if absent.
     pub name: String,
-    /// From left to right, each before those above it. `start` and `end` are counted from the begin of the axis, and
+    /// From left to right, each before those above it. `start` and `end` are counted from the start of the axis, and
     /// `depth` from the thread's outermost function. Idle time is a box without a label.
     pub boxes: Vec<Placed>,
 }
 
-/// What one row of a profile covers.
+/// The range that one row of a profile covers.
 #[derive(Debug, Clone, Copy)]
 struct RowExtent {
     node: u32,
@@ -99,13 +99,13 @@ impl Chart {
     }
 }
 
-/// By what lanes are told apart and sorted.
+/// By what lanes are distinguished and sorted.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct LaneKey {
     pid: Option<i32>,
     tid: Option<i32>,
     name: String,
-    /// How many frames of its stacks only say whose they are.
+    /// The number of frames of its stacks only show whose they are.
     roots: usize,
 }
 
@@ -118,7 +118,7 @@ impl LaneKey {
     }
 }
 
-/// The median distance of neighbouring samples of one thread.
+/// The median distance of neighboring samples of one thread.
 fn usual_distance<'a>(lanes: impl Iterator<Item = &'a Vec<&'a Row>>) -> u64 {
     let mut distances: Vec<u64> = Vec::new();
     for rows in lanes {
@@ -134,7 +134,7 @@ fn in_time(samples: impl Iterator<Item = ((u64, u64), u32)>) -> Vec<RowExtent> {
     let mut stretches: Vec<RowExtent> = Vec::new();
     for ((time, covers), node) in samples {
         let before = stretches.last().map_or(0, |stretch| stretch.end);
-        // Timers are late now and then: a little more than what the sample covers is no idle time.
+        // Timers are late now and then: a little more than what the sample covers is not an idle time.
         let start = if time.saturating_sub(before) <= covers.saturating_add(covers / 2) && before > 0 {
             before
         } else {
@@ -145,7 +145,7 @@ fn in_time(samples: impl Iterator<Item = ((u64, u64), u32)>) -> Vec<RowExtent> {
     stretches
 }
 
-/// Neighbours that share callers share these callers' boxes.
+/// Neighbors that share callers share these callers' boxes.
 fn boxes(tree: &CallTree, roots: usize, stretches: &[RowExtent], begin: u64) -> Vec<Placed> {
     let mut boxes: Vec<Placed> = Vec::new();
     let mut open: Vec<usize> = Vec::new();

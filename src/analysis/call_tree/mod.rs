@@ -18,14 +18,14 @@ use crate::model::prefix_tree::PrefixTree;
 use rustc_hash::FxHashMap;
 use std::cmp::{Ordering, Reverse};
 
-/// How stacks are spelled and which way they hang.
+/// The way stacks are spelled and which way they hang.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Spelling {
-    /// What gets a root of its own.
+    /// The key that gets a root of its own.
     pub by: By,
-    /// What is appended to names.
+    /// The mark that is appended to names.
     pub annotate: Annotate,
-    /// Which names are cut.
+    /// The names that are cut.
     pub tidied: Tidied,
     /// Leaves first: what was running at the root, its callers above it.
     pub reversed: bool,
@@ -45,11 +45,11 @@ pub struct CallTree {
     total: Vec<u64>,
 }
 
-/// What is written for a frame, and what it is.
+/// The text that is written for a frame, and its kind.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct FrameLabel {
     text: String,
-    /// `None` where it is not asked for, and for the frames that say whose stack it is.
+    /// `None` where it is not asked for, and for the frames that show whose stack it is.
     category: Option<Category>,
 }
 
@@ -123,7 +123,7 @@ impl CallTree {
         }
     }
 
-    /// Whether a node is counted as its caller's own. A root has no caller: it would be missing from the whole.
+    /// True if a node is counted as its caller's own. A root has no caller: it would be missing from the whole.
     fn is_left_out(&self, node: u32, narrow: u64) -> bool {
         let total = self.total[node as usize];
         total < narrow && self.parent(node) != ROOT || total == 0
@@ -205,7 +205,7 @@ impl CallTree {
     }
 }
 
-/// Where the lines of siblings stand among one another, by their labels.
+/// The order of the lines of siblings, by their labels.
 struct LineOrder {
     /// Those that end with the label.
     own: Vec<u32>,
@@ -231,7 +231,7 @@ impl LineOrder {
     }
 }
 
-/// A label and what stands behind it in a line.
+/// A label and what follows it in a line.
 struct LineEnd<'a> {
     label: &'a [u8],
     end: Option<u8>,
@@ -249,7 +249,7 @@ impl LineEnd<'_> {
 }
 
 enum TreeStep {
-    /// The node's own line, its path beginning behind so many bytes, and its weight.
+    /// The node's own line, its path beginning behind this many bytes, and its weight.
     Own(u32, usize, u64),
     /// All below the node.
     Enter(u32, usize),

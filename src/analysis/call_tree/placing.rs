@@ -1,4 +1,4 @@
-//! Where the stacks of a profile hang in a tree of labels.
+//! The places of the stacks of a profile in a tree of labels.
 
 use super::{CallTree, FrameLabel, NO_LABEL, ROOT, Spelling};
 use crate::analysis::category::Category;
@@ -22,8 +22,8 @@ impl CallTree {
         tree
     }
 
-    /// The stacks of one event one by one, in the order of their times, each with its weight; equal neighbours are
-    /// one. For flame charts.
+    /// The stacks of one event one by one, in the order of their times, each with its weight; equal neighbors are one.
+    /// For flame charts.
     pub fn in_time(
         profile: &Profile,
         series: &Series,
@@ -61,7 +61,7 @@ pub(super) struct Placing<'a> {
     tree: CallTree,
     /// The label of each frame, by whether Java's rules hold.
     spelled: [Vec<u32>; 2],
-    /// Where each stack hangs, below which root, if there are several.
+    /// The place where each stack hangs, below which root, if there are several.
     placed: Vec<(u32, u32)>,
     /// The labels of a root, and whether Java's rules hold there; tracks that are spelled alike share one.
     roots: Vec<(Box<[u32]>, bool)>,
@@ -84,8 +84,8 @@ impl<'a> Placing<'a> {
         }
     }
 
-    /// The tree, and the node of each row. The stacks of one root are placed together: what is known of another
-    /// root's can be forgotten then.
+    /// The tree, and the node of each row. The stacks of one root are placed together: what is known of another root's
+    /// can be dropped then.
     pub(super) fn place<'r>(mut self, rows: impl Iterator<Item = &'r Row>) -> (CallTree, Vec<u32>) {
         let mut wanted: Vec<(u32, usize, Option<StackId>)> = Vec::new();
         for (at, row) in rows.enumerate() {
@@ -104,7 +104,7 @@ impl<'a> Placing<'a> {
         (self.tree, places)
     }
 
-    /// Where a stack hangs below a root, if it is known.
+    /// The place where a stack hangs below a root, if it is known.
     fn placed(&self, root: u32, stack: StackId) -> Option<u32> {
         let (below, node) = self.placed[stack.index()];
         (below == root).then_some(node)
@@ -127,8 +127,8 @@ impl<'a> Placing<'a> {
         root
     }
 
-    /// Where these stacks hang, and all that they go through, below the only root: one pass, for what a stack continues has
-    /// a smaller number.
+    /// The places of these stacks, and of all that they go through, below the only root: one pass, for what a stack
+    /// continues has a smaller number.
     fn hang_all(&mut self, root: u32, stacks: impl Iterator<Item = Option<StackId>> + Clone) -> Vec<u32> {
         let profile = self.profile;
         let mut wanted = vec![false; profile.stack_count()];

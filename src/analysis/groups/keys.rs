@@ -23,7 +23,7 @@ pub enum Key {
     Module,
     /// The function.
     Function,
-    /// Whose code it is: the kernel's, native, inlined, JIT.
+    /// The owner of the code: the kernel's, native, inlined, JIT.
     Kind,
     /// The same, and JIT code by its tier.
     Tier,
@@ -31,7 +31,7 @@ pub enum Key {
     Line,
 }
 
-/// What a group is called by one key.
+/// The name of a group by one key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Value {
     /// Not known.
@@ -42,7 +42,7 @@ pub enum Value {
     Text(Arc<str>),
 }
 
-/// How functions that have no name are told apart.
+/// The way that functions that have no name are distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unnamed {
     /// All of a module are one, called `[module]`, as in folded stacks.
@@ -64,7 +64,7 @@ struct ValueParts {
     of: Vec<u32>,
 }
 
-/// What every frame and thread of a profile belongs to.
+/// The groups that every frame and thread of a profile belongs to.
 #[derive(Debug, Clone)]
 pub struct Grouping {
     /// In which part each key is, and where there.
@@ -73,7 +73,7 @@ pub struct Grouping {
     tracks: ValueParts,
 }
 
-/// Where a group's value is.
+/// The place of a group's value.
 #[derive(Debug, Clone, Copy)]
 enum ValuePlace {
     OfTrack(usize),
@@ -87,14 +87,14 @@ struct SpelledNames<'p> {
 }
 
 impl Key {
-    /// Whether the thread decides it; else the frame does.
+    /// True if the thread decides it; else the frame does.
     fn is_of_track(self) -> bool {
         matches!(self, Self::Comm | Self::Pid | Self::Tid | Self::Cpu)
     }
 }
 
 impl Value {
-    /// Its text, empty if there is none.
+    /// Its text, empty if absent.
     pub fn text(&self) -> &str {
         match self {
             Self::Text(text) => text,
@@ -148,32 +148,32 @@ impl Grouping {
         Self { places: keys.iter().filter_map(&mut place).collect(), frames, tracks }
     }
 
-    /// Whether frames decide nothing: then a sample belongs to its thread's group, wherever it was taken.
+    /// True if frames decide nothing: then a sample belongs to its thread's group, wherever it was taken.
     pub(super) fn is_of_tracks_only(&self) -> bool {
         self.frames.keys.is_empty()
     }
 
-    /// The number of what a frame decides.
+    /// The numbers of the parts that frames decide.
     pub fn of_frames(&self) -> &[u32] {
         &self.frames.of
     }
 
-    /// How many numbers there are of what frames decide.
+    /// The number of parts that frames decide.
     pub fn frame_parts(&self) -> usize {
         self.frames.count as usize
     }
 
-    /// The number of what a thread decides.
+    /// The numbers of the parts that threads decide.
     pub(super) fn of_tracks(&self) -> &[u32] {
         &self.tracks.of
     }
 
-    /// How many numbers there are of what threads decide.
+    /// The number of parts that threads decide.
     pub(super) fn track_parts(&self) -> usize {
         self.tracks.count as usize
     }
 
-    /// What a group of these parts is called, key by key.
+    /// The name of a group of these parts , key by key.
     pub(super) fn values(&self, track: u32, frame: Option<u32>) -> impl DoubleEndedIterator<Item = &Value> {
         let tracks = self.tracks.values(track);
         let frames = frame.map(|frame| self.frames.values(frame)).unwrap_or_default();
@@ -183,7 +183,7 @@ impl Grouping {
         })
     }
 
-    /// What a frame's part is called, by those keys that frames decide.
+    /// The name of a frame's part , by those keys that frames decide.
     pub fn frame_values(&self, part: u32) -> &[Value] {
         self.frames.values(part)
     }

@@ -9,15 +9,15 @@ use rustc_hash::FxHashMap;
 /// One group with its weights.
 #[derive(Debug, Clone)]
 pub struct Group {
-    /// The part of what it is called that threads decide; [`Group::values`] tells all.
+    /// The part of its name of what that threads decide; [`Group::values`] gives all.
     pub(super) track: u32,
     /// The part that frames decide, if any does.
     pub(super) frame: Option<u32>,
-    /// What ends in it.
+    /// The weight that ends in it.
     pub own: Sum,
-    /// What goes through it.
+    /// The weight that goes through it.
     pub total: Sum,
-    /// What sorts of code its frames are.
+    /// The kinds of code of its frames.
     pub categories: CategoryShares,
     /// File and line where most ends in it, or, if nothing does, of its first frame.
     pub place: Option<(NameId, u32)>,
@@ -30,7 +30,7 @@ pub struct CategoryShares {
     others: Vec<(Category, u64)>,
 }
 
-/// How much ends in each line, and which was the first. Of many functions one line is known.
+/// The cost that ends in each line, and the line that was the first. Of many functions one line is known.
 #[derive(Debug, Default)]
 struct LineShares {
     /// The first line, and how much ends in it if anything does.
@@ -45,7 +45,7 @@ struct GatheredGroup {
     total: Sum,
     categories: CategoryShares,
     lines: LineShares,
-    /// How often it occurs among the callers of where one is.
+    /// The number of times that it occurs among the callers of where one is.
     open: u32,
 }
 
@@ -60,12 +60,12 @@ impl Group {
         Self { track: 0, frame: Some(grouping.of_frames()[function.index()]), own, total, categories, place }
     }
 
-    /// What it is called, key by key of the grouping that it was made with.
+    /// Its name, key by key of the grouping that it was made with.
     pub fn values<'g>(&self, grouping: &'g Grouping) -> impl DoubleEndedIterator<Item = &'g Value> {
         grouping.values(self.track, self.frame)
     }
 
-    /// The number of what frames decide of it, if they decide anything.
+    /// The number of the part that frames of it, if they decide anything.
     pub fn frame_part(&self) -> Option<u32> {
         self.frame
     }

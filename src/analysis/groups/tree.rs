@@ -1,4 +1,4 @@
-//! Who called whom: all stacks as one tree, what was called from a function, or from where a function was called.
+//! Calls: all stacks as one tree, what was called from a function, or from where a function was called.
 
 use super::keys::Grouping;
 use super::walk::{Step, Sum, Walk};
@@ -6,14 +6,14 @@ use crate::model::prefix_tree::PrefixTree;
 use crate::model::stacks::{Profile, Series, StackId, Weight};
 use rustc_hash::FxHashSet;
 
-/// Where a tree begins, and which way it grows.
+/// The start of a tree and the direction of its growth.
 #[derive(Debug, Clone, Copy)]
 pub enum Roots<'a> {
     /// At the roots of the stacks, towards what was called.
     Stacks,
-    /// At these groups, towards what they called. Of several in one stack the outermost counts.
+    /// At these groups, towards what they called. If several are in one stack, the outermost counts.
     Callees(&'a FxHashSet<u32>),
-    /// At these groups, towards who called them. Of several in one stack the outermost counts.
+    /// At these groups, towards who called them. If several are in one stack, the outermost counts.
     Callers(&'a FxHashSet<u32>),
 }
 
@@ -108,12 +108,12 @@ impl GroupTree {
         }
     }
 
-    /// How many nodes there are; their numbers run from 0.
+    /// The number of nodes; their numbers run from 0.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there is none.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -123,17 +123,17 @@ impl GroupTree {
         self.nodes.get(node).0
     }
 
-    /// What the node's group is, as a part of its [`Grouping`].
+    /// The node's group, as a part of its [`Grouping`].
     pub fn part(&self, node: u32) -> u32 {
         self.nodes.get(node).1
     }
 
-    /// What ends at a node; in a tree of callers, what has no caller beyond it.
+    /// The weight that ends at a node; in a tree of callers, the weight that has no caller beyond it.
     pub fn own(&self, node: u32) -> Sum {
         self.own[node as usize]
     }
 
-    /// What goes through a node.
+    /// The weight that goes through a node.
     pub fn total(&self, node: u32) -> Sum {
         self.total[node as usize]
     }

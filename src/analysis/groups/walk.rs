@@ -21,7 +21,7 @@ impl AddAssign for Sum {
 }
 
 impl Sum {
-    /// Whether there is nothing in it.
+    /// True if there is nothing in it.
     pub fn is_zero(self) -> bool {
         self == Self::default()
     }
@@ -29,7 +29,7 @@ impl Sum {
 
 const NONE: u32 = u32::MAX;
 
-/// What is known of a stack while one goes through those that have weight.
+/// The state of a stack while one goes through those that have weight.
 #[derive(Debug, Clone, Copy)]
 struct Node {
     own: Sum,
@@ -47,7 +47,7 @@ const UNLISTED: Node = Node {
     is_listed: false,
 };
 
-/// The stacks of a profile, of which some get weight; it can be used for one set of rows after the other.
+/// The stacks of a profile. Some of which some of them get weight; it can be used for one set of rows after the other.
 #[derive(Debug)]
 pub struct Walk<'a> {
     profile: &'a Profile,
@@ -82,7 +82,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What ends in a stack, and what goes through it.
+    /// The weight that ends in a stack, and the weight that goes through it.
     pub fn sums(&self, stack: StackId) -> (Sum, Sum) {
         let node = &self.nodes[stack.index()];
         (node.own, node.total)

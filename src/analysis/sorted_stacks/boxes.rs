@@ -14,20 +14,20 @@ pub struct Boxes {
     pub boxes: Vec<StackBox>,
     /// The keys of all names of boxes, one behind the other.
     names: Vec<u8>,
-    /// The weight of what ran itself, by sort of code; empty if no name tells its sort.
+    /// The self weight, by sort of code; empty if no name gives its sort.
     pub own: FxHashMap<Category, u64>,
 }
 
 /// A box.
 #[derive(Debug, Clone)]
 pub struct StackBox {
-    /// How many others are below it.
+    /// The number of others that are below it.
     pub depth: u32,
     /// The weight of all that is left of it.
     pub start: u64,
     /// `start` and its own weight.
     pub end: u64,
-    /// What its name tells of the sort of code; `None` if no name of the whole tells anything.
+    /// The kind of code that its name shows; `None` if no part of the name shows it.
     pub category: Option<Category>,
     name: Range<usize>,
 }
@@ -40,7 +40,7 @@ impl Boxes {
         pile.finished()
     }
 
-    /// What stands in a box; `None` in the one below all others.
+    /// The name of a box; `None` in the one below all others.
     pub fn name(&self, of: &StackBox) -> Option<Cow<'_, str>> {
         (of.depth > 0).then(|| keys::name(&self.names[of.name.clone()]))
     }
@@ -54,7 +54,7 @@ struct Pile {
     boxes: Vec<StackBox>,
     names: Vec<u8>,
     sorts: Sorts,
-    /// The last stack: which of its frames others share is for the next one to say.
+    /// The last stack: which of its frames others share is for the next one to state.
     last: Vec<u8>,
     weight: Option<u64>,
 }
@@ -65,7 +65,7 @@ struct OpenBox {
     /// Its place among the boxes.
     at: usize,
     total: u64,
-    /// Where the next box above it begins.
+    /// The start of the next box above it.
     next: u64,
 }
 
@@ -77,7 +77,7 @@ impl Pile {
         Self { narrow, open, boxes, names, sorts: Sorts::default(), last: Vec::new(), weight: None }
     }
 
-    /// Takes the next stack, which shares so many bytes with the one before.
+    /// Takes the next stack, which shares this many bytes with the one before.
     fn push(&mut self, shared: usize, key: &[u8], weight: u64) {
         let frames = self.weight.and_then(|_| shared_frames(&self.last, key, shared));
         self.place(frames);
@@ -90,7 +90,7 @@ impl Pile {
     /// Places the last stack, whose frames the next one shares up to there.
     fn place(&mut self, shared: Option<usize>) {
         let Some(weight) = self.weight.take() else { return };
-        // What nobody shares is as wide as the stack.
+        // The part that nobody shares is as wide as the stack.
         self.open_up_to(if weight < self.narrow { shared } else { Some(self.last.len()) });
         let (is_own, top) = (self.top_end() == Some(self.last.len()), self.top());
         top.total = top.total.saturating_add(weight);
@@ -107,7 +107,7 @@ impl Pile {
         &mut self.open[last]
     }
 
-    /// Where the open frames end in the stack, if there are any.
+    /// The end of the open frames in the stack, if there are any.
     fn top_end(&self) -> Option<usize> {
         self.open[1..].last().map(|open| open.end)
     }
@@ -153,7 +153,7 @@ impl Pile {
     }
 }
 
-/// Where the last frame ends that two stacks share, if they share any, by how many bytes they begin with alike.
+/// The end of the last frame that two stacks share, if they share any, by how many bytes they begin with alike.
 fn shared_frames(one: &[u8], other: &[u8], shared: usize) -> Option<usize> {
     let ends = |stack: &[u8]| stack.get(shared).is_none_or(|byte| *byte == keys::END);
     if ends(one) && ends(other) { Some(shared) } else { memchr::memrchr(keys::END, &other[..shared]) }

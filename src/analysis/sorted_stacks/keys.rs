@@ -1,12 +1,12 @@
 //! A stack as bytes whose order is that of its frames' names, outermost first.
 //!
-//! In the order of names a stack stands before all that continue it, and these stand together. Of folded text this does not
-//! hold, for some bytes are less than `;`. In a key a frame's end is 0, which is less than all others; the bytes of names
-//! below the line break, which is in no name, are moved up by one.
+//! In the order of names a stack precedes all that continue it, and these stand together. Of folded text this does not
+//! hold, for some bytes are less than `;`. In a key a frame's end is 0, which is less than all others; the bytes of
+//! names below the line break, which is in no name, are moved up by one.
 
 use std::borrow::Cow;
 
-/// Stands between two frames.
+/// Is between two frames.
 pub(super) const END: u8 = 0;
 
 pub(super) const SEPARATOR: u8 = b';';
@@ -16,7 +16,7 @@ pub(super) fn push(stack: &[u8], keys: &mut Vec<u8>) {
     keys.extend(stack.iter().map(|&byte| if byte == SEPARATOR { END } else { byte + u8::from(byte < b'\n') }));
 }
 
-/// What stands in a frame's key, as text.
+/// The text of frame's key.
 pub(super) fn name(key: &[u8]) -> Cow<'_, str> {
     if key.iter().all(|byte| *byte > b'\n') {
         return String::from_utf8_lossy(key);

@@ -1,5 +1,5 @@
-//! Several runs as one: a tournament of their next stacks, in which a stack knows how many bytes it shares with the one
-//! that went out last. Of two, the one that shares more comes first; only where both share as much their bytes are
+//! Several runs as one: a tournament of their next stacks, in which a stack stores how many bytes it shares with the
+//! one that went out last. Of two, the one that shares more comes first; only where both share as much their bytes are
 //! compared, from there on.
 
 use super::run::{Run, RunReader, RunWriter, shared_len};
@@ -39,7 +39,7 @@ pub(super) fn each(runs: &[Run], mut each: impl FnMut(usize, &[u8], u64)) {
 /// A tree of losers.
 struct Merge<'r> {
     readers: Vec<RunReader<'r>>,
-    /// Who lost at each node, from 1 on; the winner of all is at 0. A loser's `shared` is with whom it lost to.
+    /// The loser at each node, from 1 on; the winner of all is at 0. A loser's `shared` is with whom it lost to.
     nodes: Vec<usize>,
 }
 
@@ -66,7 +66,7 @@ impl<'r> Merge<'r> {
         self.play(winner);
     }
 
-    /// Has a reader play at all nodes above it, in its stead whoever beats it.
+    /// Has a reader play at all nodes above it, and replaces it with any reader that beats it.
     fn play(&mut self, reader: usize) {
         let mut winner = reader;
         let mut node = (reader + self.readers.len()) / 2;
@@ -85,14 +85,14 @@ impl<'r> Merge<'r> {
         self.nodes[0] = winner;
     }
 
-    /// Whether `one` comes before `other`; the loser learns what it shares with who beat it.
+    /// True if `one` comes before `other`; the loser finds what it shares with the winner.
     fn beats(&mut self, one: usize, other: usize) -> bool {
         let (a, b) = (&self.readers[one], &self.readers[other]);
         if a.ended || b.ended {
             return b.ended;
         }
         if a.shared != b.shared {
-            // What the loser shares with the winner is what it shares with the last.
+            // The part that the loser shares with the winner is the part that it shares with the last.
             return a.shared > b.shared;
         }
         let shared = a.shared + shared_len(&a.key[a.shared..], &b.key[a.shared..]);

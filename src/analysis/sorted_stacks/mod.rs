@@ -1,8 +1,8 @@
 //! Stacks that come as text, summed by sorting them.
 //!
 //! Most stacks of a long text differ, and a tree of all their frames is mostly frames that are too narrow to be seen.
-//! Sorted, a stack stands beside those with which it shares its outermost frames: sums, and the boxes of a flame graph, come
-//! out of one pass over neighbours, and what no neighbour shares need not be looked at.
+//! Sorted, a stack is beside those with which it shares its outermost frames: sums, and the boxes of a flame graph,
+//! come out of one pass over neighbors, and what no neighbor shares need not be looked at.
 //!
 //! | file | what it is for |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | `merge` | several runs as one |
 //! | `boxes` | a run's stacks as the boxes of a flame graph |
 //! | `speller` | stacks of a profile as lines |
-//! | `sorts` | what the marks behind names tell of the sort of code |
+//! | `sorts` | what the marks behind names report the sort of code |
 
 mod boxes;
 mod keys;
@@ -28,7 +28,7 @@ pub use speller::Speller;
 #[derive(Debug)]
 pub struct Runs {
     runs: Vec<Run>,
-    /// As soon as they are so many bytes they are summed.
+    /// As soon as they are this many bytes they are summed.
     most: usize,
 }
 
@@ -51,7 +51,7 @@ impl Runs {
         }
         self.runs = vec![merge::merged(&self.runs)];
         let after = self.size();
-        // Where nearly all stacks differ summing costs as much as it did, and saves nothing.
+        // If nearly all stacks differ, summing costs as much as it did, and saves nothing.
         let factor = if after > before / 2 { 16 } else { 2 };
         self.most = MOST.max(after * factor);
     }
@@ -60,7 +60,7 @@ impl Runs {
         self.runs.iter().map(Run::size).sum()
     }
 
-    /// Whether there is no stack.
+    /// True if there is no stack.
     pub fn is_empty(&self) -> bool {
         self.runs.iter().all(Run::is_empty)
     }

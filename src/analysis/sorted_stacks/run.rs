@@ -1,4 +1,4 @@
-//! Sorted stacks: each is told by how much it shares with the one before, the rest of it, and its weight.
+//! Sorted stacks: each is recognized by how much it shares with the one before, the rest of it, and its weight.
 
 use super::keys;
 
@@ -75,7 +75,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Whether there is no stack.
+    /// True if there is no stack.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -90,7 +90,7 @@ impl Run {
         self.bytes.len()
     }
 
-    /// Stands at the first.
+    /// Is at the first.
     pub(super) fn reader(&self) -> RunReader<'_> {
         let mut reader = RunReader { rest: &self.bytes, shared: 0, key: Vec::new(), weight: 0, ended: false };
         reader.advance();
@@ -104,12 +104,12 @@ pub(super) struct RunWriter {
 }
 
 impl RunWriter {
-    /// With room for so many bytes, for now.
+    /// With room for this many bytes, for now.
     pub(super) fn new(room: usize) -> Self {
         Self { run: Run { bytes: Vec::with_capacity(room), total: 0 } }
     }
 
-    /// Appends a stack that shares so many bytes with the one before.
+    /// Appends a stack that shares this many bytes with the one before.
     pub(super) fn push(&mut self, shared: usize, key: &[u8], weight: u64) {
         let rest = &key[shared..];
         let bytes = &mut self.run.bytes;
@@ -126,15 +126,15 @@ impl RunWriter {
     }
 }
 
-/// Stands at a stack of a run.
+/// Is at a stack of a run.
 #[derive(Debug)]
 pub(super) struct RunReader<'r> {
     rest: &'r [u8],
-    /// With which stack that is, is for the reader's user to say.
+    /// The caller decides which stack this is.
     pub(super) shared: usize,
     pub(super) key: Vec<u8>,
     pub(super) weight: u64,
-    /// Whether it stands behind the last.
+    /// True if it follows the last.
     pub(super) ended: bool,
 }
 
@@ -176,7 +176,7 @@ fn take_number(bytes: &mut &[u8]) -> u64 {
     number
 }
 
-/// How many bytes two texts begin with alike.
+/// The length of the common prefix of two texts, in bytes.
 pub(super) fn shared_len(a: &[u8], b: &[u8]) -> usize {
     const WORD: usize = 16;
     let ((a_words, _), (b_words, _)) = (a.as_chunks::<WORD>(), b.as_chunks::<WORD>());

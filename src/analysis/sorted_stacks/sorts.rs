@@ -1,4 +1,4 @@
-//! What ran itself, by sort of code, as the marks behind names tell it.
+//! Self weight itself, by sort of code, as the marks behind names give it.
 
 use super::keys;
 use crate::analysis::category::Category;
@@ -10,15 +10,15 @@ use rustc_hash::FxHashMap;
 /// With what a mark ends.
 const MARK_END: u8 = b']';
 
-/// Sorts of code, with the weight of what ran itself.
+/// Kinds of code, with the weight of self time.
 #[derive(Debug, Default)]
 pub(super) struct Sorts {
     marked: FxHashMap<Category, u64>,
-    /// Those that functions without a name tell by what they are called after, [`unmarked`].
+    /// Those that functions without a name give by what they are called after, [`unmarked`].
     unnamed: FxHashMap<Category, u64>,
     /// That of other names without a mark, if there is any.
     native: Option<u64>,
-    /// Of JIT code, which its name tells more of.
+    /// Of JIT code, which its name gives more of.
     jit: FxHashMap<Box<[u8]>, Category>,
 }
 
@@ -48,7 +48,7 @@ impl Sorts {
         }
     }
 
-    /// What the mark of a frame tells.
+    /// The category that the mark of a frame gives.
     fn told(&mut self, frame: &[u8]) -> Option<Category> {
         match marked(frame)? {
             (_, FrameKind::Jit) => Some(self.jit.get(frame).copied().unwrap_or_else(|| self.look_up(frame))),
@@ -56,7 +56,7 @@ impl Sorts {
         }
     }
 
-    /// What a frame without a mark tells.
+    /// The category of a frame without a mark.
     fn by_module(frame: &[u8]) -> Category {
         Category::of_kind(unmarked(keys::name(frame).as_bytes()))
     }

@@ -6,7 +6,8 @@ use crate::model::stacks::{FrameId, Profile, Row, TrackId, Weight};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Spells stacks. What it spelled of a profile's frames and tracks it knows again: it is for one profile only.
+/// Spells stacks. It spelled the frames and tracks of one profile and recognizes them again: it is for one profile
+/// only.
 #[derive(Debug)]
 pub struct Speller {
     by: By,
@@ -14,9 +15,9 @@ pub struct Speller {
     tidied: Tidied,
     /// All labels, one behind the other.
     text: Vec<u8>,
-    /// Where the label of each frame is, by whether Java's rules hold; ranges of nothing are looked up.
+    /// The label of each each frame, by whether Java's rules hold; ranges of nothing are looked up.
     labels: [Vec<Range<usize>>; 2],
-    /// What stands before a track's frames, and whether Java's rules hold there.
+    /// The text that precedes a track's frames, and whether Java's rules hold there.
     roots: FxHashMap<TrackId, (Vec<u8>, bool)>,
     /// A stack's frames, the leaf first.
     frames: Vec<FrameId>,

@@ -1,8 +1,8 @@
 //! Active time: which track was the one that ran.
 //!
-//! All begins and ends of all tracks, walked backwards. Each stretch between two neighbouring edges is given to the
-//! owner of one of them and charged to the innermost call that was open on that track; if none was, to nobody. So the
-//! sum never exceeds the time from the first edge to the last.
+//! All start and end of all tracks, walked backwards. Each stretch between two neighboring edges is given to the owner
+//! of one of them and charged to the innermost call that was open on that track; if none was, to nobody. So the sum
+//! never exceeds the time from the first edge to the last.
 //!
 //! ```text
 //!   track 1   |--- a ------------------------------|
@@ -23,7 +23,7 @@ pub(super) type Place = (usize, usize);
 #[derive(Debug, Default)]
 pub(super) struct Edges {
     owner: Owner,
-    /// The begins of all open calls: the latest begins first, and of equal ones the one opened last.
+    /// The starts of all open calls: the latest begins first, and of equal ones the one opened last.
     begins: BinaryHeap<(u64, u64, Place)>,
     opened: u64,
     /// Time and place of the edge walked last.
@@ -41,7 +41,7 @@ impl Edges {
         self.begins.peek().filter(|(begin, ..)| *begin >= time).map(|&(begin, _, place)| (begin, place))
     }
 
-    /// Walks over the begin that [`Edges::begin_from`] named. Gives the stretch behind it and the place to charge.
+    /// Walks over the start that [`Edges::begin_from`] named. Gives the stretch behind it and the place to charge.
     #[inline]
     pub(super) fn pass_begin(&mut self) -> Option<(u64, Place)> {
         let (begin, _, place) = self.begins.pop()?;
@@ -55,7 +55,7 @@ impl Edges {
         self.pass(end, place)
     }
 
-    /// Remembers the begin of a call opened at a place.
+    /// Remembers the start of a call opened at a place.
     #[inline]
     pub(super) fn open(&mut self, start: u64, place: Place) {
         self.opened += 1;

@@ -26,7 +26,7 @@ pub struct CallSums {
     tracks: Vec<OneTrack>,
     edges: Option<Edges>,
     tree: SpanTree,
-    /// What is kept of times; `None` if it was not asked for, or is too much.
+    /// The kept times;`None` if it was not asked for, or is too much.
     stretches: Option<Stretches>,
     /// Overlaps of calls that were joined.
     joined_overlaps: u64,
@@ -43,7 +43,7 @@ struct Stretches {
     list: Vec<SelfTime>,
 }
 
-/// From `start` to `end` a call ran itself. Of the stretches of a call the first counts it.
+/// From `start` to `end` a call ran itself. The first of the stretches of a call counts it.
 #[derive(Debug, Clone, Copy)]
 struct SelfTime {
     node: u32,
@@ -64,10 +64,10 @@ struct OneTrack {
 struct OpenSpan {
     node: u32,
     own: u64,
-    /// Whether it is a call by itself, not one that was folded into its caller.
+    /// True if it is a call by itself, not one that was folded into its caller.
     counts: bool,
     start: u64,
-    /// What is behind this time is told already: time runs backwards here.
+    /// Times up to this one are reported already: time runs backwards here.
     told: u64,
 }
 
@@ -79,7 +79,7 @@ struct SpanTree {
     sums: Vec<PathSum>,
 }
 
-/// What a call path comes to.
+/// The totals of a call path.
 #[derive(Debug, Clone, Copy, Default)]
 struct PathSum {
     weight: u64,
@@ -87,7 +87,7 @@ struct PathSum {
 }
 
 impl OpenCalls {
-    /// How many there are.
+    /// The number of them.
     pub fn count(&self) -> usize {
         self.0.iter().map(Vec::len).sum()
     }
@@ -127,7 +127,7 @@ impl SpanTree {
         let calls = u64::from(open.counts);
         Stretches::push(stretches, SelfTime { node: open.node, start: open.start, end: open.told, calls });
         if !open.counts {
-            // Folded into its caller, or the root's [shorter]: never sampled away, it is no call of its own.
+            // Folded into its caller, or the root's [shorter]: never sampled away, it is not a call of its own.
             self.add(open.node, open.own, 0);
         } else if sampling == Sampling::All {
             self.add(open.node, open.own, 1);
@@ -208,7 +208,7 @@ impl CallSums {
         tracks[track].lanes.open(lane, span, open);
     }
 
-    /// Walks back over the begins behind the end of `next`.
+    /// Walks back over the starts behind the end of `next`.
     fn pass_begins(&mut self, track: usize, next: Span) {
         let Self { options, tracks, edges, tree, stretches, .. } = self;
         let Some(edges) = edges else { return };
@@ -227,13 +227,13 @@ impl CallSums {
         }
     }
 
-    /// How many calls overlapped another one of their track without lying inside it.
+    /// The number of calls that overlapped another one of their track without lying inside it.
     pub fn overlaps(&self) -> u64 {
         self.tracks.iter().map(|track| track.lanes.overlaps()).sum::<u64>() + self.joined_overlaps
     }
 
-    /// Whether sums of calls so measured can be joined ([`CallSums::join`]): what a call counts hangs on nothing but the
-    /// calls around it and in it.
+    /// True if sums of calls so measured can be joined ([`CallSums::join`]): what a call counts hangs on nothing but
+    /// the calls around it and in it.
     pub fn can_be_joined(options: &CallOptions) -> bool {
         let CallOptions { within, clock, sampling, min_duration: _, timed } = options;
         within.is_none() && *clock == Clock::Wall && *sampling == Sampling::All && timed.is_none()
@@ -245,9 +245,9 @@ impl CallSums {
         (self.overlaps() == 0).then(|| chains.collect::<Option<_>>().map(OpenCalls)).flatten()
     }
 
-    /// Adds the sums of the calls that come behind these. They were begun with those of these calls that were still open,
-    /// `begun`. `None` if these were others than are open here. `tracks` and `labels` tell the numbers here of tracks and
-    /// labels there; a track that is not here yet has the number that comes next.
+    /// Adds the sums of the calls that come behind these. They were begun with those of these calls that were still
+    /// open, `begun`. `None` if these were others than are open here. `tracks` and `labels` give the numbers here of
+    /// tracks and labels there; a track that is not here yet has the number that comes next.
     pub fn join(mut self, mut later: Self, begun: &OpenCalls, tracks: &[usize], labels: &[Label]) -> Option<Self> {
         let OpenCalls(open) = self.open_calls()?;
         later.close_all();
@@ -284,7 +284,8 @@ impl CallSums {
                 return None;
             }
             for (at, (span, call)) in open.iter().enumerate() {
-                // What it called here is not its own time there; the next one in the chain was known there, too.
+                // The time that it called here is not its own time there; the next one in the chain was known there,
+                // too.
                 let inner = open.get(at + 1).map_or(0, |(inner, _)| inner.duration());
                 let called = span.duration().checked_sub(call.own)?.checked_sub(inner)?;
                 let sum = &mut self.tree.sums[call.node as usize];
@@ -419,7 +420,7 @@ mod tests {
     fn active_time_belongs_to_one_track_at_a_time() {
         let calls = [(1, 1, 4, 8), (0, 0, 0, 20), (1, 2, 22, 24)];
         let next = CallOptions { clock: Clock::Active(Owner::Next), ..CallOptions::default() };
-        // 0-4 ends in a begin on track 1, whose stack is empty then; so does 20-22.
+        // 0-4 ends in a start on track 1, whose stack is empty then; so does 20-22.
         assert_eq!(sums(next, &calls), ["0:a 12 1", "1:b 4 1", "1:c 2 1"]);
         let previous = CallOptions { clock: Clock::Active(Owner::Previous), ..CallOptions::default() };
         assert_eq!(sums(previous, &calls), ["0:a 4 1", "1:b 4 1", "1:c 2 1"]);
@@ -438,7 +439,7 @@ mod tests {
         let timed = CallOptions { timed: Some(7), ..CallOptions::default() };
         let times = ["0:a 1 0", "0:a 2 0", "0:a 2 1", "0:a;b 1 1", "0:a;b 1 1", "0:a;b 2 0", "0:a;b;c 1 1"];
         assert_eq!(sums(timed, NESTED), times);
-        // More than that is told as sums.
+        // More than that is reported as sums.
         let fewer = CallOptions { timed: Some(6), ..CallOptions::default() };
         assert_eq!(sums(fewer, NESTED), sums(CallOptions::default(), NESTED));
         let overlapping = [(0, 0, 0, 10), (0, 1, 5, 15)];

@@ -2,7 +2,7 @@
 
 use super::slices::{NameNo, Slice, Timeline};
 
-/// Which slices count.
+/// The slices that count.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Names of spans that enclose what counts and are not counted themselves: of an interpreter, its frames.
@@ -14,13 +14,13 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Whether any part of it is within the time.
+    /// True if any part of it is within the time.
     #[inline]
     pub fn within(&self, slice: &Slice) -> bool {
         self.from.is_none_or(|from| slice.end() > from) && self.to.is_none_or(|to| slice.start < to)
     }
 
-    /// Whether it is on top of its track, and counts.
+    /// True if it is on top of its track, and counts.
     #[inline]
     pub fn top(&self, slice: &Slice) -> bool {
         slice.depth == 0 && !self.exclude.contains(&slice.name) && self.within(slice)
@@ -32,7 +32,7 @@ impl Selection {
 pub struct Gap {
     /// When the one before ended.
     pub start: i64,
-    /// How long until the next one began.
+    /// The time until the next one began.
     pub duration: i64,
     /// Position of the slice before it.
     pub after: usize,
@@ -41,8 +41,8 @@ pub struct Gap {
 }
 
 impl Timeline {
-    /// The gaps between the spans that the selection has on top, over all tracks, the longest first. Where one span
-    /// lies beside another, on another track, the gap is negative.
+    /// The gaps between the spans that the selection has on top, over all tracks, the longest first. If one span is
+    /// next to another, on another track, the gap is negative.
     pub fn gaps(&self, selection: &Selection) -> Vec<Gap> {
         let counts = |(_, slice): &(usize, &Slice)| selection.top(slice) && slice.duration > 0;
         let mut spans: Vec<_> = self.slices.iter().enumerate().filter(counts).collect();

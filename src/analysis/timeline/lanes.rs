@@ -1,4 +1,4 @@
-//! Which interval lies in which: one track's open intervals, and lanes for those that only overlap.
+//! The nesting of intervals: in which: one track's open intervals, and lanes for those that only overlap.
 //!
 //! Intervals come by descending ends, as if time ran backwards, so that a caller comes before what it called:
 //!
@@ -14,14 +14,14 @@ use std::collections::BinaryHeap;
 /// A stretch of time; `start <= end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// Its begin.
+    /// Its start.
     pub start: u64,
     /// Its end.
     pub end: u64,
 }
 
 impl Span {
-    /// How long it is.
+    /// Its length.
     pub fn duration(self) -> u64 {
         self.end.saturating_sub(self.start)
     }
@@ -122,8 +122,8 @@ impl Innermost {
 }
 
 impl<T> Lanes<T> {
-    /// The lane for the next interval: the first one whose innermost open interval contains it, else an empty one. What
-    /// is over by then is given to `closed`, innermost first.
+    /// The lane for the next interval: the first one whose innermost open interval contains it, else an empty one.
+    /// Every span that is over by then is given to `closed`, innermost first.
     #[inline]
     pub fn place(&mut self, span: Span, mut closed: impl FnMut(T)) -> usize {
         let mut from = 0;
@@ -191,7 +191,7 @@ impl<T> Lanes<T> {
         others.iter().all(Vec::is_empty).then_some(first)
     }
 
-    /// How many intervals are open in a lane.
+    /// The number of intervals that are open in a lane.
     pub fn depth(&self, lane: usize) -> usize {
         self.lanes[lane].len()
     }
@@ -205,7 +205,7 @@ impl<T> Lanes<T> {
         }
     }
 
-    /// How many intervals began on a lane of their own because they overlapped an open one.
+    /// The number of intervals that began on a lane of their own because they overlapped an open one.
     pub fn overlaps(&self) -> u64 {
         self.overlaps
     }

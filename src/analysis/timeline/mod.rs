@@ -1,6 +1,6 @@
 //! Intervals of time on tracks (threads): nesting rebuilt from the times alone, self and active time, gaps.
 //!
-//! Readers of interval formats push what the file said; whatever asks about time asks here. Times are plain numbers in
+//! Readers of interval formats push the file's content; code that needs times calls this. Times are plain numbers in
 //! the recording's unit (nanoseconds, mostly), because a track may count instructions instead.
 
 mod active;
@@ -25,39 +25,39 @@ pub use span_sink::{
 pub use summary::{LabelSummary, LabelTotals};
 pub use tally::Tally;
 
-/// What is measured of each call.
+/// The measure of each call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Clock {
     /// From begin to end, on each track by itself.
     #[default]
     Wall,
-    /// Only while the track was the one that ran: for tracks that take turns on one processor. Each stretch between
-    /// two neighbouring begins or ends, over all tracks, belongs to one track alone.
+    /// Only while the track was the one that ran: for tracks that take turns on one processor. Each stretch between two
+    /// neighboring start or end, over all tracks, belongs to one track alone.
     Active(Owner),
 }
 
-/// Whose a stretch of time between two edges is. Where the switch happened inside it nobody recorded.
+/// The owner of a stretch of time between two edges. The moment of the switch inside it was not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Owner {
     /// The track of the edge at its end: it must have run to get there.
     #[default]
     Next,
-    /// The track of the edge at its begin: it ran then.
+    /// The track of the edge at its start: it ran then.
     Previous,
 }
 
-/// How intervals become stacks.
+/// The way intervals become stacks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CallOptions {
     /// Only what lies within this stretch of time; calls that reach out of it are cut.
     pub within: Option<Span>,
-    /// Which time is summed.
+    /// The clock of the times that are summed.
     pub clock: Clock,
-    /// Which calls stand for the others.
+    /// The calls of a track that stand for the others.
     pub sampling: Sampling,
     /// Calls that took less are their caller's time.
     pub min_duration: u64,
-    /// Rows tell when calls ran themselves, unless there are more than that; `None`: rows are sums. Wall time of all calls
-    /// only.
+    /// Rows show when calls ran themselves, unless there are more than that; `None`: rows are sums. Wall time of all
+    /// calls only.
     pub timed: Option<usize>,
 }

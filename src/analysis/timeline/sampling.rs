@@ -1,19 +1,19 @@
 //! Keeping one call for many: fewer stacks, the same total.
 
-/// Which calls of a track stand for the others. Nothing is left to chance: the weight since the last kept call is
+/// The calls of a track that stand for the others. Nothing is left to chance: the weight since the last kept call is
 /// carried to the next one, and on to the last call at the end, so that every track's total stays exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sampling {
     /// Every call is kept.
     #[default]
     All,
-    /// One of so many calls is kept.
+    /// One of this many calls is kept.
     Calls(u64),
     /// A call is kept whenever so much time has been summed up since the last one.
     Time(u64),
 }
 
-/// What one track has carried so far.
+/// The state that one track has carried so far.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Carry {
     weight: u64,
@@ -38,7 +38,7 @@ impl Sampling {
 }
 
 impl Carry {
-    /// What is left at the end, and the last call, which gets it.
+    /// The rest at the end, and the last call, which gets it.
     pub(super) fn rest(self) -> Option<(u32, u64, u64)> {
         let node = self.last?;
         (self.weight > 0 || self.calls > 0).then_some((node, self.weight, self.calls))

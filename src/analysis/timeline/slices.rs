@@ -1,4 +1,4 @@
-//! Spans and instants with their depth, as a trace viewer keeps them: what the questions about a trace are asked of.
+//! Spans and instants with their depth, as a trace viewer keeps them: what the questions about a trace are queried of.
 
 use super::calls::CallSums;
 use super::lanes::{Lanes, Span};
@@ -30,12 +30,12 @@ impl SliceNames {
         self.texts.intern(text)
     }
 
-    /// How many there are; their numbers run from 0.
+    /// The number of them; their numbers run from 0.
     pub fn len(&self) -> usize {
         self.texts.len()
     }
 
-    /// Whether there is none.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }
@@ -56,23 +56,23 @@ impl SliceNames {
 pub struct Slice {
     /// When it begins, in nanoseconds of its thread's clock; may be negative.
     pub start: i64,
-    /// How long it took; 0 for an instant, [`UNFINISHED`] if it never ended.
+    /// The duration; 0 for an instant, [`UNFINISHED`] if it never ended.
     pub duration: i64,
     /// Its name.
     pub name: NameNo,
-    /// The name of what it did, where its arguments say; [`NO_NAME`] if not.
+    /// The name of its action, did, if its arguments state it;[`NO_NAME`] if not.
     pub sub: NameNo,
     /// Position in [`Timeline::tracks`] of the thread that it began on.
     pub track: u32,
-    /// How many spans enclose it on its track.
+    /// The number of spans that enclose it on its track.
     pub depth: u16,
-    /// What it is.
+    /// Its kind.
     pub kind: SliceKind,
-    /// Where it stands in its file: the offset of the event that begins it.
+    /// Its place in its file: file: the offset of the event that begins it.
     pub origin: u64,
 }
 
-/// What a slice is.
+/// The kind of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SliceKind {
     /// On its thread's own track.
@@ -95,23 +95,23 @@ impl Slice {
         if self.duration == UNFINISHED { i64::MAX } else { self.end() }
     }
 
-    /// What orders the slices of a thread so that each comes behind those around it.
+    /// The order of slices of a thread in which each comes after those around it.
     #[inline]
     fn outer_first(&self) -> (i64, Reverse<i64>) {
         (self.start, Reverse(self.end_or_never()))
     }
 }
 
-/// What is open on a thread while its slices are nested.
+/// The open slices of a thread while they are nested.
 #[derive(Debug, Default, Clone)]
 struct Nesting {
-    /// Begin and end, the outermost first.
+    /// Start and end, the outermost first.
     around: Vec<(i64, i64)>,
     last: Option<(i64, Reverse<i64>)>,
 }
 
 impl Nesting {
-    /// Gives the next slice its depth. True if it overlaps another one without lying in it: it stands beside it.
+    /// Gives the next slice its depth. True if it overlaps another one without lying in it: it is beside it.
     #[inline]
     fn place(&mut self, slice: &mut Slice) -> bool {
         let end = slice.end_or_never();
@@ -132,20 +132,20 @@ impl Nesting {
     }
 }
 
-/// Everything that a trace says of time.
+/// Everything that a trace states about time.
 #[derive(Debug, Default, Clone)]
 pub struct Timeline {
     /// Names and sub-names.
     pub names: SliceNames,
     /// The threads.
     pub tracks: Vec<Track>,
-    /// In the order of their begins in the file; [`Timeline::sort`] orders them by time.
+    /// In the order of their starts in the file; [`Timeline::sort`] orders them by time.
     pub slices: Vec<Slice>,
-    /// What did not fit.
+    /// The spans that did not fit.
     pub oddities: Oddities,
 }
 
-/// What a trace has that nests badly, and how often.
+/// The number of spans of a trace that nest badly, by kind.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Oddities {
     /// Ends that closed a span with others still open in it: these end there, too.
@@ -168,8 +168,8 @@ impl Timeline {
         }
     }
 
-    /// Gives the slices of some threads the depths that their times say; of slices with equal times the first is the
-    /// outer one. Spans that overlap another without lying in it stand beside it, at depth 0, and are counted.
+    /// Gives the slices of some threads the depths that their times state; of slices with equal times the first is the
+    /// outer one. Spans that overlap another without lying in it are beside it, at depth 0, and are counted.
     pub fn nest(&mut self, threads: &[bool]) {
         if let Some(overlaps) = self.nest_in_order(threads) {
             self.oddities.overlaps += overlaps;
@@ -186,7 +186,7 @@ impl Timeline {
         }
     }
 
-    /// The same where the slices of each thread stand in the order of their begins already, the outer ones first; gives
+    /// The same where the slices of each thread are in the order of their starts already, the outer ones first; gives
     /// how many overlap others. `None` if they do not.
     fn nest_in_order(&mut self, threads: &[bool]) -> Option<u64> {
         let mut nesting = vec![Nesting::default(); threads.len()];
@@ -240,7 +240,7 @@ impl Timeline {
         let overlaps = sums.overlaps();
         let series = if options.clock == Clock::Wall { "wall-time" } else { "active-time" };
         let mut profile = sums.into_profile(&tracks, self.names.texts.list(), series, Unit::Nanos);
-        // Times before 0 there are none of: then the first begin is 0.
+        // There are not times before 0: then the first start is 0.
         let first = u64::try_from(first).unwrap_or(0);
         for time in profile.series.iter_mut().flat_map(|series| &mut series.rows).filter_map(|row| row.time.as_mut()) {
             time.0 = time.0.saturating_add(first);
@@ -283,7 +283,7 @@ impl Timeline {
 pub struct Stacked {
     /// The stacks.
     pub profile: Profile,
-    /// How many spans overlapped another of their thread without lying in it.
+    /// The number of spans that overlapped another of their thread without lying in it.
     pub overlaps: u64,
 }
 

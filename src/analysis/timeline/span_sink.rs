@@ -4,8 +4,8 @@
 //! reader ── SpanHead ──→ sink wants it? ── SpanRecord ──→ sink ──→ SpanWriter
 //! ```
 //!
-//! A reader tells a [`SpanSink`] of one span after the other. To find all that a file says of a span costs time; it is
-//! spent on those only that the sink wants.
+//! A reader gives a [`SpanSink`] of one span after the other. To find all that a file states about a span costs time;
+//! it is spent on those only that the sink wants.
 
 use super::slices::{NO_NAME, NameNo, Slice, SliceKind, Timeline, UNFINISHED};
 use crate::error::Result;
@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::fmt::Debug;
 
-/// What is known of a whole file before its spans are told.
+/// The facts about a whole file that are known before its spans are reported.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SpanFile<'a> {
     /// The earliest begin, in nanoseconds.
@@ -23,13 +23,13 @@ pub struct SpanFile<'a> {
     pub last: i64,
     /// When its time 0 was, in nanoseconds since 1970; `None` if its times are to be taken as they are.
     pub since_1970: Option<u64>,
-    /// Number and name of the process, where the file tells of one only, and not as an event.
+    /// Number and name of the process, where the file reports one only, and not as an event.
     pub process: Option<(i64, &'a str)>,
     /// The threads, unless they are only met on the way.
     pub threads: &'a [Track],
 }
 
-/// What a choice among spans depends on.
+/// The part of a span that decides whether it is selected.
 #[derive(Debug, Clone, Copy)]
 pub struct SpanHead<'a> {
     /// The number of its thread within the file.
@@ -40,11 +40,11 @@ pub struct SpanHead<'a> {
     pub name_no: NameNo,
     /// Its name; empty if it has none.
     pub name: &'a [u8],
-    /// What it did, where it says so and may be called by it.
+    /// The action, if the span states it and may be named after it.
     pub sub: Option<&'a [u8]>,
     /// When it begins, in nanoseconds.
     pub start: i64,
-    /// How long it took; [`UNFINISHED`] if it never ended, `None` for an instant.
+    /// The duration; [`UNFINISHED`] if it never ended, `None` for an instant.
     pub duration: Option<i64>,
 }
 
@@ -55,7 +55,7 @@ impl SpanHead<'_> {
     }
 }
 
-/// All that a file says of a span, as a writer gets it.
+/// All that a file states about a span, as a writer gets it.
 #[derive(Debug, Clone)]
 pub struct SpanRecord<'a> {
     /// Its name.
@@ -64,20 +64,20 @@ pub struct SpanRecord<'a> {
     pub cat: Option<&'a [u8]>,
     /// When it begins, in nanoseconds.
     pub start: i64,
-    /// How long it took; [`UNFINISHED`] if it never ended, `None` for an instant.
+    /// The duration; [`UNFINISHED`] if it never ended, `None` for an instant.
     pub duration: Option<i64>,
     /// The process.
     pub pid: NumberOrName<'a>,
     /// The thread.
     pub tid: NumberOrName<'a>,
-    /// The track that it stands on beside its thread's own.
+    /// The track that it is on beside its thread's own.
     pub id: Option<SpanId<'a>>,
     /// Its arguments.
     pub args: Arguments<'a>,
 }
 
 impl<'a> SpanRecord<'a> {
-    /// What the head alone says.
+    /// The choice by the head alone.
     pub fn of(head: &SpanHead<'a>) -> Self {
         let &SpanHead { thread, name, start, duration, .. } = head;
         Self {
@@ -107,9 +107,9 @@ pub enum NumberOrName<'a> {
 pub struct SpanId<'a> {
     /// The number, or the text without its quotes.
     pub text: &'a [u8],
-    /// Whether it is a text.
+    /// True if it is a text.
     pub is_text: bool,
-    /// Whether it holds within its process only.
+    /// True if it holds within its process only.
     pub is_local: bool,
 }
 
@@ -122,10 +122,10 @@ pub enum Arguments<'a> {
     Json(&'a [u8]),
 }
 
-/// What stands in a file beside its spans.
+/// A part of a file beside its spans.
 #[derive(Debug, Clone, Copy)]
 pub struct OtherEvent<'a> {
-    /// What it is.
+    /// Its kind.
     pub kind: OtherKind,
     /// When it was, in nanoseconds.
     pub time: Option<i64>,
@@ -133,10 +133,10 @@ pub struct OtherEvent<'a> {
     pub json: &'a [u8],
 }
 
-/// What an event is that is no span.
+/// The kind of an event that is not a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OtherKind {
-    /// It says what a process or thread is called, or where it is shown.
+    /// It shows what a process or thread is called, or where it is shown.
     Metadata,
     /// Numbers that change over time.
     Counter,
@@ -144,15 +144,15 @@ pub enum OtherKind {
     Unknown,
 }
 
-/// Who is told of spans.
+/// The receiver of spans.
 pub trait SpanSink: Debug {
-    /// A file begins. Events that are no spans may have come before.
+    /// A file begins. Events that are not spans may have come before.
     fn file(&mut self, file: &SpanFile<'_>) -> Result<()>;
-    /// Whether this span is wanted. Asked once of each, before the span is told.
+    /// True if this span is wanted. Asked once of each, before the span is reported.
     fn wants(&mut self, head: &SpanHead<'_>) -> bool;
     /// A span that is wanted. Callers come before what they called.
     fn span(&mut self, head: &SpanHead<'_>, record: &SpanRecord<'_>) -> Result<()>;
-    /// An event that is no span.
+    /// An event that is not a span.
     fn other(&mut self, event: &OtherEvent<'_>) -> Result<()>;
 }
 
@@ -160,22 +160,22 @@ pub trait SpanSink: Debug {
 pub trait SpanWriter: Debug {
     /// A span or an instant.
     fn span(&mut self, record: &SpanRecord<'_>) -> Result<()>;
-    /// What a process is called.
+    /// The name of a process.
     fn process_name(&mut self, pid: i64, name: &str) -> Result<()>;
-    /// What a thread is called.
+    /// The name of a thread.
     fn thread_name(&mut self, pid: i64, tid: i64, name: &str) -> Result<()>;
-    /// Something that is no span.
+    /// Something that is not a span.
     fn other(&mut self, event: &OtherEvent<'_>) -> Result<()>;
     /// The end.
     fn finish(&mut self) -> Result<()>;
 }
 
-/// Tells a sink of one span.
+/// Reports a sink of one span.
 pub type TellSpan<'t> = dyn FnMut(&SpanRecord<'_>) -> Result<()> + 't;
 
 impl Timeline {
-    /// Tells a sink of the spans in order of time, of equal begins the outer one first. `complete` gets what the
-    /// timeline knows of each that is wanted, and tells of it with whatever else the file says.
+    /// Reports a sink of the spans in order of time, of equal begins the outer one first. `complete` gets what the
+    /// timeline has about each that is wanted, and reports it with whatever else the file states.
     pub fn tell(
         &mut self,
         sink: &mut dyn SpanSink,
@@ -192,7 +192,7 @@ impl Timeline {
         Ok(())
     }
 
-    /// Positions of the slices that a sink wants, in the order in which they are told.
+    /// Positions of the slices that a sink wants, in the order in which they are reported.
     fn wanted(&self, sink: &mut dyn SpanSink) -> Vec<u32> {
         let slices = (0..).zip(&self.slices);
         let mut wanted: Vec<u32> =

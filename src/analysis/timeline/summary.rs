@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-/// What is known of one label. Times are in the recording's unit.
+/// The totals of one label. Times are in the recording's unit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LabelTotals {
     /// Time in it and in nothing that it called.
     pub self_time: i64,
     /// Time from begin to end; a recursive call counts again.
     pub time: i64,
-    /// How often it ran.
+    /// The number of times that it ran.
     pub count: u64,
-    /// How often its result was known already.
+    /// The number of times that its result was known already.
     pub cache_hits: u64,
-    /// How often it was not, of queries and activities.
+    /// The number of times that it was not, of queries and activities.
     pub cache_misses: u64,
     /// Time waiting for another thread that computes the same.
     pub blocked: i64,

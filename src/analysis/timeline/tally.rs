@@ -3,13 +3,13 @@
 /// Sums durations exactly; two tallies can be merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
-    /// How many.
+    /// The number.
     pub count: u64,
     /// Their sum.
     pub sum: i128,
-    /// The least; meaningless if there are none.
+    /// The least; meaningless if absent.
     pub min: i64,
-    /// The greatest; meaningless if there are none.
+    /// The greatest; meaningless if absent.
     pub max: i64,
     squares: i128,
 }

@@ -22,7 +22,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// What was counted, and where its code is.
+/// The counted cost, and the place of its code.
 pub(super) struct Booked<'a, 'data> {
     pub(super) costs: &'a InstructionCosts,
     pub(super) loaded: &'a Loaded<'data>,
@@ -33,21 +33,21 @@ pub(super) struct Booked<'a, 'data> {
     pub(super) pid: Pid,
 }
 
-/// What the profile states of a function besides its costs.
+/// The data that the profile states of a function besides its costs.
 #[derive(Debug, Default)]
 pub(super) struct Stated {
     /// The source lines of its instructions, by bytes from its start; files by their numbers in the profile.
     pub(super) lines: BTreeMap<u64, SourceLine>,
     /// The calls of its instructions, by bytes from its start.
     pub(super) calls: BTreeMap<u64, Vec<Calls>>,
-    /// What it cost with its calls.
+    /// Its inclusive cost.
     pub(super) inclusive: Vec<Inclusive>,
 }
 
-/// Where the functions of files begin and end, by an address in them.
+/// The ranges of functions in files, by an address in them.
 type Extents = FxHashMap<(DsoId, u64), Range<u64>>;
 
-/// What makes two functions one.
+/// The key by which functions are the same.
 type FunctionKey = (CodePlace, Vec<u8>, Option<Vec<u8>>);
 
 /// callgrind's word for a file that it doesn't know.
@@ -126,7 +126,7 @@ impl<'a> Booked<'a, '_> {
         }
     }
 
-    /// Of all addresses in files that are here.
+    /// The ranges for all addresses in files that are here.
     fn extents(&self, options: &AnnotateOptions, job: &Job, warnings: &mut Warnings) -> Extents {
         let mut by_file: BTreeMap<DsoId, BTreeSet<u64>> = BTreeMap::new();
         for function in &self.costs.functions {
@@ -147,7 +147,7 @@ impl<'a> Booked<'a, '_> {
     fn find(&self, costed: &CostedFunction, addr: u64, extents: &Extents) -> FirstAddress {
         let Some(dso) = self.objects.number(&costed.object) else {
             return self.jit(addr).unwrap_or_else(|| {
-                let place = CodePlace::Unknown("no dump and no map tells of code at its addresses");
+                let place = CodePlace::Unknown("no dump or map covers its addresses");
                 FirstAddress { function: self.function(&costed.name, None, FrameKind::Anonymous, place), offset: addr }
             });
         };
@@ -159,7 +159,7 @@ impl<'a> Booked<'a, '_> {
                 if let Some(found) = is_outside.then(|| self.jit(addr)).flatten() {
                     return found;
                 }
-                (CodePlace::Unknown("no symbol tells where the function begins"), addr)
+                (CodePlace::Unknown("no symbol gives the start of the function"), addr)
             }
             (None, None) => (CodePlace::Unknown("its file is not here"), addr),
         };
@@ -209,7 +209,7 @@ fn add((function, stated): &mut (Function, Stated), offset: u64, instruction: &C
     }
 }
 
-/// What an instruction cost, as many times as it was counted.
+/// The cost of an instruction, as many times as it was counted.
 fn costs_of(costs: &[u64]) -> Costs {
     let mut sum = Costs::default();
     for (event, &cost) in costs.iter().enumerate() {

@@ -33,7 +33,7 @@ struct FunctionBytes<'a> {
     of: CodeOf<'a>,
 }
 
-/// What says which instructions it has.
+/// The source that shows which instructions it has.
 enum CodeOf<'a> {
     Machine(u16),
     File(&'a Image),
@@ -109,7 +109,7 @@ impl<'a> Lister<'a, '_> {
         Code::Listed { addr, bytes: bytes.to_vec(), lines, files: Vec::new() }
     }
 
-    /// What is at the addresses that code of files names outside of its functions.
+    /// The targets at the addresses that code of files names outside of its functions.
     fn targets(
         &self,
         picked: &[usize],
@@ -162,7 +162,7 @@ impl<'a> Lister<'a, '_> {
         }
     }
 
-    /// callgrind writes the line of what has cost, and knows none of JIT code: the dump may.
+    /// callgrind writes the line of code with cost, and has no lines of JIT code: the dump may.
     fn add_sources(&self, function: &Function, stated: &Stated, listing: &mut Listing, texts: &mut Texts) {
         let Code::Listed { lines, files, .. } = &mut listing.code else { return };
         let of_dump = match function.place {
@@ -187,7 +187,7 @@ impl<'a> Lister<'a, '_> {
     }
 }
 
-/// What is stated of a function as a whole, and beside its instructions.
+/// The facts that are stated of a function as a whole, and beside its instructions.
 fn add_calls(stated: &Stated, listing: &mut Listing) {
     listing.inclusive.clone_from(&stated.inclusive);
     let Code::Listed { lines, .. } = &mut listing.code else { return };

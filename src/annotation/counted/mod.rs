@@ -78,11 +78,11 @@ pub(crate) fn annotate(
     Ok(annotation)
 }
 
-/// Refuses what cannot be answered, and says what is not whole.
+/// Refuses what cannot be answered, and shows what is not whole.
 fn checked(costs: InstructionCosts, options: &AnnotateOptions, warnings: &mut Warnings) -> Result<InstructionCosts> {
     if !costs.has_addresses {
         let remedy = "run the program again with: valgrind --tool=callgrind --dump-instr=yes".to_owned();
-        return Err(Error::new("tells costs of lines, not of instructions").with_remedy(Some(remedy)));
+        return Err(Error::new("has costs of lines, not of instructions").with_remedy(Some(remedy)));
     }
     let names: Vec<String> = costs.events.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
     check_events(&names.iter().map(String::as_str).collect::<Vec<_>>(), &options.recording.event)?;
@@ -98,14 +98,14 @@ fn checked(costs: InstructionCosts, options: &AnnotateOptions, warnings: &mut Wa
     for ((sum, said), name) in sums.iter().zip(&costs.totals).zip(&names) {
         if sum != said {
             warnings.push(Warning::new(format!(
-                "its lines add up to {sum} {name}, though it says that there are {said}: percentages are of {sum}"
+                "its lines add up to {sum} {name}, but its header states {said}: percentages are of {sum}"
             )));
         }
     }
     Ok(costs)
 }
 
-/// The events that cost something, of those that are asked for.
+/// The events that cost something and are requested.
 fn events(costs: &InstructionCosts, functions: &[Function], wanted: &[String]) -> Vec<EventTotal> {
     let mut total = Costs::default();
     functions.iter().for_each(|function| total.join(&function.costs));

@@ -12,7 +12,7 @@ use std::path::Path;
 /// callgrind's word for memory that no file backs.
 const UNKNOWN: &[u8] = b"???";
 
-/// What `ob=` names.
+/// The object that `ob=` names.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     pub(super) dsos: Dsos,

@@ -18,7 +18,7 @@ impl ListingPage<'_> {
         writeln!(out, "<section id=\"l{number}\"><h2>{number}. {}</h2>", escaped(&listing.name))?;
         if listing.versions.len() > 1 {
             let shares = self.shares(&listing.costs).join(" · ");
-            writeln!(out, "<p>{} codes together · {shares}</p>", listing.versions.len())?;
+            writeln!(out, "<p>{} compiled versions together · {shares}</p>", listing.versions.len())?;
         }
         for version in &listing.versions {
             writeln!(out, "<p>{}</p>", self.about(listing, version))?;
@@ -45,7 +45,7 @@ impl ListingPage<'_> {
         parts.join(" · ")
     }
 
-    /// Of each event that has samples here.
+    /// The shares of each event that has samples here.
     fn shares(&self, costs: &Costs) -> Vec<String> {
         let sampled = self.annotation.events.iter().filter(|event| costs.get(event.number).count > 0);
         sampled.map(|event| self.share(costs, event)).collect()
@@ -105,7 +105,7 @@ fn expansion(version: &Version, out: &mut dyn Write) -> Result<()> {
     let calls = counted(version.expanded.len() as u64, "inlined call");
     writeln!(
         out,
-        "<details><summary>compiled with {calls}</summary><p>At bytecodes of their callers; where in the code is not told.</p><pre>"
+        "<details><summary>compiled with {calls}</summary><p>At bytecodes of their callers; their addresses are not recorded.</p><pre>"
     )?;
     for call in version.expansion() {
         writeln!(out, "{}", escaped(call.as_bytes()))?;
@@ -224,7 +224,7 @@ struct ListingPart {
     cold: bool,
 }
 
-/// All instructions, in order: those with samples and so many on either side are seen at first; `None`: all.
+/// All instructions, in order: those with samples and this many on either side are seen at first; `None`: all.
 fn parts(lines: &[Line], context: Option<usize>) -> Vec<ListingPart> {
     let Some(context) = context else { return vec![ListingPart { range: 0..lines.len(), cold: false }] };
     let (mut parts, mut next) = (Vec::<ListingPart>::new(), 0);

@@ -1,7 +1,7 @@
 //! Listings as a page that opens from disk: no network and no script; names stay text.
 //!
-//! Everything that the JSON tells stands in it. Of a long function only what is near its hot instructions is seen at
-//! first; a checkbox, or a jump into it, brings out the rest, by style alone. The page is well-formed XML, too, so that
+//! Everything that the JSON gives is in it. At first, only the part of a long function near its hot instructions is
+//! shown; a checkbox, or a jump into it, brings out the rest, by style alone. The page is well-formed XML, too, so that
 //! programs can read it.
 
 mod listing;
@@ -18,7 +18,7 @@ use std::io::Write;
 
 const STYLE: &str = include_str!("page.css");
 
-/// Writes the page; of each function so many instructions on either side of a hot one are seen at first, `None`: all.
+/// Writes the page; of each function this many instructions on either side of a hot one are seen at first, `None`: all.
 pub(crate) fn write(annotation: &Annotation, context: Option<usize>, out: &mut dyn Write) -> Result<()> {
     let page = ListingPage { annotation, context };
     writeln!(
@@ -66,7 +66,7 @@ impl ListingPage<'_> {
         Ok(writeln!(out, "</tbody></table></div>")?)
     }
 
-    /// What an event's samples are, and which instruction they stand at.
+    /// The event's kind of samples, and the instruction that they are at.
     fn event(&self, event: &EventTotal) -> String {
         let total = quantity(event.total.weight, &event.unit, Weight::Period);
         let (total, said) = (escaped(total.as_bytes()), event.precision.said());
@@ -77,7 +77,7 @@ impl ListingPage<'_> {
         }
     }
 
-    /// A function with links to those of its codes that are listed.
+    /// A function with links to those of its code ranges that are listed.
     fn name(&self, name: &NameSummary, out: &mut dyn Write) -> Result<()> {
         write!(out, "<tr>")?;
         self.costs(Some(&name.costs), |event| event.total, out)?;
@@ -123,7 +123,7 @@ impl ListingPage<'_> {
     }
 }
 
-/// What a path is called without its directories.
+/// The last part of a path.
 fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }

@@ -1,6 +1,6 @@
 //! Jumps as lines beside the code: a lane for each, shorter ones nearer to the code.
 
-/// So many lanes at most; jumps that find none are told by their addresses alone.
+/// The largest number of lanes; jumps that find none are recognized by their addresses alone.
 const LANES: usize = 6;
 
 /// A jump from one shown row to another.
@@ -16,7 +16,7 @@ impl Jump {
     }
 }
 
-/// For each of so many rows the same number of characters: its part of all lanes.
+/// For each of this many rows the same number of characters: its part of all lanes.
 pub(super) fn draw(rows: usize, jumps: &[Jump]) -> Vec<String> {
     let mut sorted = jumps.to_vec();
     sorted.sort_by_key(|jump| {

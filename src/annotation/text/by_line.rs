@@ -56,7 +56,7 @@ fn write_file(
     Ok(())
 }
 
-/// The lines to show, ascending: those with samples, and so many on either side that the file has; without a number,
+/// The lines to show, ascending: those with samples, and this many on either side that the file has; without a number,
 /// all from the first to the last.
 fn shown(hot: impl Iterator<Item = u32>, file: &SourceFile, context: Option<usize>) -> Vec<u32> {
     let mut shown: Vec<u32> = Vec::new();

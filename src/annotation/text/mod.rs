@@ -17,8 +17,8 @@ use row::{Paint, Row};
 use sheet::Sheet;
 use std::io::Write;
 
-/// So many inlined calls are shown of one code at most: people look for those near the top of the tree, and a
-/// compiler's limits let it inline some hundred.
+/// The largest number of inlined calls that are shown of one function: people look for those near the top of the tree,
+/// and a compiler's limits let it inline some hundred.
 const EXPANDED: usize = 40;
 
 /// Writes everything.
@@ -37,7 +37,7 @@ impl Sheet<'_> {
         self.row(Row::default().with(format!("{}. {}", at + 1, printable(&listing.name)), Paint::Title))?;
         if listing.versions.len() > 1 {
             let codes = listing.versions.len();
-            self.plain(format!("   {codes} codes together · {}", self.shares(&listing.costs).join(" · ")))?;
+            self.plain(format!("   {codes} compiled versions together · {}", self.shares(&listing.costs).join(" · ")))?;
         }
         for version in &listing.versions {
             self.plain(format!("   {}", self.about(listing, version)))?;
@@ -60,7 +60,7 @@ impl Sheet<'_> {
         if count > 0 {
             let calls = counted(count as u64, "inlined call");
             self.plain(format!(
-                "   compiled with {calls} (at bytecodes of their callers; where in the code is not told):"
+                "   compiled with {calls} (at bytecodes of their callers; their addresses are not recorded):"
             ))?;
         }
         for call in version.expansion().take(EXPANDED) {
@@ -90,7 +90,7 @@ impl Sheet<'_> {
         Ok(())
     }
 
-    /// Of each event that has samples here.
+    /// The shares of each event that has samples here.
     fn shares(&self, costs: &Costs) -> Vec<String> {
         let sampled = self.annotation.events.iter().filter(|event| costs.get(event.number).count > 0);
         let share = |event: &EventTotal| {

@@ -1,10 +1,10 @@
-//! One line of text: pieces in colours, cut to the width of the terminal.
+//! One line of text: pieces in colors, cut to the width of the terminal.
 
 use super::super::options::TextOptions;
 use crate::model::printable::readable;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The colour of a piece.
+/// The color of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Paint {
     Plain,
@@ -15,7 +15,7 @@ pub(super) enum Paint {
 }
 
 impl Paint {
-    /// That of a percentage, from where perf's colours begin.
+    /// That of a percentage, from where perf's colors begin.
     pub(super) fn heat(percent: f64) -> Self {
         match percent {
             5.0.. => Self::Hot,
@@ -46,7 +46,7 @@ impl Row {
         self
     }
 
-    /// How many columns it takes.
+    /// The number of columns that it takes.
     pub(super) fn width(&self) -> usize {
         self.0.iter().map(|(text, _)| text.width()).sum()
     }
@@ -75,7 +75,7 @@ impl Row {
     }
 }
 
-/// At most so many columns, the last of which says that there were more.
+/// At most this many columns, the last of which states that there were more.
 fn cut(text: &str, most: usize) -> String {
     if text.width() <= most {
         return text.to_owned();

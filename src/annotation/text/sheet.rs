@@ -1,4 +1,4 @@
-//! What the parts of the text are written on: lines, columns of costs, numbers as words.
+//! The sheet for the parts of the text: lines, columns of costs, numbers as words.
 
 use super::super::annotated::{Annotation, EventTotal, Listing};
 use super::super::costs::Costs;
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::model::stacks::Unit;
 use std::io::Write;
 
-/// What is written, how, and where to.
+/// The text to write, its layout, and its output.
 pub(super) struct Sheet<'a> {
     pub(super) annotation: &'a Annotation,
     pub(super) options: &'a TextOptions,
@@ -22,7 +22,7 @@ impl Sheet<'_> {
         Ok(writeln!(self.out, "{}", row.finish(self.options))?)
     }
 
-    /// Writes a line of one colour.
+    /// Writes a line of one color.
     pub(super) fn plain(&mut self, text: String) -> Result<()> {
         self.row(Row::default().with(text, Paint::Plain))
     }
@@ -70,7 +70,7 @@ pub(super) fn amount(weight: u64, unit: &Unit) -> String {
     }
 }
 
-/// What a path is called without its directories.
+/// The last part of a path.
 pub(super) fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }

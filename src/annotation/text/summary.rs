@@ -1,4 +1,4 @@
-//! What was sampled, and the functions by name with the samples of each of their codes.
+//! The samples, and the functions by name with the samples of each of their versions.
 
 use super::super::annotated::{NameSummary, Precision};
 use super::row::{Paint, Row};
@@ -21,7 +21,7 @@ impl Sheet<'_> {
         let (names, codes) = self.annotation.all;
         let shown = self.annotation.listings.len();
         self.plain(format!(
-            "{} functions in {} pieces of code have {} of their own; {} listed below",
+            "{} functions in {} code ranges have {} of their own; {} listed below",
             grouped(names as u64),
             grouped(codes as u64),
             self.annotation.words().any,
@@ -31,7 +31,7 @@ impl Sheet<'_> {
         let width = self.cost_width() + 1;
         let heads: String =
             self.annotation.events.iter().map(|event| format!("{:>width$} ", short(&event.name, width))).collect();
-        self.row(Row::default().with(format!("{heads} codes  function"), Paint::Dim))?;
+        self.row(Row::default().with(format!("{heads} parts  function"), Paint::Dim))?;
         for name in &self.annotation.names {
             self.name(name)?;
         }

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::model::printable::printable;
 use crate::resolve::disasm::TargetKind;
 
-/// Source stands at most so far to the right: a few long instructions shall not push it off the screen.
+/// Source is at most so far to the right: a few long instructions must not push it off the screen.
 const SOURCE_COLUMN: usize = 64;
 
 /// Writes the rows that are wanted.
@@ -49,7 +49,7 @@ fn gap(text: &mut Sheet<'_>, count: usize, digits: usize) -> Result<()> {
     text.row(Row::default().with(format!("{blank}⋮ {count} instruction{s} without {any}"), Paint::Dim))
 }
 
-/// The numbers of the lines to show: those with samples, and so many on either side.
+/// The numbers of the lines to show: those with samples, and this many on either side.
 fn shown(lines: &[Line], context: Option<usize>) -> Vec<usize> {
     let Some(context) = context else { return (0..lines.len()).collect() };
     let mut shown = Vec::new();

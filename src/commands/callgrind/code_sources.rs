@@ -1,4 +1,4 @@
-//! Which process a file is of, and where the names of its code are.
+//! The process that a file belongs to, and the sources of names for its code.
 
 use super::options::CallgrindOptions;
 use crate::error::{Error, Result};
@@ -19,11 +19,11 @@ pub(super) struct CodeSources {
     pub(super) pid: Pid,
 }
 
-/// `pid` is what the file says.
+/// `pid` is what the file states.
 pub(super) fn code_sources(pid: Option<Pid>, options: &CallgrindOptions, outcome: &mut Outcome) -> Result<CodeSources> {
     let said = options.pid.or(pid);
     let Some(pid) = said.or_else(|| options.sources.names_files().then_some(Pid(0))) else {
-        return Err(Error::new("neither the file nor its name tells the process: say it with --pid"));
+        return Err(Error::new("neither the file nor its name contains the process ID: pass --pid"));
     };
     let mut processes = Processes::default();
     // callgrind has no clock. A dump's times are wanted for their order only, so any clock is the right one.
@@ -42,7 +42,7 @@ pub(super) fn code_sources(pid: Option<Pid>, options: &CallgrindOptions, outcome
             )));
         }
         return Err(Error::new(format!(
-            "no perf-{pid}.map and no jit-{pid}.dump is beside it, in /tmp or where --perf-map and --jitdump say: run the \
+            "no perf-{pid}.map and no jit-{pid}.dump is beside it, in /tmp, or in what --perf-map and --jitdump name: run the \
              program again with its runtime's switch for perf (such as {})",
             under_valgrind()
         )));
@@ -50,7 +50,7 @@ pub(super) fn code_sources(pid: Option<Pid>, options: &CallgrindOptions, outcome
     Ok(CodeSources { found, processes, pid })
 }
 
-/// How the runtimes are run that were tried under valgrind.
+/// The way the runtimes are run that were tried under valgrind.
 fn under_valgrind() -> String {
     RUNTIMES.iter().filter_map(|runtime| runtime.valgrind).collect::<Vec<_>>().join(", ")
 }

@@ -40,7 +40,7 @@ pub fn run(options: &CallgrindOptions, job: &Job) -> Result<Outcome> {
     result.map_err(|error| error.in_file(shown))
 }
 
-/// What is said of an input that is none of valgrind's.
+/// The error for an input that is not one of valgrind's.
 fn unknown(head: &[u8], input: &InPath) -> Error {
     if head.is_empty() {
         return open::empty(input);

@@ -26,11 +26,11 @@ impl NewObject {
     }
 }
 
-/// What went into the object.
+/// The contents of the object.
 pub(super) struct ObjectContents {
-    /// Pieces of code.
+    /// Code ranges.
     pub(super) pieces: usize,
-    /// How many of them have their bytes.
+    /// The number of them that have their bytes.
     pub(super) with_code: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What to name, and where to.
+//! The profile to name, and the output.
 
 use crate::io::{InPath, OutPath};
 use crate::model::Pid;
@@ -6,20 +6,20 @@ use crate::pipeline::callgrind::pid_in_name;
 use crate::sources::SourceOptions;
 use std::path::{Path, PathBuf};
 
-/// What to name, and where to.
+/// The profile to name, and the output.
 #[derive(Debug)]
 pub struct CallgrindOptions {
-    /// What to read.
+    /// The input.
     pub input: InPath,
-    /// Where to write; `None` means the input's name with `.jit` behind it.
+    /// The output; `None` means the input's name with `.jit` behind it.
     pub output: Option<OutPath>,
-    /// Where the ELF object goes; `None` means `jitted-PID.elf` beside the output.
+    /// The path of the ELF object; `None` means `jitted-PID.elf` beside the output.
     pub object: Option<PathBuf>,
-    /// The process, if neither the file nor its name says so.
+    /// The process, if neither the file nor its name states it.
     pub pid: Option<Pid>,
     /// A directory of raw machine code, one file a function.
     pub bytecode_dir: Option<PathBuf>,
-    /// Where the names come from.
+    /// The sources of names.
     pub sources: SourceOptions,
 }
 
@@ -44,7 +44,7 @@ impl CallgrindOptions {
         pid_in_name(self.path()?)
     }
 
-    /// Where the object goes and how the profile calls it.
+    /// The path of the object, and its name in the profile.
     pub(super) fn object(&self, pid: Pid) -> (PathBuf, Vec<u8>) {
         use std::os::unix::ffi::OsStrExt;
         let output = self.output();

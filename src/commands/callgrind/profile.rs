@@ -57,7 +57,7 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
         object::write(&names, raw, loaded.machine, object?)
     };
     let rewrite = || write_text(&mut out, |out| stream::rewrite(&text, &index, &names, out, job));
-    // Whether anything is named, so that the object is wanted, is only known when both are written.
+    // True if anything is named, so that the object is wanted, is only known when both are written.
     let (rewritten, object) = job.pool.install(|| parallel::join(rewrite, write_object));
     let rewritten = rewritten?;
     if rewritten.functions > 0 {
@@ -71,7 +71,7 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
     Ok(outcome)
 }
 
-/// A map tells its process only by its name.
+/// A map gives its process only by its name.
 fn warn_of_others(accounts: &[Account], pid: Pid, options: &CallgrindOptions, outcome: &mut Outcome) {
     for account in accounts.iter().filter(|account| account.kind == Kind::PerfMap) {
         let name = account.path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.strip_prefix("perf-"));
@@ -79,8 +79,7 @@ fn warn_of_others(accounts: &[Account], pid: Pid, options: &CallgrindOptions, ou
         let said = options.sources.perf_map.iter().any(|given| given.path == account.path && given.pid == Some(pid));
         if inner != pid && !said && !options.sources.map_pid.contains(&(inner, pid)) {
             let message = format!(
-                "by its name this map is of process {inner}; it is used for process {pid} (--map-pid {inner}={pid} says that \
-                 they are the same)"
+                "by its name this map belongs to process {inner}; it is used for process {pid} (--map-pid {inner}={pid} states that they are the same)"
             );
             outcome.warnings.push(Warning::new(message).in_file(&account.path, None));
         }
@@ -106,7 +105,7 @@ fn said_of_object(path: &Path, object: &object::ObjectContents) -> String {
     format!("{}: {pieces} functions, {code}", path.display())
 }
 
-/// What was done, and what should be known about it.
+/// The summary and the warnings.
 fn say(index: &FileIndex<'_>, names: &CodeNames<'_, '_>, rewritten: NamedProfile, pid: Pid, outcome: &mut Outcome) {
     let NamedProfile { stats, functions } = rewritten;
     let unknown = index.unknown_functions().len();
@@ -115,7 +114,7 @@ fn say(index: &FileIndex<'_>, names: &CodeNames<'_, '_>, rewritten: NamedProfile
     let percent = if all == 0 { 0.0 } else { stats.named_cost as f64 / all as f64 * 100.0 };
     let what = match index.header.has_instr {
         true => format!("named, {percent:.1} % of the {all} {event} in unknown memory"),
-        // Each has the cost of whatever it jumped to: that share says nothing of how much is right.
+        // Each has the cost of whatever it jumped to: that share contains nothing about how much is right.
         false => format!(
             "entered by calls are named; the {all} {event} in unknown memory are booked on these and the callers alone \
              ({percent:.1} %), not on the functions that they are of: the profile has no instruction addresses"

@@ -27,7 +27,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// What the entries of a data set say. Files that could not be read are tried again.
+    /// What the entries of a data set state. Files that could not be read are tried again.
     pub(super) fn read(root: &Path, data_set: DataSet, warnings: &mut Warnings) -> Result<Self> {
         let (mut known, directory) = (Self::default(), root.join(RECORDINGS));
         if !io::is_directory(&directory) {
@@ -54,7 +54,7 @@ impl Known {
         self.recordings.entry((hash.to_owned(), entry.recording.bucket)).or_insert(entry);
     }
 
-    /// Whether this very file was read before.
+    /// True if this very file was read before.
     pub(super) fn has(&self, file: &ReadFile, bucket: Bucket) -> bool {
         self.files.contains(&(file.clone(), bucket))
     }

@@ -1,4 +1,4 @@
-//! What to export, where to, and in which format.
+//! The profiles to export, the output, and its format.
 
 use crate::contract::format::{Detail, WriteOptions};
 use crate::contract::rows::RowOrigin;
@@ -8,33 +8,33 @@ use crate::pipeline::any::LoadOptions;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What to export, where to, and in which format.
+/// The profiles to export, the output, and its format.
 #[derive(Debug)]
 pub struct ExportOptions {
-    /// What to read; several are merged.
+    /// The inputs; several are merged.
     pub inputs: Vec<InPath>,
-    /// Where to write.
+    /// The output.
     pub output: OutPath,
     /// The name of the format.
     pub to: String,
-    /// How to read; how much of a frame is needed is the format's to say.
+    /// How to read; how much of a frame is needed is the format's to state.
     pub load: LoadOptions,
     /// How to write.
     pub write: WriteOptions,
-    /// What the rows of tables are like.
+    /// The options for rows of tables.
     pub table: TableOptions,
 }
 
-/// What the rows of tables are like, where something is asked for.
+/// What the rows of tables are like, where something is requested.
 #[derive(Debug, Clone, Default)]
 pub struct TableOptions {
     /// The output is a directory, with a file for each input in directories named after host and day.
     pub partition: bool,
     /// What the data set was made of before, and has not changed since, is not read again.
     pub skip_existing: bool,
-    /// How much is told of a frame.
+    /// How much is reported for a frame.
     pub detail: Option<Detail>,
-    /// The host of all inputs, whatever they say.
+    /// The host of all inputs, whatever they state.
     pub host: Option<String>,
     /// Their day, since 1970.
     pub day: Option<i32>,
@@ -43,7 +43,7 @@ pub struct TableOptions {
 }
 
 impl ExportOptions {
-    /// What is said of all rows of an input of this hash.
+    /// What is reported about all rows of an input of this hash.
     pub(super) fn given(&self, hash: Option<String>) -> RowOrigin {
         let TableOptions { host, day, .. } = &self.table;
         let bucket = self.write.bucket.and_then(|bucket| i64::try_from(bucket).ok());

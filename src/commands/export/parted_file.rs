@@ -66,7 +66,7 @@ impl<'a> PartedFile<'a> {
         Self { root, tables, write, run, hash, under_way: Vec::new(), has_failed: false }
     }
 
-    /// Whether something could not be written.
+    /// True if something could not be written.
     pub(super) fn has_failed(&self) -> bool {
         self.has_failed
     }
@@ -87,8 +87,8 @@ impl<'a> PartedFile<'a> {
         Ok(UnderWay { output, writer })
     }
 
-    /// What the files are called. Rows that came in a table may be a part of their recording's: the table's hash stands
-    /// behind the recording's.
+    /// What the files are called. Rows that came in a table may be a part of their recording's: the table's hash
+    /// follows the recording's.
     fn stem(&self, recording: &Recording) -> String {
         let stem = stem(recording);
         match recording.input.as_deref() {

@@ -56,10 +56,8 @@ pub(super) fn run(
 fn root(options: &ExportOptions) -> Result<&Path> {
     match &options.output {
         OutPath::Path(path) if !io::is_there(path) || io::is_directory(path) => Ok(path),
-        output => {
-            Err(Error::usage("is no directory: --partition writes a data set into one (-o DIR)")
-                .in_file(&output.shown()))
-        }
+        output => Err(Error::usage("is not a directory: --partition writes a data set into one (-o DIR)")
+            .in_file(&output.shown())),
     }
 }
 
@@ -98,7 +96,7 @@ enum Became {
 enum Stop {
     /// It cannot be read.
     Input(Error),
-    /// Nothing can be written, or the user asks for what cannot be.
+    /// Nothing can be written, or the user requests what cannot be.
     Job(Error),
 }
 

@@ -34,7 +34,7 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// How inputs are read for a table. Processors would be kept apart in the sums of stretches of time.
+/// The way inputs are read for a table. Processors would be kept apart in the sums of stretches of time.
 pub(super) fn load_options(usual: &LoadOptions, options: &ExportOptions) -> LoadOptions {
     let detail = options.table.detail.unwrap_or(usual.detail);
     let by_cpu = if options.write.bucket.is_some() { options.load.by_cpu } else { usual.by_cpu };
@@ -46,7 +46,7 @@ pub(super) fn load_options(usual: &LoadOptions, options: &ExportOptions) -> Load
 pub(super) fn refuse_data_set(options: &ExportOptions) -> Result<()> {
     match &options.table {
         TableOptions { partition: true, .. } => {
-            Err(Error::usage(format!("--partition is for parquet; {} files are no data set", options.to)))
+            Err(Error::usage(format!("--partition is for parquet; {} files do not form a data set", options.to)))
         }
         TableOptions { skip_existing: true, .. } => Err(Error::usage("--skip-existing is for data sets: --partition")),
         _ => Ok(()),

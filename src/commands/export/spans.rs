@@ -61,7 +61,7 @@ struct SpanFilter<'o> {
     /// When the first input's time 0 was. Times since 1970 do not fit into a viewer's floating-point microseconds:
     /// they count from there.
     epoch: &'o mut Option<u64>,
-    /// What that adds to this input's times.
+    /// The offset that this adds to this input's times.
     offset: i64,
     bounds: (i64, i64),
     told: SpanCounts,
@@ -114,12 +114,12 @@ impl<'o> SpanFilter<'o> {
         };
         let others = match others {
             0 => String::new(),
-            others => format!("; {others} events that are no spans left out"),
+            others => format!("; {others} events that are not spans left out"),
         };
         format!("{} of {} spans{instants} written{others}", written.spans, told.spans)
     }
 
-    /// Says that nothing is left of the input, and when what was in it took place, in the seconds that `--time` wants.
+    /// Reports that nothing is left of the input, and the times of its content, in the seconds that `--time` wants.
     fn none_left(&self) -> Option<Warning> {
         const SECOND: i64 = 1_000_000_000;
         let seconds = |time: i64| format!("{}.{:09}", time.div_euclid(SECOND), time.rem_euclid(SECOND));
@@ -189,21 +189,21 @@ impl SpanSink for SpanFilter<'_> {
     }
 }
 
-/// Which spans are wanted, by more than one at a time.
+/// The spans that are wanted, by more than one at a time.
 #[derive(Debug)]
 struct Choice<'o> {
     options: &'o ReadOptions,
     filter: &'o Filter,
     placed: PlacedFilter<'o>,
     times: Vec<(Nanos, Nanos)>,
-    /// Of each thread and name: how many spans came so far, and when the last one began that was kept.
+    /// For each thread and name: the number of spans so far, and the start of the last one that was kept.
     seen: FxHashMap<(u32, u32), (u64, i64)>,
 }
 
 impl<'o> Choice<'o> {
     /// Among spans between these times.
     fn new(options: &'o ReadOptions, filter: &'o Filter, (first, last): (i64, i64)) -> Self {
-        // Times before 0 are no times of the command line.
+        // Times before 0 are not times of the command line.
         let nanos = |time: i64| Nanos(u64::try_from(time).unwrap_or(0));
         let times = filter.time.iter().map(|range| range.placed(nanos(first), nanos(last))).collect();
         Self { options, filter, placed: filter.placed(Nanos(0), Nanos(0)), times, seen: FxHashMap::default() }
@@ -232,7 +232,7 @@ impl<'o> Choice<'o> {
         self.times.is_empty() || self.times.iter().any(|&(from, to)| end > at(from) && start < at(to))
     }
 
-    /// Whether it is one of those that stand for the others of its thread and name.
+    /// True if it is one of those that stand for the others of its thread and name.
     fn sampled(&mut self, head: &SpanHead<'_>) -> bool {
         let sampling = self.options.calls.sampling;
         if sampling == Sampling::All {

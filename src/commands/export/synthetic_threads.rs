@@ -1,7 +1,7 @@
 //! Synthetic threads for spans that a trace keeps on tracks by id.
 //!
 //! Miri gives each `frame` a track of its own, since frames begin in one span of their thread and end in another.
-//! Perfetto then knows no frame as another's caller, and speedscope shows none at all. Frames do nest among themselves:
+//! Perfetto then has no frame as another's caller, and speedscope shows none at all. Frames do nest among themselves:
 //! on a thread that is theirs alone every viewer draws them as the calls that they are.
 
 use crate::analysis::timeline::{Lanes, NameNo, Span, SpanHead, UNFINISHED};
@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Default)]
 pub(super) struct SyntheticThreads {
     next: i64,
-    /// Of each thread and name: what is open, and the numbers of its lanes.
+    /// For each thread and name: its open spans, and the numbers of its lanes.
     known: FxHashMap<(u32, NameNo), (Lanes<()>, Vec<i64>)>,
 }
 
@@ -20,7 +20,7 @@ pub(super) struct SyntheticThreads {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SyntheticThread {
     pub(super) tid: i64,
-    /// Whether it is dealt out for the first time.
+    /// True if it is dealt out for the first time.
     pub(super) is_new: bool,
 }
 

@@ -1,7 +1,7 @@
 //! `inject`: perf.data in, perf.data out, with mapping records that show perf the JIT code; or a profile of another
 //! format that holds bare addresses (`profile`), with names for them.
 //!
-//! Of a recording, phases, each borrowing from the ones before:
+//! The phases of a recording, each borrowing from the ones before:
 //!
 //! ```text
 //! survey     who ran, what was mapped where; the dumps and maps, and the JIT code that they tell of
@@ -23,7 +23,9 @@
 //! | a directory's streams follow one another, the DIR_FORMAT feature goes | the output is one stream | `a_directory_becomes_one_plain_file_and_that_is_said` |
 //! | file → pipe: header, attrs, features, trace point formats and build IDs become records; AUXTRACE, STAT and BRANCH_STACK features go | a pipe has no sections | `files_and_pipes_of_both_byte_orders_become_each_other` |
 //! | pipe → file: the reverse; sections keep the padding that they had as records | a file has no such records | `trace_point_formats_pass_from_file_to_pipe_and_back` |
-//! | build IDs: entries of the feature, records, MMAP2 in place of MMAP; those of the images in a BUILD_ID feature that is there | an option asks for them; perf archive | `build_ids_of_other_files_are_added_as_perf_inject_adds_them`, `perf_archive_takes_cached_images_along` |
+//! | build IDs: entries of the feature, records, MMAP2 in place of MMAP; those of the images in a BUILD_ID feature that
+//! is there | an option requests them; perf archive | `build_ids_of_other_files_are_added_as_perf_inject_adds_them`,
+//! `perf_archive_takes_cached_images_along` |
 //! | samples and attrs lose copies of stacks | `--convert-callchain` | tests/convert_callchain.rs |
 //! | call chains lose the entries for which perf would drop them whole | `--drop-bad-chain-entries` | `perf_prints_the_jit_frames_of_chains_without_their_bad_entries` |
 //! | ips, call chains and branches in JIT code | `--relocate` | `hotspot_shows_what_ran_though_addresses_were_used_again_and_code_moved` |
@@ -53,14 +55,14 @@ use options::InjectContext;
 use output::summary::Summary;
 use survey::{JitCode, PlainRecording, SurveyedRecording};
 
-/// How often the records go by: the survey, the coverage, the output.
+/// The number of passes over the records: the survey, the coverage, the output.
 const PASSES: u64 = 3;
 
 /// Injects.
 pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     if options.output.is_terminal() {
-        return Err(refuse_terminal("what is injected into is no text to look at"));
+        return Err(refuse_terminal("refusing to write binary data"));
     }
     let run = Run::begin();
     let input = open::Input::open(&options.input).map_err(|error| error.in_file(&open::shown(&options.input)))?;

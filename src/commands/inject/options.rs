@@ -1,4 +1,4 @@
-//! What inject is asked for, and what its phases work with.
+//! The options of inject, and the context of its phases.
 
 use crate::io::{self, InPath, OutPath, Run};
 use crate::model::process::Processes;
@@ -12,47 +12,47 @@ use linux_perf_event_reader::constants::PERF_SAMPLE_STACK_USER;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-/// What to inject, and where to.
+/// The profile to inject into, and the output.
 #[derive(Debug, Clone)]
 pub struct InjectOptions {
     /// The recording.
     pub input: InPath,
     /// The recording that is written: in file form to a file, in pipe form to standard output.
     pub output: OutPath,
-    /// Where the images go; beside the output (for standard output, a device or a pipe: into the current directory) if not
-    /// said.
+    /// The directory of the images; beside the output (for standard output, a device or a pipe: into the current
+    /// directory) if not said.
     pub image_dir: Option<PathBuf>,
-    /// Whether the images have all functions, or those that samples use.
+    /// True if the images have all functions, or those that samples use.
     pub all_functions: bool,
-    /// Whether the images also go to the build-ID cache.
+    /// True if the images also go to the build-ID cache.
     pub cache: bool,
-    /// Whether JIT code is injected.
+    /// True if JIT code is injected.
     pub jit: bool,
-    /// Which build IDs of other files are added.
+    /// The kind of build IDs that are added for other files.
     pub build_ids: BuildIdMode,
     /// Build IDs by path, in place of looking into the files.
     pub known_build_ids: Option<KnownBuildIds>,
-    /// Whether copies of user stacks become plain call chains. Then all functions go into the images: which of
-    /// them the chains use is known too late.
+    /// True if copies of user stacks become plain call chains. Then all functions go into the images: which of them the
+    /// chains use is known too late.
     pub convert_callchain: bool,
-    /// Whether JIT code gets addresses of its own, for readers that take an image for a library that is loaded once.
+    /// True if JIT code gets addresses of its own, for readers that take an image for a library that is loaded once.
     /// Copies of user stacks, which have the old ones, then become plain call chains.
     pub relocate: bool,
-    /// Whether call chains lose the entries for which perf would drop them whole.
+    /// True if call chains lose the entries for which perf would drop them whole.
     pub drop_bad_chain_entries: bool,
     /// The root of the recorded machine that perf will be given (`--symfs`): images go below it, and the recording has their
     /// paths there.
     pub image_root: Option<PathBuf>,
-    /// Where names come from.
+    /// The sources of names.
     pub sources: SourceOptions,
 }
 
 impl InjectOptions {
-    /// Where dumps and maps are looked for that were left beside the recording.
+    /// The directory of dumps and maps beside the recording.
     pub(super) fn beside_input(&self) -> Option<&Path> {
         match &self.input {
             InPath::Stdin => None,
-            // A directory holds the recording; what was left beside it stands with it, not in it.
+            // A directory holds the recording; what was left beside it is with it, not in it.
             InPath::Path(path) => io::beside(path),
         }
     }
@@ -65,42 +65,42 @@ impl InjectOptions {
         Cow::Owned(own)
     }
 
-    /// Where the images go.
+    /// The directory of the images.
     pub(super) fn image_directory(&self) -> &Path {
         let beside_output = self.output.directory().filter(|directory| !directory.as_os_str().is_empty());
         let image_dir = self.image_dir.as_deref().or(self.image_root.as_deref());
         image_dir.or(beside_output).unwrap_or(Path::new("."))
     }
 
-    /// Whether the output is in pipe form.
+    /// True if the output is in pipe form.
     pub(super) fn to_pipe(&self) -> bool {
         self.output == OutPath::Stdout
     }
 
-    /// Whether copies of user stacks become call chains.
+    /// True if copies of user stacks become call chains.
     pub(super) fn unwinds(&self, recording: &Recording) -> bool {
         self.convert_callchain || (self.relocate && has_user_stacks(recording))
     }
 }
 
-/// Whether some samples have a copy of the user stack, which perf unwinds.
+/// True if some samples have a copy of the user stack, which perf unwinds.
 pub(super) fn has_user_stacks(recording: &Recording) -> bool {
     recording.events.iter().any(|event| event.attr.samples(PERF_SAMPLE_STACK_USER))
 }
 
-/// What every phase of a run works with.
+/// The context of every phase of a run.
 #[derive(Debug)]
 pub(super) struct InjectContext<'a> {
     pub(super) options: &'a InjectOptions,
     pub(super) job: &'a Job,
-    /// Knows the outputs, whose names nothing else may get.
+    /// Has the outputs, whose names nothing else may get.
     pub(super) run: &'a Run,
     pub(super) progress: &'a Progress,
     pub(super) outcome: &'a mut Outcome,
 }
 
 impl InjectContext<'_> {
-    /// Where the files are looked for that these processes ran.
+    /// The place where the files are looked for that these processes ran.
     pub(super) fn search(&self, processes: &Processes) -> SearchOptions {
         let Processes { machine, os_release, .. } = processes;
         let search = &self.options.sources.search;
@@ -108,7 +108,7 @@ impl InjectContext<'_> {
     }
 }
 
-/// Which files get a build ID, and in which form.
+/// The files that get a build ID, and its form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BuildIdMode {
     /// None but the images of JIT code.
@@ -134,7 +134,7 @@ pub enum KnownBuildIds {
 }
 
 impl From<&str> for KnownBuildIds {
-    /// As perf inject takes it; what has no space can be no list, and is a file without the `file://`, too.
+    /// As perf inject takes it; what has no space can be not a list, and is a file without the `file://`, too.
     fn from(text: &str) -> Self {
         match text.strip_prefix("file://") {
             None if text.contains(' ') => Self::List(text.to_owned()),

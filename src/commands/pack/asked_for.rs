@@ -1,4 +1,4 @@
-//! What goes into an archive only if it is asked for: it gives away more than what ran.
+//! The parts of an archive that go in only on request: they contain more than what ran.
 
 use super::options::{AskedFor, PackOptions};
 use crate::error::{Warning, Warnings};
@@ -12,7 +12,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A file that was asked for.
+/// A file that was requested.
 #[derive(Debug)]
 pub(super) struct Other {
     pub(super) role: Role,
@@ -22,7 +22,7 @@ pub(super) struct Other {
     pub(super) bytes: Bytes,
 }
 
-/// How to read, so that it is known what was asked for.
+/// How to read, so that it is known what was requested.
 pub(super) fn options(options: &PackOptions) -> RecordingOptions {
     let mut recording = options.recording.clone();
     recording.symbols.lines = options.asked_for.contains(&AskedFor::Sources);

@@ -1,4 +1,4 @@
-//! What goes into an archive.
+//! The contents of an archive.
 
 use super::asked_for::Other;
 use super::options::{AskedFor, PackOptions};
@@ -109,7 +109,7 @@ impl<'a> Contents<'a> {
         }
     }
 
-    /// What was asked for.
+    /// The requested parts.
     pub(super) fn add_others(&mut self, others: &'a [Other], warnings: &mut Warnings) {
         for Other { role, path, from, bytes } in others {
             match role {
@@ -142,7 +142,7 @@ impl<'a> Contents<'a> {
         })
     }
 
-    /// What the files contain, in the same order.
+    /// The contents of the files, in the same order.
     pub(super) fn pieces(&self) -> Vec<&[Piece<'a>]> {
         self.list.iter().map(|content| &content.pieces[..]).collect()
     }
@@ -165,7 +165,7 @@ fn hash(pieces: &[Piece<'_>]) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Where a recorded path is in the archive; `None` if it is none that can be written there.
+/// The place of a recorded path in the archive; `None` if it cannot be written there.
 fn below_root(path: &[u8]) -> Option<String> {
     let path = std::str::from_utf8(path).ok()?;
     let below = path.strip_prefix('/').unwrap_or(path);

@@ -2,9 +2,9 @@
 //!
 //! | file | what it is for |
 //! |---|---|
-//! | `contents` | what goes into the archive, each path once |
+//! | `contents` | the parts that go into the archive, each path once |
 //! | `programs` | files that ran, and their debugging information |
-//! | `asked_for` | what goes in only if it is asked for, because it gives away more than names |
+//! | `asked_for` | what goes in only if it is requested, because it gives away more than names |
 //! | `symbols_only` | an ELF file without its code and data |
 
 mod asked_for;
@@ -68,11 +68,11 @@ fn pack(options: &PackOptions, run: &Run, job: &Job, outcome: &mut Outcome) -> R
     written
 }
 
-/// Writes the archive; what is said of it.
+/// Writes the archive; what is reported about it.
 fn write(contents: &Contents<'_>, survey: &Survey<'_>, options: &PackOptions, run: &Run, job: &Job) -> Result<String> {
     let output = options.output()?;
     if output.is_terminal() {
-        return Err(refuse_terminal("an archive is no text to look at"));
+        return Err(refuse_terminal("refusing to write an archive"));
     }
     let mut out = Output::create_within(&output, OWNER, run)?;
     let host = host(survey.recording).map(|host| String::from_utf8_lossy(host).into_owned());

@@ -1,10 +1,10 @@
-//! What to pack, and where to.
+//! The recording to pack, and the output.
 
 use crate::error::{Error, Result};
 use crate::io::{InPath, OutPath};
 use crate::pipeline::recording::RecordingOptions;
 
-/// What to pack, and where to.
+/// The recording to pack, and the output.
 #[derive(Debug)]
 pub struct PackOptions {
     /// The recording.
@@ -13,15 +13,15 @@ pub struct PackOptions {
     pub output: Option<OutPath>,
     /// How to read.
     pub recording: RecordingOptions,
-    /// Whether files that ran are packed without their code and data.
+    /// True if files that ran are packed without their code and data.
     pub symbols_only: bool,
-    /// What else goes in.
+    /// The other parts that go in.
     pub asked_for: Vec<AskedFor>,
-    /// Whether the archive is not written, and its contents are listed.
+    /// True if the archive is not written, and its contents are listed.
     pub list: bool,
 }
 
-/// What can be asked for.
+/// The parts that can be requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AskedFor {
     /// The list of the kernel's symbols, with their addresses.
@@ -35,7 +35,7 @@ pub enum AskedFor {
 }
 
 impl PackOptions {
-    /// Where the archive goes.
+    /// The path of the archive.
     pub(super) fn output(&self) -> Result<OutPath> {
         match (&self.output, &self.input) {
             (Some(output), _) => Ok(output.clone()),

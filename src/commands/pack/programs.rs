@@ -22,7 +22,7 @@ use std::path::Path;
 #[derive(Debug)]
 pub(super) struct Program<'a> {
     pub(super) role: Role,
-    /// What perf's cache calls such a file.
+    /// The name of such a file in perf's cache.
     pub(super) name: &'static str,
     /// The path by which it is looked for; `None` if it is found by its build ID alone.
     pub(super) path: Option<Vec<u8>>,

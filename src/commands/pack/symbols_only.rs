@@ -1,8 +1,8 @@
-//! An ELF file without its code and data: what is left is as large and stands where it stood, and zeros are between. They take
-//! no room once they are packed.
+//! An ELF file without its code and data: what is left is as large and is where it stood, and zeros are between. They
+//! take no room once they are packed.
 //!
-//! Sections that go are said to have no bytes (`SHT_NOBITS`), as in files of debugging information, and those of debugging
-//! information lose their names, too: nobody takes zeros for what was there.
+//! Sections that go are claimed to have no bytes (`SHT_NOBITS`), as in files of debugging information, and those of
+//! debugging information lose their names, too: nobody takes zeros for what was there.
 
 use crate::pipeline::archive::Piece;
 use object::Endianness;
@@ -24,7 +24,7 @@ pub(super) fn pieces(bytes: &[u8]) -> Vec<Piece<'_>> {
         if start > at {
             pieces.push(Piece::Zeros((start - at) as u64));
         }
-        // The table of sections stands by itself.
+        // The table of sections is by itself.
         if range == table {
             pieces.push(Piece::Owned(headers.clone()));
         } else if range.end > start {
@@ -35,11 +35,11 @@ pub(super) fn pieces(bytes: &[u8]) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// What stays of a file.
+/// The part of a file that stays.
 struct Kept {
     /// Ascending by their starts.
     ranges: Vec<Range<usize>>,
-    /// Where the table of sections is.
+    /// The place of the section table.
     table: Range<usize>,
     /// That table, changed.
     headers: Vec<u8>,
@@ -83,7 +83,7 @@ fn kept<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<Kept> {
     Some(Kept { ranges, table, headers })
 }
 
-/// Whether a section names functions, tells how to get to their callers, or leads to such.
+/// True if a section names functions, shows how to get to their callers, or leads to such.
 fn is_kept(name: &[u8], kind: elf::SectionType) -> bool {
     const UNWINDING: &[&[u8]] =
         &[b".eh_frame", b".eh_frame_hdr", b".debug_frame", b".ARM.exidx", b".ARM.extab", b".gnu_debugdata"];

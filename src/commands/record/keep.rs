@@ -1,8 +1,9 @@
-//! What the run left to name its code, brought to the recording: /tmp is emptied, and another process of the same number
-//! writes to the same names.
+//! The files that run left to name its code, brought to the recording: /tmp is emptied, and another process of the same
+//! number writes to the same names.
 //!
-//! Every file is found as any command that reads the recording finds it, and the copy is found beside the recording by its
-//! name. It keeps the time of the last change, by which a file of an earlier process is told from one of this run.
+//! Every file is found as any command that reads the recording finds it, and the copy is found beside the recording by
+//! its name. It keeps the time of the last change, by which a file of an earlier process is reported from one of this
+//! run.
 
 use super::options::RecordOptions;
 use crate::error::{Error, Result, Warnings};
@@ -19,7 +20,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Copies what names the recording's code into its directory. What cannot be copied is said: the recording is there.
+/// Copies what names the recording's code into its directory. Files that cannot be copied are reported: the recording
+/// is there.
 pub(super) fn beside(options: &RecordOptions, left: &LeftFiles, job: &Job, outcome: &mut Outcome) {
     // A directory, a stream or nothing is not looked through.
     if !is_file(&options.output) {
@@ -71,7 +73,7 @@ fn kept(recording: &Path, left: &LeftFiles, job: &Job, warnings: &mut Warnings) 
     Ok(said)
 }
 
-/// Copies a file if it is not there already; tells what was done.
+/// Copies a file if it is not there already; shows what was done.
 fn copy(file: &FoundFile<'_>, directory: &Path) -> Result<Option<String>> {
     let target = directory.join(&file.name);
     let id = |about: &Metadata| (about.dev(), about.ino());

@@ -1,4 +1,4 @@
-//! What can be recorded on this machine, and what would spoil it.
+//! Events that can be recorded on this machine, and settings that would distort the recording.
 
 use super::options::RecordOptions;
 use crate::error::{Error, Result};
@@ -9,15 +9,15 @@ use std::path::Path;
 pub(super) struct Machine {
     /// The event that works here; `None` if the user chose one.
     pub(super) event: Option<&'static str>,
-    /// What is to be known beforehand.
+    /// The notes to print beforehand.
     pub(super) notes: Vec<String>,
 }
 
-/// What the processor counts, and what the kernel counts in its place.
+/// The event that the processor counts, and the one that the kernel counts in its place.
 const CYCLES: &str = "cycles";
 const CPU_CLOCK: &str = "cpu-clock";
 
-/// With less room than this the recording is not begun, and with less than that it is said.
+/// With less room than this the recording is not begun, and with less than that it is reported.
 const LEAST_ROOM: u64 = 16 << 20;
 const LITTLE_ROOM: u64 = 1 << 30;
 
@@ -66,14 +66,17 @@ impl Machine {
                 )
             }
             _ => {
-                format!("perf says: {}", said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default())
+                format!(
+                    "perf reported: {}",
+                    said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
+                )
             }
         };
         Err(Error::new("perf can count nothing here").with_remedy(Some(remedy)))
     }
 }
 
-/// Whether `perf stat -x,` counted an event: a line is `VALUE,UNIT,EVENT,…`.
+/// True if `perf stat -x,` counted an event: a line is `VALUE,UNIT,EVENT,…`.
 fn counts(said: &str, event: &str) -> bool {
     said.lines().any(|line| {
         let mut fields = line.split(',');
@@ -88,7 +91,7 @@ fn level(name: &str) -> Option<i32> {
     io::text_of_system(&Path::new("/proc/sys/kernel").join(name)).ok()?.trim().parse().ok()
 }
 
-/// What is hidden of the kernel.
+/// The parts of the kernel that are hidden.
 fn kernel(is_root: bool) -> Option<String> {
     let (paranoid, hidden) = (level("perf_event_paranoid")?, level("kptr_restrict")?);
     if !is_root && paranoid >= 2 {
@@ -103,7 +106,7 @@ fn kernel(is_root: bool) -> Option<String> {
     })
 }
 
-/// Whether the recording has room.
+/// True if the recording has room.
 fn room(options: &RecordOptions) -> Result<Option<String>> {
     let directory = options.output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if options.output.as_os_str() == "-" {

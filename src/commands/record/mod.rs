@@ -20,7 +20,7 @@ pub use options::RecordOptions;
 use plan::Plan;
 use std::time::SystemTime;
 
-/// Records. `say` is for what must be said before the program runs.
+/// Records. `say` is for text that must be reported before the program runs.
 pub fn run(options: &RecordOptions, job: &Job, say: &mut dyn FnMut(&str)) -> Result<Outcome> {
     let machine = Machine::look(options)?;
     let Plan { command, notes, leaves } = Plan::new(options, &machine)?;

@@ -1,9 +1,9 @@
-//! What was asked for.
+//! The requested options.
 
 use crate::model::perf_command::PerfCommand;
 use std::path::PathBuf;
 
-/// What to record, and how.
+/// The command to record, and the options.
 #[derive(Debug)]
 pub struct RecordOptions {
     /// The runtime, where the command does not show it.
@@ -12,7 +12,7 @@ pub struct RecordOptions {
     pub perf: Vec<Vec<u8>>,
     /// The program to run, with its arguments.
     pub program: Vec<Vec<u8>>,
-    /// Where the recording goes.
+    /// The output for the recording.
     pub output: PathBuf,
     /// Samples per second.
     pub frequency: u32,

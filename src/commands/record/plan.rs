@@ -1,4 +1,4 @@
-//! What is run: perf with the program, and what either lacks.
+//! The command that is run: perf with the program, and the options that either lacks.
 
 use super::machine::Machine;
 use super::options::RecordOptions;
@@ -16,7 +16,7 @@ use std::path::Path;
 pub(super) struct Plan {
     /// The whole command.
     pub(super) command: RecordCommand,
-    /// What is to be known beforehand.
+    /// The notes to print beforehand.
     pub(super) notes: Vec<String>,
     /// Files that the runtime leaves in the current directory by names that contain no number.
     pub(super) leaves: Vec<&'static str>,
@@ -83,7 +83,7 @@ impl Plan {
         Ok(self)
     }
 
-    /// A process that runs already: what it was not told then, it cannot be told now.
+    /// A process that runs already: what it was not reported then, it cannot be determined now.
     fn attached(mut self, pid: &str, options: &RecordOptions) -> Result<Self> {
         self.command = self.command.with_option(&["p", "pid"], "-p", pid);
         let mut stacks = Stacks::FramePointers;
@@ -168,18 +168,18 @@ fn nothing_to_set(runtime: &Runtime, version: Option<Version>) -> String {
             format!("{name} {version} cannot write names for perf: {oldest} is the first version that can")
         }
         (None, Some(switch)) => format!("{name}: names need more than a flag: {}", switch.how(runtime.called, true)),
-        (None, None) => format!("{name}: this stays without names: {}", runtime.unnamed),
+        (None, None) => format!("{name}: this stays unnamed: {}", runtime.unnamed),
     }
 }
 
-/// Libraries of a runtime's programs that compile code themselves: nothing tells beforehand whether they are loaded.
+/// Libraries of a runtime's programs that compile code themselves: nothing gives beforehand whether they are loaded.
 fn compilers_inside(runtime: &Runtime) -> Option<String> {
     let is_inside = |library: &&Runtime| library.programs.is_empty() && runtime.is_program(library.called.as_bytes());
     let inside = RUNTIMES.iter().filter(is_inside).filter(|library| !library.switches.is_empty());
     let inside: Vec<_> = inside.map(|library| library.name).collect();
     let first = inside.first()?;
     Some(format!(
-        "{} names its own functions; what {} compile needs more, as `jitgraft runtimes {first}` says",
+        "{} names its own functions; code that {} compile needs more: see `jitgraft runtimes {first}`",
         runtime.name,
         inside.join(", ")
     ))

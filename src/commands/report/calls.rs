@@ -1,5 +1,5 @@
-//! A function's callers or callees, as an input that states calls has them: each call costs what is stated. Which of them
-//! lead on to which others isn't stated, so the table has one level.
+//! A function's callers or callees, as an input that states calls has them: each call costs what is stated. The order
+//! of lines isn't stated, so the table has one level.
 
 use super::header::percent;
 use super::list::{FUNCTION, cell};
@@ -18,7 +18,7 @@ struct Called<'a> {
     scene: &'a Scene<'a>,
     graph: &'a CallGraph,
     grouping: &'a Grouping,
-    /// Whether the others are the callers.
+    /// True if the others are the callers.
     callers: bool,
 }
 

@@ -1,4 +1,5 @@
-//! What changed since another recording: shares before and after, and whether the change is more than sampling noise.
+//! The functions that changed since another recording: shares before and after, and whether the change is more than
+//! sampling noise.
 
 use super::header::{percent, sampled};
 use super::list::{FUNCTION, cell, functions, heaviest};

@@ -1,4 +1,4 @@
-//! What stands above a table in text: what was recorded, how, and how much of it has a name.
+//! The text above a table: the event, the rate, and the share that has a name.
 
 use crate::analysis::code_shares::CodeShares;
 use crate::analysis::quantity::{counted, grouped, quantity};

@@ -11,7 +11,7 @@ use crate::model::stacks::Profile;
 use crate::pipeline::table::{Cell, Table};
 use std::cmp::Reverse;
 
-/// What functions are put together by.
+/// The keys that functions are put together by.
 pub(super) const FUNCTION: &[Key] = &[Key::Module, Key::Function];
 
 /// From this width on a terminal has room for a place in the source.
@@ -22,7 +22,7 @@ const WIDE: usize = 120;
 enum FunctionColumns {
     /// Everything.
     All,
-    /// What fits a terminal, with or without the numbers of samples and the source.
+    /// The columns that fit a terminal, with or without the numbers of samples and the source.
     Terminal { samples: bool, source: bool },
 }
 
@@ -74,7 +74,7 @@ fn basis(group: &Group, order: Order) -> u64 {
 
 fn compare(a: &Group, b: &Group, order: Order, grouping: &Grouping) -> std::cmp::Ordering {
     let heavy = |group: &Group| (Reverse(group.own.weight), Reverse(group.total.weight));
-    // Of two keys that are names the last one says most: the function before its module.
+    // If two keys are names, the last one contains more: the function before its module.
     let order = match order {
         Order::Own => heavy(a).cmp(&heavy(b)),
         Order::Total => (Reverse(a.total.weight), heavy(a)).cmp(&(Reverse(b.total.weight), heavy(b))),
@@ -165,7 +165,7 @@ fn sums(group: &Group) -> [Cell; 3] {
     [Cell::Count(group.own.weight), Cell::Count(group.total.weight), Cell::Count(group.own.count)]
 }
 
-/// What a group is called.
+/// The name of a group.
 pub(super) fn cell(value: &Value) -> Cell {
     match value {
         Value::None => Cell::None,
@@ -195,7 +195,7 @@ fn tiers(group: &Group) -> Cell {
     if shares.is_mixed() { Cell::text(shares.told()) } else { only() }
 }
 
-/// The sorts of a function's code in few words: at most so many of them, each with its share if there are several.
+/// The sorts of a function's code in few words: at most this many of them, each with its share if there are several.
 fn short_tiers(group: &Group, most: usize) -> String {
     let with_weight = group.categories.iter().filter(|(_, weight)| *weight > 0).count();
     if with_weight < 2 {
@@ -203,7 +203,7 @@ fn short_tiers(group: &Group, most: usize) -> String {
     }
     let told = group.categories.iter().take(most.min(with_weight)).map(|(category, weight)| {
         let share = percent(weight, group.own.weight);
-        // A share is never told as all if it is not.
+        // A share is never reported as all if it is not.
         format!("{} {:.0}%", category.name(), share.clamp(1.0, 99.0))
     });
     told.collect::<Vec<_>>().join(", ")

@@ -73,7 +73,7 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// How many lines of the terminal what is said on stderr will take.
+/// The number of lines of the terminal what is reported on stderr will take.
 fn lines_said(outcome: &Outcome, width: Option<usize>) -> usize {
     let warnings = outcome.warnings.iter().map(|warning| format!("warning: {warning}"));
     let said = warnings.chain(outcome.summary.iter().cloned());

@@ -1,4 +1,4 @@
-//! What is asked of `report`.
+//! The options of `report`.
 
 use crate::analysis::groups::{Key, Unnamed};
 use crate::io::{InPath, OutPath};
@@ -7,32 +7,32 @@ use crate::pipeline::any::LoadOptions;
 use crate::pipeline::table::{Layout, TextStyle};
 use regex::Regex;
 
-/// What to tell, and how.
+/// The options of the report.
 #[derive(Debug)]
 pub struct ReportOptions {
-    /// What to read; several are merged.
+    /// The inputs; several are merged.
     pub inputs: Vec<InPath>,
-    /// Where to write.
+    /// The output.
     pub output: OutPath,
     /// How to read.
     pub load: LoadOptions,
-    /// What to sum.
+    /// The weight to sum.
     pub weight: Weight,
-    /// What the rows are.
+    /// The rows.
     pub rows: Rows,
-    /// How functions without a name are told apart.
+    /// The way that functions without a name are distinguished.
     pub unnamed: Unnamed,
     /// By what rows are sorted.
     pub order: Order,
-    /// Which rows are told.
+    /// The rows that are reported.
     pub selection: Selection,
     /// Text, CSV or JSON.
     pub layout: Layout,
-    /// Whom text is fitted to.
+    /// The reader that text is fitted to.
     pub reader: Reader,
 }
 
-/// What the rows of the table are.
+/// The kind of rows of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rows {
     /// Functions.
@@ -60,16 +60,16 @@ pub enum Order {
     Total,
     /// Samples that end in it, most first.
     Samples,
-    /// What the rows are called.
+    /// Rows by name.
     Name,
 }
 
-/// Which rows are told.
+/// The rows that are reported.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// So many at most.
+    /// The limit.
     pub limit: Limit,
-    /// Those that have at least so many per cent of the whole.
+    /// Those that have at least this many per cent of the whole.
     pub percent: Option<f64>,
     /// Functions whose name matches.
     pub symbol: Option<Regex>,
@@ -79,7 +79,7 @@ pub struct Selection {
     pub modules: Vec<String>,
 }
 
-/// How many rows at most.
+/// The number of rows at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Limit {
     /// All; on a terminal, as many as it has lines for.
@@ -87,23 +87,23 @@ pub enum Limit {
     Fitting,
     /// All.
     None,
-    /// So many.
+    /// This many.
     Rows(usize),
 }
 
-/// Whom text is fitted to.
+/// The reader that text is fitted to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reader {
-    /// Whether a terminal is told the numbers of samples, too.
+    /// True if a terminal is reported the numbers of samples, too.
     pub samples: bool,
-    /// The width of lines, and whether there are colours.
+    /// The width of lines, and whether there are colors.
     pub style: TextStyle,
-    /// How many lines a terminal has; `None` if it is none.
+    /// The number of lines that a terminal has; `None` if it is none.
     pub height: Option<usize>,
 }
 
 impl Selection {
-    /// Whether a function or another group is told, by its module and its name, as far as it has them.
+    /// True if a function or another group is reported, by its module and its name, as far as it has them.
     pub(super) fn takes(&self, module: Option<&str>, symbol: Option<&str>) -> bool {
         let of_module = |module: &str| {
             let base = module.rsplit('/').next();

@@ -1,4 +1,4 @@
-//! One event of a profile, what is asked of it, and what is told: a table with lines above and below it.
+//! One event of a profile, what is queried of it, and what is reported: a table with lines above and below it.
 
 use super::header;
 use super::options::{Limit, ReportOptions};
@@ -9,24 +9,24 @@ use crate::model::stacks::{Profile, Series, Weight};
 use crate::pipeline::table::{Layout, Table};
 use std::io::Write;
 
-/// One event of a profile, and what is asked of it.
+/// One event of a profile, and what is queried of it.
 pub(super) struct Scene<'a> {
     pub(super) profile: &'a Profile,
     pub(super) series: &'a Series,
     /// The calls that the input states, if rows are made of them.
     pub(super) graph: Option<&'a CallGraph>,
-    /// What its weights sum up to.
+    /// The sum of its weights.
     pub(super) whole: u64,
     pub(super) options: &'a ReportOptions,
-    /// How many lines stderr gets.
+    /// The number of lines that stderr gets.
     pub(super) said: usize,
 }
 
-/// A table with what stands above and below it in text.
+/// A table with what is above and below it in text.
 pub(super) struct Report {
     pub(super) head: Vec<String>,
     pub(super) table: Table,
-    /// How many rows did not fit on the terminal.
+    /// The number of rows that did not fit on the terminal.
     pub(super) left_out: usize,
 }
 
@@ -40,12 +40,12 @@ impl Scene<'_> {
         lines
     }
 
-    /// Whether text goes to a terminal.
+    /// True if text goes to a terminal.
     pub(super) fn is_on_terminal(&self) -> bool {
         self.options.layout == Layout::Text && self.options.reader.height.is_some()
     }
 
-    /// How many rows there is room for below so many lines.
+    /// The number of rows that fit below this many lines.
     pub(super) fn room(&self, head: usize) -> usize {
         // Blank line, names of the columns, what was left out, the shell's next prompt.
         const OTHERS: usize = 4;
@@ -59,26 +59,26 @@ impl Scene<'_> {
         }
     }
 
-    /// Whether rows are left out only because the terminal has no room for them.
+    /// True if rows are left out only because the terminal has no room for them.
     pub(super) fn tells_what_is_left_out(&self) -> bool {
         self.is_on_terminal() && self.options.selection.limit == Limit::Fitting
     }
 
-    /// The least weight of rows that are told.
+    /// The least weight of rows that are reported.
     pub(super) fn least(&self, usual: f64) -> f64 {
         self.options.selection.percent.unwrap_or(usual) / 100.0 * self.whole as f64
     }
 }
 
 impl Report {
-    /// The rows that are to be told and have room.
+    /// The rows that are to be reported and have room.
     pub(super) fn new(scene: &Scene<'_>, head: Vec<String>, mut table: Table) -> Self {
         let left_out = table.rows.len().saturating_sub(scene.room(head.len()));
         table.rows.truncate(table.rows.len() - left_out);
         Self { head, table, left_out: if scene.tells_what_is_left_out() { left_out } else { 0 } }
     }
 
-    /// A terminal has no room for columns without anything in them; whoever reads a file or pipe finds all columns.
+    /// A terminal has no room for columns without anything in them; readers of a file or pipe find all columns.
     pub(super) fn fitted(mut self, options: &ReportOptions) -> Self {
         if options.layout == Layout::Text && options.reader.height.is_some() && !self.table.rows.is_empty() {
             self.table.drop_empty_columns();
@@ -103,7 +103,7 @@ pub(super) fn whole(series: &Series, weight: Weight) -> u64 {
     series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(weight.of(row)))
 }
 
-/// How a module is called where there is little room: by its file.
+/// The way a module is called where there is little room: by its file.
 pub(super) fn base_name(module: &str) -> &str {
     module.rsplit('/').next().filter(|base| !base.is_empty()).unwrap_or(module)
 }

@@ -1,4 +1,4 @@
-//! Who called whom: the tree of all calls, of one function's callers, of its callees.
+//! Calls: the tree of all calls, of one function's callers, of its callees.
 //!
 //! In text a function stands straight below its only caller or callee; where there are several, lines lead to them.
 
@@ -13,11 +13,11 @@ use crate::pipeline::table::{Cell, Layout, Table};
 use rustc_hash::FxHashSet;
 use std::cmp::Reverse;
 
-/// In text, calls that are rarer than this percentage are told if they are asked for; perf report leaves out as much of
-/// its call chains.
+/// In text, calls that are rarer than this percentage are reported if they are requested; perf report leaves out as
+/// much of its call chains.
 pub(super) const USUAL_PERCENT: f64 = 0.5;
 
-/// So many functions, each called from one place and calling one, are told by their number on a terminal.
+/// This number of functions, each called from one place and calling one, are recognized by their number on a terminal.
 const FOLDED: usize = 3;
 
 /// The deepest levels of lines that are drawn.
@@ -38,14 +38,14 @@ enum TreeLine {
         node: u32,
         lines: String,
     },
-    /// So many nodes, each the only child of the one before.
+    /// The number of nodes, each the only child of the one before.
     Folded {
         nodes: usize,
         lines: String,
     },
 }
 
-/// The tree that is asked for.
+/// The tree that is requested.
 pub(super) fn report(scene: &Scene<'_>) -> Result<Report> {
     let grouping = &Grouping::new(scene.profile, FUNCTION, scene.options.unnamed);
     let groups = match &scene.options.rows {
@@ -78,7 +78,8 @@ pub(super) fn title(rows: &Rows) -> Option<String> {
     }
 }
 
-/// The functions of a name among these: of that very name; else in whose name it stands as a word; else in whose name it stands.
+/// The functions of a name among these: of that very name; else in whose name it is as a word; else in whose name it
+/// stands.
 pub(super) fn called(
     grouping: &Grouping,
     among: impl Iterator<Item = u32> + Clone,
@@ -101,7 +102,7 @@ pub(super) fn called(
     })
 }
 
-/// Whether a text stands in a name with nothing beside it that could belong to the same word.
+/// True if a text is in a name with nothing beside it that could belong to the same word.
 fn has_word(name: &str, wanted: &str) -> bool {
     let in_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
     name.match_indices(wanted).any(|(at, _)| {
@@ -177,8 +178,8 @@ impl<'a> Drawn<'a> {
         lines
     }
 
-    /// Whether a node may be one of several that are told by their number: a function that was asked for and its direct callers
-    /// or callees are shown.
+    /// True if a node may be one of several that are recognized by their number: a function that was requested and its
+    /// direct callers or callees are shown.
     fn may_fold(&self, node: u32) -> bool {
         let is_asked_for = matches!(self.scene.options.rows, Rows::Callers(_) | Rows::Callees(_));
         !is_asked_for || self.tree.parent(node).is_some_and(|parent| self.tree.parent(parent).is_some())

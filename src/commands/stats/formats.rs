@@ -1,4 +1,4 @@
-//! Which formats can be asked.
+//! The formats that can be queried.
 
 use crate::contract::spans::Spans;
 use crate::formats::FORMATS;

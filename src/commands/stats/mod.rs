@@ -1,4 +1,4 @@
-//! `stats`: tables of what took the time, of measureme profiles and trace events.
+//! `stats`: tables of time, from measureme profiles and trace events.
 //!
 //! Several inputs are merged: the same questions, asked of many traces, answered at once.
 
@@ -24,7 +24,7 @@ use formats::holding;
 use spans::Answers;
 use tables::{Titled, write};
 
-/// Asks.
+/// Runs the questions.
 pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
     if options.inputs.is_empty() {
         return Err(Error::usage("no input is named"));
@@ -45,7 +45,7 @@ pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Formats that can be summarized by label are; others are asked for their top-level spans.
+/// Formats that can be summarized by label are; others are requested their top-level spans.
 fn by_default(options: &StatsOptions, job: &Job, outcome: &mut Outcome) -> Result<Titled> {
     let first =
         options.inputs.first().map(|path| Opened::open(path, job)).transpose().map_err(|error| {
@@ -66,7 +66,7 @@ fn by_default(options: &StatsOptions, job: &Job, outcome: &mut Outcome) -> Resul
     }
 }
 
-/// Asks one trace after the other; only the answers are kept. `first` is the first input, if it is open already.
+/// Queries one trace after the other; only the answers are kept. `first` is the first input, if it is open already.
 fn spans_of(
     mut first: Option<Opened>,
     preset: &Preset,

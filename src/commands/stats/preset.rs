@@ -13,14 +13,14 @@
 
 use crate::error::{Error, Result};
 
-/// What can be asked of spans.
+/// The questions about spans.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
     /// The top-level spans by name.
     Spans,
     /// All spans by name.
     All,
-    /// What the spans of a name did.
+    /// The actions of spans of a name.
     Sub(String),
     /// The longest times without any span.
     Gaps,
@@ -29,9 +29,9 @@ pub enum Question {
 /// Several questions about the same spans.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Preset {
-    /// What to ask, in this order.
+    /// The questions, in this order.
     pub questions: Vec<Question>,
-    /// Names of spans that enclose others on tracks of their own and are no top-level spans.
+    /// Names of spans that enclose others on tracks of their own and are not top-level spans.
     pub exclude: Vec<String>,
     /// Only spans that end after this time, in nanoseconds.
     pub from: Option<i64>,
@@ -39,7 +39,7 @@ pub struct Preset {
     pub to: Option<i64>,
 }
 
-/// The questions that Miri's documentation asks (`doc/tracing.md`).
+/// The questions in Miri's documentation (`doc/tracing.md`).
 pub const MIRI: &str = "\
 exclude frame step
 spans

@@ -24,7 +24,7 @@ enum QuestionAnswer {
     Gaps(Vec<GapRow>),
 }
 
-/// Of the spans on top.
+/// The spans on top.
 #[derive(Default)]
 struct TopLevel {
     slices: u64,
@@ -43,7 +43,7 @@ struct GapRow {
 }
 
 impl<'p> Answers<'p> {
-    /// No trace yet; if there will be several, gaps say in which they are.
+    /// No trace yet; if there will be several, gaps state in which they are.
     pub(super) fn new(preset: &'p Preset, several: bool) -> Self {
         let answers = preset.questions.iter().map(|question| match question {
             Question::Spans => QuestionAnswer::Spans(TopLevel::default()),
@@ -53,7 +53,7 @@ impl<'p> Answers<'p> {
         Self { preset, answers: answers.collect(), several }
     }
 
-    /// Asks one more trace.
+    /// Adds one more trace.
     pub(super) fn add(&mut self, path: &Path, timeline: &Timeline) {
         let Preset { exclude, from, to, .. } = self.preset;
         let exclude = exclude.iter().filter_map(|name| timeline.names.find(name.as_bytes())).collect();

@@ -120,7 +120,7 @@ fn row(label: &[u8], item: &LabelTotals, percent: Cell) -> Vec<Cell> {
     ]
 }
 
-/// What changed, the greatest change of self time first.
+/// The changes, the greatest change of self time first.
 fn diff(base: &LabelSummary, changed: &LabelSummary) -> Titled {
     let labels: BTreeSet<_> = base.labels.keys().chain(changed.labels.keys()).collect();
     let mut rows = Vec::new();

@@ -29,7 +29,7 @@ pub(super) fn write(tables: &Titled, layout: Layout, out: &mut dyn Write) -> Res
     Ok(())
 }
 
-/// How an input is called in a table.
+/// The way an input is called in a table.
 pub(super) fn called(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }

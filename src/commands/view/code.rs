@@ -1,9 +1,10 @@
-//! Section `code`: the hottest code, instruction by instruction, and where each sample stands in it.
+//! Section `code`: the hottest code, instruction by instruction, and where each sample is in it.
 //!
-//! Instructions are numbered through all listings. What repeats is told once: how instructions are spelled with their
-//! length (`texts`, `texts.len`; an instruction is a number into these), where branches lead to (`out.*`), source lines.
-//! What few instructions have is told as how far each is from the one before (`*.gap`). Calls that were expanded at places
-//! that are not known (`listing.expanded`: how many) are lines of a tree (`expanded`), the listings' behind each other.
+//! Instructions are numbered through all listings. Each text is reported once: how instructions are spelled with their
+//! length (`texts`, `texts.len`; an instruction is a number into these), where branches lead to (`out.*`), source
+//! lines. Values that few instructions have are reported as distances from the one before (`*.gap`). Calls that were
+//! expanded at places that are not known (`listing.expanded`: how many) are lines of a tree (`expanded`), the listings'
+//! behind each other.
 
 mod spelled;
 
@@ -16,7 +17,7 @@ use crate::render::viewer::{Section, category_number};
 use serde_json::{Value, json};
 use spelled::Spelled;
 
-/// The listings of all recordings; `None` if there is none, or none was asked for.
+/// The listings of all recordings; `None` if absent, or none was requested.
 pub(super) fn section(recorded: &[Recorded], profile: &Profile, limit: usize) -> Option<Section> {
     let all: Vec<&Recorded> = recorded.iter().filter(|recorded| recorded.code.is_some()).collect();
     if all.is_empty() {
@@ -144,7 +145,7 @@ impl<'a> Listings<'a> {
     fn spots(&self, all: &[&Recorded], profile: &Profile, mut section: Section) -> Section {
         for (event, series) in profile.series.iter().enumerate() {
             let spots = self.of_event(all, &series.name);
-            // What is read with others that have no addresses stands beside them without spots.
+            // A recording that is read with others that have no addresses is beside them without spots.
             let known = |row: &usize| if spots.len() == series.rows.len() { spots[*row] } else { 0 };
             let mut order: Vec<usize> = (0..series.rows.len()).collect();
             order.sort_by_key(|&row| series.rows[row].time);

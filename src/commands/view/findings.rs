@@ -1,4 +1,4 @@
-//! Section `findings`: what doctor says, with the frames that each finding speaks of.
+//! Section `findings`: what doctor states, with the frames that each finding speaks of.
 
 use crate::analysis::start_functions::START_FUNCTIONS;
 use crate::diagnosis::{self, Finding, NamedFile, Problem};
@@ -9,12 +9,12 @@ use crate::pipeline::recording::Examined;
 use crate::render::viewer::Section;
 use serde_json::{Value, json};
 
-/// What is wrong with one recording.
+/// The findings about one recording.
 #[derive(Debug)]
 pub(super) struct Findings(Value);
 
-/// Examines a recording. What is told is what `jitgraft doctor --format json` tells; each finding has `show`, too: which
-/// frames of the profile it speaks of.
+/// Examines a recording. The findings are are those that `jitgraft doctor --format json` gives; each finding has
+/// `show`, too: which frames of the profile it speaks of.
 pub(super) fn of(examined: &Examined<'_>) -> Findings {
     let diagnosis = diagnosis::diagnose(examined);
     let mut value = diagnosis::told(&diagnosis);
@@ -27,13 +27,13 @@ pub(super) fn of(examined: &Examined<'_>) -> Findings {
     Findings(value)
 }
 
-/// Of all recordings; `None` without one.
+/// The findings of all recordings; `None` without one.
 pub(super) fn section<'a>(findings: impl Iterator<Item = &'a Findings>) -> Option<Section> {
     let all: Vec<&Value> = findings.map(|findings| &findings.0).collect();
     (!all.is_empty()).then(|| Section::new("findings").json(json!(all)))
 }
 
-/// Which frames a finding speaks of; null: of none.
+/// The frames that a finding is about; null: none.
 ///
 /// `unnamed`: those without a name in these modules (an empty one: in none), or of the kernel (`kernel`). `outermost`:
 /// those that stacks end with, in these files, in JIT code, or `any`, unless threads begin there. `interpreters`: those of
@@ -79,13 +79,13 @@ fn frames(finding: &Finding) -> Value {
     }
 }
 
-/// What ends a stack that does not break off: functions that threads begin in, and the mark of a stack that is cut.
+/// The frames that end a complete stack: functions that threads start in, and the mark of a stack that is cut.
 fn beginnings() -> Vec<String> {
     let names = START_FUNCTIONS.iter().copied().chain([TRUNCATED]);
     names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
-/// What memory for JIT code is called that no file backs.
+/// The name of memory for JIT code that no file backs.
 fn memory_of(pid: Pid) -> String {
     format!("/tmp/perf-{pid}.map")
 }

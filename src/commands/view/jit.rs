@@ -1,9 +1,8 @@
 //! Section `jit`: what the runtimes of a recording compiled, and when.
 //!
-//! A row is a piece of code that was written: when, of which tier, how many bytes, which function. Of a very large
-//! dump only the functions that were compiled most often have rows of their own; the others are summed by stretch of
-//! time and tier (`codes` says how many a row stands for, `again` how many of these were compilations of functions that
-//! had compiled code).
+//! A row is a code range that was written: when, its tier, size and function. Of a very large dump only the functions
+//! that were compiled most often have rows of their own; the others are summed by stretch of time and tier (`codes`
+//! shows how many a row stands for, `again` how many of these were compilations of functions that had compiled code).
 
 use super::names::PageNames;
 use crate::analysis::category::Category;
@@ -23,16 +22,16 @@ use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Of more pieces of code, most are summed.
+/// Of more code ranges, most are summed.
 const ROWS: usize = 30_000;
 
-/// Then so many functions, those that were compiled most often, have rows of their own.
+/// Then this many functions, those that were compiled most often, have rows of their own.
 const FUNCTIONS: usize = 2_000;
 
-/// And the others are summed in so many stretches of time.
+/// And the others are summed in this many stretches of time.
 const STRETCHES: u64 = 2_000;
 
-/// Times are told in microseconds.
+/// Times are reported in microseconds.
 const UNIT: u64 = 1_000;
 
 /// All that was compiled.
@@ -61,7 +60,7 @@ struct CompiledFunction {
     pid: Pid,
 }
 
-/// How much was written.
+/// The amount that was written.
 #[derive(Debug, Default, Clone, Copy)]
 struct WrittenAmount {
     codes: u64,
@@ -80,7 +79,7 @@ struct CodeRow {
 }
 
 impl Compiled {
-    /// Of a recording; names are spelled as on the page.
+    /// The names of a recording; they are spelled as on the page.
     pub(super) fn new(examined: &Examined<'_>, names: &PageNames, job: &Job) -> Self {
         let mut compiled = Self { sources: sources(examined), ..Self::default() };
         let survey = examined.resolution.survey;
@@ -119,7 +118,7 @@ impl WrittenAmount {
     }
 }
 
-/// What tells of compilations, and whether it knows when they were.
+/// The sources that report compilations, and whether they contain times.
 fn sources(examined: &Examined<'_>) -> Vec<Value> {
     let source = |account: &crate::sources::Account| {
         let SourceState::Loaded { codes, clock, .. } = &account.state else { return None };
@@ -134,7 +133,7 @@ fn sources(examined: &Examined<'_>) -> Vec<Value> {
     examined.accounts().iter().filter_map(source).collect()
 }
 
-/// What all recordings compiled; `None` if nothing is known of any code.
+/// The compilations of all recordings; `None` if nothing is known of any code.
 pub(super) fn section<'a>(all: impl Iterator<Item = &'a Compiled>, profile: &Profile) -> Option<Section> {
     let all: Vec<&Compiled> = all.collect();
     let (mut codes, mut functions): (Vec<WrittenCode>, Vec<&CompiledFunction>) = (Vec::new(), Vec::new());
@@ -230,7 +229,7 @@ impl Timed<'_> {
         told
     }
 
-    /// In the order of time. `numbers` are those of the functions that are told, + 1.
+    /// In the order of time. `numbers` are those of the functions that are reported, + 1.
     fn rows(&self, numbers: &[u32]) -> Vec<CodeRow> {
         let span = self.codes.last().map_or(0, |last| self.since(last.time));
         let stretch = span / STRETCHES + 1;
@@ -267,7 +266,7 @@ mod tests {
         CompiledFunction { name: format!("f{number}"), pid: Pid(1) }
     }
 
-    /// `count` codes of functions by turns, the first 100 of which are compiled ten times as often.
+    /// `count` versions of functions by turns, the first 100 of which are compiled ten times as often.
     fn codes(count: u32) -> Vec<WrittenCode> {
         let category = |at: u32| {
             Category::Jit(Some(match at % 4 {

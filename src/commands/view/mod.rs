@@ -22,22 +22,22 @@ use crate::render::viewer::Page;
 use recorded::Recorded;
 use std::path::Path;
 
-/// What to show, and how.
+/// The input, and the options of the page.
 #[derive(Debug)]
 pub struct ViewOptions {
-    /// What to read; several are merged.
+    /// The inputs; several are merged.
     pub inputs: Vec<InPath>,
-    /// Where to write; `None`: a private place.
+    /// The output; `None`: a private place.
     pub output: Option<OutPath>,
     /// How to read.
     pub load: LoadOptions,
-    /// What to compare with.
+    /// The recording to compare with.
     pub before: Option<InPath>,
-    /// What the page is called; `None`: after the command that was recorded.
+    /// The title of the page; `None`: the command that was recorded.
     pub title: Option<String>,
-    /// How many pieces of code are listed.
+    /// The number of code ranges are listed.
     pub code: usize,
-    /// Whether a browser shall show it, where somebody looks.
+    /// True if a browser must show it, where somebody looks.
     pub open: bool,
 }
 
@@ -91,7 +91,7 @@ fn command(profile: &Profile) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-/// What the inputs are called.
+/// The names of the inputs.
 fn subject(inputs: &[InPath]) -> String {
     let names: Vec<_> = inputs.iter().map(|input| base_name(&shown(input))).collect();
     names.join(", ")
@@ -101,7 +101,7 @@ fn base_name(path: &Path) -> String {
     path.file_name().map_or_else(|| "profile".to_owned(), |name| readable(name.as_encoded_bytes()).into_owned())
 }
 
-/// What the page's file is called.
+/// The name of the page's file.
 fn file_name(inputs: &[InPath]) -> String {
     let name = match inputs {
         [InPath::Path(path)] => base_name(path),

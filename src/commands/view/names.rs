@@ -1,4 +1,4 @@
-//! What the page calls functions: the same in its stacks, its listings and its list of compilations.
+//! The names of functions in the page: the same in its stacks, its listings and its list of compilations.
 
 use crate::analysis::label;
 use crate::model::chains::PlaceId;
@@ -22,7 +22,7 @@ pub(super) struct PageNames {
 }
 
 impl PageNames {
-    /// Of a recording whose names of JIT code are written like that.
+    /// From a recording whose names of JIT code are written like that.
     pub(super) fn new(examined: &Examined<'_>, jit_names: JitNames, symbols: &SymbolOptions) -> Self {
         let mut sampled: FxHashSet<Vec<u8>> = FxHashSet::default();
         for place in 0..examined.samples.chains.places().len() as u32 {
@@ -55,7 +55,7 @@ impl PageNames {
         if is_jit { self.jit(name, module) } else { readable(label::called(name, module).as_bytes()).into_owned() }
     }
 
-    /// What a branch leads to, of which only the name is known.
+    /// The target of a branch of which only the name is known.
     pub(super) fn target(&self, name: &[u8]) -> String {
         self.function(name, None, self.jit.contains(name))
     }

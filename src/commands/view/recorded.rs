@@ -1,4 +1,4 @@
-//! What a recording tells beyond stacks, asked for while its files are open.
+//! The data of a recording beyond stacks, collected while its files are open.
 
 use super::findings::{self, Findings};
 use super::jit::Compiled;
@@ -16,18 +16,18 @@ use crate::resolve::symbols::SymbolOptions;
 /// One recording.
 #[derive(Debug)]
 pub(super) struct Recorded {
-    /// How it spells names.
+    /// The way it spells names.
     pub(super) names: PageNames,
     /// Its hottest code.
     pub(super) code: Option<HotCode>,
-    /// What its runtimes compiled.
+    /// The code that its runtimes compiled.
     pub(super) compiled: Compiled,
-    /// What is wrong with it.
+    /// The findings.
     pub(super) findings: Findings,
 }
 
 impl Recorded {
-    /// Asks for so many pieces of code.
+    /// Requests this many code ranges.
     pub(super) fn new(
         examined: &Examined<'_>,
         load: &LoadOptions,

@@ -1,4 +1,4 @@
-//! What is wrong with the files that ran, and the kernel's symbols.
+//! The problems of the files that ran, and of the kernel's symbols.
 
 use super::super::causes::Cause;
 use super::super::context::DoctorContext;
@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// What files may be found to be.
+/// The possible states of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FileGroup {
     Image(Pid),
@@ -31,7 +31,7 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     for (&cause, &spoilt) in &context.tally.causes {
         match cause {
             Cause::Missing(id) => groups.entry(missing(id, context)).or_default().push((id, spoilt)),
-            // Of another machine's recording it is no news that this one's files are others.
+            // Of another machine's recording it is not news that this one's files are others.
             Cause::OtherVersion(id) if !context.origin.is_here => {
                 groups.entry(missing(id, context)).or_default().push((id, spoilt));
             }
@@ -100,7 +100,7 @@ fn named_file(dso: &Dso) -> NamedFile {
     NamedFile { path, build_id: dso.build_id.map(|id| hex(id.as_bytes())) }
 }
 
-/// Whether a missing file is an image of JIT code that was injected, and whose.
+/// True if a missing file is an image of JIT code that was injected, and whose.
 fn missing(id: DsoId, context: DoctorContext<'_>) -> FileGroup {
     let path = &context.dso(id).path;
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
@@ -111,7 +111,7 @@ fn missing(id: DsoId, context: DoctorContext<'_>) -> FileGroup {
     number().map_or(FileGroup::Gone, FileGroup::Image)
 }
 
-/// Whether a file is of the system, or of a package manager's store: not the user's own.
+/// True if a file is of the system, or of a package manager's store: not the user's own.
 pub(in super::super) fn is_packaged(path: &[u8]) -> bool {
     const OWN: &[&str] = &["/usr/local/", "/usr/src/"];
     const PACKAGED: &[&str] =
@@ -120,7 +120,7 @@ pub(in super::super) fn is_packaged(path: &[u8]) -> bool {
     begins(PACKAGED) && !begins(OWN)
 }
 
-/// Whether some file of the recording is here as it ran.
+/// True if some file of the recording is here as it ran.
 fn is_here(context: DoctorContext<'_>) -> bool {
     let resolution = context.examined.resolution;
     let asked = context.examined.samples.chains.places().iter().filter_map(|place| match place.location {
@@ -134,7 +134,7 @@ fn is_here(context: DoctorContext<'_>) -> bool {
     files.into_iter().filter(is_file).any(|id| resolution.images.get(id).is_some())
 }
 
-/// By which number a process knows itself that ran these files in a container.
+/// The number that a process has in its container, if it ran these files there.
 fn container(files: &[DsoId], context: DoctorContext<'_>) -> Option<Pid> {
     mapped_by(files, context).and_then(|pid| context.inner_pid(pid))
 }

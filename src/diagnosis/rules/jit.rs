@@ -1,4 +1,4 @@
-//! What is wrong with the names of JIT code.
+//! The problems of names of JIT code.
 
 use super::super::causes::Cause;
 use super::super::context::DoctorContext;
@@ -54,10 +54,10 @@ fn unnamed(pid: Pid, context: DoctorContext<'_>, neighbours: &Neighbours) -> Pro
             SourceState::Loaded { .. } => None,
         });
     }
-    // The one that tells of most, if there are several.
+    // The one that reports most, if there are several.
     let covers = |(number, _): &(usize, &Account)| context.tally.covered.get(*number).map_or(0, |(frames, _)| *frames);
     let given = given(&process, context);
-    // An engine may begin a log that it puts nothing into, whatever it was told to write.
+    // An engine may begin a log that it puts nothing into, whatever it was configured to write.
     let is_asked_for = |account: &Account| {
         given.map_or(!matches!(account.kind, Kind::Log(_)), |switch| switch.leaves_like(&account.path))
     };
@@ -81,14 +81,14 @@ fn unnamed(pid: Pid, context: DoctorContext<'_>, neighbours: &Neighbours) -> Pro
     }
 }
 
-/// One of so many files that may be this process's.
+/// One of several files that may be this process's.
 fn offer(process: &Who, account: &Account, fits: usize) -> Option<Problem> {
     let (process, path) = (process.clone(), account.path.clone());
     let of = sources::inner_pid(&path)?;
     Some(Problem::OtherProcess { process, path, kind: account.kind, of, fits })
 }
 
-/// Whether a file is what another runtime of the process leaves, and not the one whose code has no names: Python's map
+/// True if a file is what another runtime of the process leaves, and not the one whose code has no names: Python's map
 /// names nothing that numba compiled.
 fn is_of_another_runtime(process: &Who, account: &Account, context: DoctorContext<'_>) -> bool {
     let leaves = |runtime: &Runtime| runtime.switches.iter().any(|switch| switch.leaves_like(&account.path));
@@ -96,12 +96,12 @@ fn is_of_another_runtime(process: &Who, account: &Account, context: DoctorContex
     !is_its && context.runtimes_of(process.pid).any(leaves)
 }
 
-/// Whether nothing is in a file that could be read.
+/// True if nothing is in a file that could be read.
 fn is_empty(account: &Account) -> bool {
     matches!(account.state, SourceState::Loaded { codes: 0, skipped: 0, .. })
 }
 
-/// Why a dump or map that was loaded does not tell of all code.
+/// Why a dump or map that was loaded does not report all code.
 fn uncovered(process: Who, (number, account): (usize, &Account), context: DoctorContext<'_>) -> Problem {
     let source = context.source_file((number, account));
     let SourceState::Loaded { skipped, torn, times, .. } = account.state else {
@@ -110,7 +110,7 @@ fn uncovered(process: Who, (number, account): (usize, &Account), context: Doctor
     if is_empty(account) {
         return Problem::Empty { process, source };
     }
-    // Where it names some, others may be of bytecode, which lies in memory that is not run.
+    // A map may name some frames while others are of bytecode, which lies in memory that is not run.
     if source.covered * 20 < source.frames && is_of_other_memory(number, process.pid, context) {
         return Problem::OtherRun { process, source };
     }
@@ -122,7 +122,7 @@ fn uncovered(process: Who, (number, account): (usize, &Account), context: Doctor
     }
     match (context.tally.processes.get(&process.pid), times) {
         (Some(tally), Some((_, last))) if account.kind == Kind::JitDump => {
-            // A good part of what has no name was sampled when the dump had ended.
+            // A good part of the unnamed samples came when the dump had ended.
             let after = tally.unnamed_at.iter().filter(|time| **time > last).count();
             let early = after * 2 > tally.unnamed_at.len();
             let before = tally.last.0.saturating_sub(last.0);
@@ -132,7 +132,7 @@ fn uncovered(process: Who, (number, account): (usize, &Account), context: Doctor
     }
 }
 
-/// Whether most code without a name is of a program that the process replaced by another one, which had its number.
+/// True if most code without a name is of a program that the process replaced by another one, which had its number.
 fn is_replaced(pid: Pid, context: DoctorContext<'_>) -> bool {
     let Some(process) = context.examined.resolution.survey.processes.by_pid.get(&pid) else { return false };
     let (Some(exec), Some(tally)) = (process.execs.last(), context.tally.processes.get(&pid)) else { return false };
@@ -142,7 +142,7 @@ fn is_replaced(pid: Pid, context: DoctorContext<'_>) -> bool {
     had_jit && before * 2 > tally.unnamed_at.len()
 }
 
-/// What the recorded command switched on in a process: in the one that perf started, or the only one of its runtime.
+/// The switch in the recorded command for a process: for the one that perf started, or the only one of its runtime.
 fn given(process: &Who, context: DoctorContext<'_>) -> Option<&'static Switch> {
     let runtime = process.runtime?;
     let switch = corrected::given(runtime, context)?;
@@ -154,9 +154,9 @@ fn given(process: &Who, context: DoctorContext<'_>) -> Option<&'static Switch> {
     (is_started || is_only()).then_some(switch)
 }
 
-/// Whether a source tells of addresses where the process had nothing.
+/// True if a source reports addresses where the process had nothing.
 fn is_of_other_memory(number: usize, pid: Pid, context: DoctorContext<'_>) -> bool {
-    /// So many pieces of code are looked at.
+    /// The number of code ranges that are looked at.
     const PROBES: usize = 256;
     let (map, spaces) = (&context.examined.resolution.sources.map, context.examined.resolution.spaces);
     let time = context.tally.processes.get(&pid).map(|process| process.last).unwrap_or_default();
@@ -166,7 +166,7 @@ fn is_of_other_memory(number: usize, pid: Pid, context: DoctorContext<'_>) -> bo
     for segment in own().step_by(step) {
         let place = spaces.lookup(pid, segment.start, time, CpuMode::User);
         let backed = |place: Place| !matches!(context.dso(place.dso).kind, DsoKind::Anonymous);
-        // Maps of V8 tell of code in node's own file, too, which may be at one address in all runs.
+        // Maps of V8 report code in node's own file, too, which may be at one address in all runs.
         if !place.is_some_and(backed) {
             all += 1;
             inside += usize::from(place.is_some());
@@ -175,7 +175,7 @@ fn is_of_other_memory(number: usize, pid: Pid, context: DoctorContext<'_>) -> bo
     all > 0 && inside * 2 < all
 }
 
-/// Whether all that is seen of a program is its interpreter.
+/// True if all that is seen of a program is its interpreter.
 fn interpreted(pid: Pid, tally: &ProcessTally, context: DoctorContext<'_>) -> Option<Finding> {
     let runtime = context.runtimes_of(pid).find(|runtime| runtime.interpreter.is_some())?;
     let process = Who { runtime: Some(runtime), ..context.who(pid) };
@@ -195,7 +195,7 @@ fn interpreted(pid: Pid, tally: &ProcessTally, context: DoctorContext<'_>) -> Op
         (false, false) => samples,
         (false, true) => return None,
     };
-    // What it called of the interpreter's own functions has names.
+    // The interpreter's own functions that it called have names.
     let percent = percent(samples as f64 * 0.9, context.tally.samples);
     let version = context.version(pid, runtime);
     let lacks_switch = !runtime.switches.is_empty() && runtime.best_switch(version).is_none();
@@ -216,13 +216,13 @@ fn switched_on(runtime: &'static Runtime, context: DoctorContext<'_>) -> Option<
     let interpreter = runtime.interpreter.as_ref()?;
     match interpreter.flag {
         Some(flag) => runtime.is_given(flag, command).then(|| flag.to_string()),
-        // What names compiled code only names no interpreted function.
+        // A source that names compiled code only names no interpreted function.
         None if interpreter.frame_a_call => None,
         None => corrected::given(runtime, context).map(Switch::name),
     }
 }
 
-/// What was sampled in files of a runtime that have no symbols, if that is most of a process.
+/// The samples in files of a runtime that have no symbols, if that is most of a process.
 fn stripped(pid: Pid, runtime: &Runtime, tally: &ProcessTally, context: DoctorContext<'_>) -> Option<Spoilt> {
     let is_its = |path: &[u8]| RuntimeSet::of_files(std::iter::once(path)).iter().any(|of| of.name == runtime.name);
     let mut all = Spoilt::default();
@@ -238,7 +238,7 @@ fn stripped(pid: Pid, runtime: &Runtime, tally: &ProcessTally, context: DoctorCo
 }
 
 impl SourceFile {
-    /// Which part of the frames in memory for JIT code it names, in percent.
+    /// The share of the frames in memory for JIT code that it names, in percent.
     pub fn percent(&self) -> f64 {
         percent(self.covered as f64, self.frames)
     }

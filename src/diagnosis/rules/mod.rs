@@ -1,4 +1,4 @@
-//! What can be found: one file for each part of a recording that may be wrong.
+//! The possible findings: one file for each part of a recording that may be wrong.
 
 mod files;
 mod jit;
@@ -16,7 +16,7 @@ use super::said::said;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-/// All that is wrong, what spoils most first.
+/// All that is wrong, what distorts most first.
 pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Vec<Finding> {
     let mut found = whole::findings(context, damage);
     found.extend(jit::findings(context));
@@ -32,7 +32,7 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
     found
 }
 
-/// What is said of several processes of one runtime is one finding, of the process that it spoils most of.
+/// The findings about several processes of one runtime are one finding, of the process that it distorts most of.
 fn added_up(found: Vec<Finding>) -> Vec<Finding> {
     let mut sums: Vec<Finding> = Vec::new();
     let mut places: HashMap<(&str, &str), usize> = HashMap::new();
@@ -57,7 +57,7 @@ fn added_up(found: Vec<Finding>) -> Vec<Finding> {
     sums
 }
 
-/// Without call chains, whatever else is said is said of innermost functions alone.
+/// Without call chains, whatever else is reported is reported about innermost functions alone.
 fn chains_first(found: &mut Vec<Finding>) {
     if let Some(at) = found.iter().position(|finding| matches!(finding.problem, Problem::NoCallChains)) {
         let chains = found.remove(at);
@@ -65,8 +65,8 @@ fn chains_first(found: &mut Vec<Finding>) {
     }
 }
 
-/// Missing names of JIT code come before stacks that break off: what brings the names may mend the stacks, too. Where a
-/// runtime can be made to write them, they come before stripped files, which nobody mends who records.
+/// Missing names of JIT code come before stacks that break off: what brings the names may mend the stacks, too. If a
+/// runtime can write them, they come before stripped files, which nobody mends who records.
 fn names_first(found: &mut Vec<Finding>) {
     let lacks = |finding: &Finding| lacks_names(&finding.problem) && finding.is_significant();
     let Some(at) = found.iter().position(lacks) else { return };
@@ -82,7 +82,7 @@ fn names_first(found: &mut Vec<Finding>) {
     }
 }
 
-/// Whether JIT code has no names for it: there is nothing that names it, or it cannot be used.
+/// True if JIT code has no names for it: there is nothing that names it, or it cannot be used.
 fn lacks_names(problem: &Problem) -> bool {
     matches!(
         problem,
@@ -105,7 +105,7 @@ fn follow_from_others(found: &mut Vec<Finding>) {
     let broken =
         |finding: &Finding| matches!(finding.problem, Problem::FramePointers { .. } | Problem::JvmFramePointers { .. });
     let breaks = found.iter().filter(significant).any(broken);
-    // Where nothing tells of a runtime's code, its interpreter is all that is seen.
+    // If nothing reports a a runtime's code, its interpreter is all that is seen.
     let lacking = found.iter().filter(significant).filter(|finding| lacks_names(&finding.problem));
     let untold: Vec<_> = lacking.filter_map(|finding| finding.problem.process().map(|process| process.pid)).collect();
     found.retain(|finding| match &finding.problem {

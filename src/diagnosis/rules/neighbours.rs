@@ -15,7 +15,7 @@ use crate::sources::Kind;
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
-/// What lies beside a recording and was not used.
+/// The files next to a recording that were not used.
 #[derive(Debug)]
 pub(super) struct Neighbours {
     files: Vec<Neighbour>,
@@ -26,14 +26,14 @@ struct Neighbour {
     path: PathBuf,
     kind: Kind,
     of: Pid,
-    /// Start and size of the code that it tells of, once somebody asked.
+    /// Start and size of the code that it reports, once somebody asked.
     ranges: OnceCell<Vec<(u64, u64)>>,
 }
 
 /// More of them are not looked at: it is a directory for dumps, and the one that is meant is not to be guessed.
 const MOST: usize = 16;
 
-/// So many bytes of each are looked at, which are enough to guess: it may be anybody's, and of any length.
+/// The number of bytes bytes of each that are looked at: enough to guess: it may be anybody's, and of any length.
 const START: u64 = 32 << 20;
 
 impl Neighbours {
@@ -67,7 +67,7 @@ fn listed(dir: &Path) -> Vec<Neighbour> {
     files
 }
 
-/// Where code of a process ran that has no name.
+/// The addresses of unnamed code that a process ran.
 fn unnamed_addresses(pid: Pid, context: DoctorContext<'_>) -> Vec<u64> {
     let address = |place: &FrameLocation| match place.location {
         // Of memory without a file, the place is the address itself.
@@ -93,7 +93,7 @@ impl Neighbour {
         Some(Self { path, kind, of, ranges: OnceCell::new() })
     }
 
-    /// Whether most of these addresses, in order, are in code that it tells of.
+    /// True if most of these addresses, in order, are in code that it reports.
     fn tells_of(&self, addresses: &[u64]) -> bool {
         let mut hit = vec![false; addresses.len()];
         for &(start, size) in self.ranges.get_or_init(|| self.told()) {

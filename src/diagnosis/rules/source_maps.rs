@@ -1,4 +1,4 @@
-//! What is wrong with the names of bundled JavaScript.
+//! The problems of names of bundled JavaScript.
 
 use super::super::context::DoctorContext;
 use super::super::problem::{Finding, Problem};

@@ -1,4 +1,4 @@
-//! What is wrong with the stacks: they break off, or are cut.
+//! The problems of stacks: they break off, or are cut.
 
 use super::super::context::{DoctorContext, RecordedStacks};
 use super::super::corrected;
@@ -53,20 +53,20 @@ fn sum(owners: &BTreeMap<Owner, u64>) -> u64 {
     owners.values().sum()
 }
 
-/// Whose code most of the stacks stop in.
+/// The owner of the code that most of the stacks stop in.
 struct Stops {
     samples: u64,
     /// The process with most of them.
     pid: Pid,
     files: Vec<String>,
     in_jit: bool,
-    /// What the code is for.
+    /// The machine that the code is for.
     machine: u16,
 }
 
 impl Stops {
     fn of(context: DoctorContext<'_>, of: StackScope, wanted: impl Fn(Pid) -> bool) -> Option<Self> {
-        /// More of them are not told.
+        /// More of them are not reported.
         const TOLD: usize = 4;
         let processes = || context.tally.processes.iter().filter(|(pid, _)| wanted(**pid));
         let (&pid, _) = processes().max_by_key(|(pid, process)| (sum(of(process)), Reverse(**pid)))?;
@@ -121,7 +121,7 @@ fn frame_pointers(context: DoctorContext<'_>) -> Vec<Finding> {
         let words = command.map_or(&[][..], |command| command.program);
         runtime.is_given(flag, CommandLine { words, environment: &Environment::Unknown })
     };
-    // Where stacks go on through compiled methods, the flag was given, wherever it came from.
+    // If stacks go on through compiled methods, the flag was given, wherever it came from.
     let lacks_it = |pid: Pid| {
         let runtime = context.who(pid).runtime?;
         let flag = runtime.frame_pointers?;
@@ -131,7 +131,7 @@ fn frame_pointers(context: DoctorContext<'_>) -> Vec<Finding> {
     let lacking: Vec<_> = context.tally.processes.keys().filter_map(|pid| lacks_it(*pid)).collect();
     let jvms: Vec<Pid> = lacking.iter().map(|(pid, ..)| *pid).collect();
     let of_jvm = lacking.into_iter().map(|(pid, runtime, stops)| {
-        // What variables and files of options said is not in a recording.
+        // Contents of variables and option files are not in a recording.
         let is_known = corrected::is_command_of(runtime, context);
         stops.finding(Problem::JvmFramePointers { process: context.who(pid), is_known }, context)
     });

@@ -1,4 +1,4 @@
-//! What is wrong with a recording as a whole.
+//! The problems of a recording as a whole.
 
 use super::super::context::{DoctorContext, RecordedStacks};
 use super::super::problem::{Finding, Problem};
@@ -29,7 +29,7 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
         found.push(of_all(Problem::Lost { lost }, percent(lost as f64, lost + samples)));
     }
     if context.stacks == RecordedStacks::None && samples > 0 {
-        // What is innermost is right.
+        // The innermost frames are right.
         found.push(of_all(Problem::NoCallChains, 50.0));
     }
     found.extend(clocks(context));
@@ -41,7 +41,7 @@ fn accounts(context: DoctorContext<'_>) -> impl Iterator<Item = (usize, &Account
     context.examined.accounts().iter().enumerate()
 }
 
-/// Logs whose times are estimated, and that name addresses which had several codes about that time.
+/// Logs whose times are estimated, and that name addresses which had several functions about that time.
 fn doubtful(context: DoctorContext<'_>) -> Vec<Finding> {
     let finding = |(number, account): (usize, &Account)| {
         let SourceState::Loaded { clock: Some(ClockUse::Estimated { error }), .. } = account.state else { return None };
@@ -76,9 +76,9 @@ fn clocks(context: DoctorContext<'_>) -> Vec<Finding> {
         let samples = context.tally.covered.get(number).map_or(0, |(_, samples)| *samples);
         let (process, source) = (context.who(account.pid), context.source_file((number, account)));
         let percent = match error {
-            // What it may spoil are names of addresses that had other code about that time.
+            // It may distort names of addresses that had other code about that time.
             Some(_) => percent(source.doubtful as f64, context.tally.frames),
-            // Which code was where when is not known at all. Most names are right even so: most code stays where it is.
+            // The code at each time is not known at all. Most names are right even so: most code stays where it is.
             None => percent(samples as f64 / 2.0, context.tally.samples),
         };
         let problem = Problem::Clock { process, source, error };

@@ -1,4 +1,4 @@
-//! What is said of files that ran.
+//! The texts about files that ran.
 
 use super::entry::{ANY, MUCH, SOME, Said};
 use super::text::{have, is, was};
@@ -15,7 +15,7 @@ pub(super) fn gone(files: &[NamedFile], same_machine: bool, container: Option<Pi
         (false, false) => format!("{} not here", is(files)),
     };
     let remedy = match (container, is_deleted, same_machine) {
-        (Some(_), ..) => "they are in a container: give its root by --symfs DIR (while it runs /proc/PID/root)",
+        (Some(_), ..) => "they are in a container: pass its root with --symfs DIR (while it runs /proc/PID/root)",
         (_, true, _) => "do not build while it is recorded; start the new version, and record that",
         (.., true) => {
             "put back what ran, or give the directory that holds it at the recorded path: --symfs DIR; or record again"
@@ -45,8 +45,7 @@ pub(super) fn other_version(files: &[NamedFile]) -> Said {
         threshold: ANY,
         cause: format!("{} here in another version than the one that ran", is(files)),
         remedy: format!(
-            "find the version that ran (perf archive on the recorded machine, or debuginfod-find executable {}), and put it \
-             into ~/.debug or give its root by --symfs DIR; or record again",
+            "find the version that ran (perf archive on the recorded machine, or debuginfod-find executable {}), and put it into ~/.debug or pass its root with --symfs DIR; or record again",
             build_id(files)
         ),
     }
@@ -58,8 +57,7 @@ pub(super) fn not_elf(files: &[NamedFile], what: NoElf, runtime: Option<&'static
     let remedy = match (unnamed, what) {
         (Some(unnamed), _) => unnamed,
         (None, NoElf::DotNet) => {
-            "run with DOTNET_PerfMapEnabled=1 DOTNET_ReadyToRun=0 (before .NET 6 COMPlus_…) in the environment: its code is \
-             compiled when it runs then, and told of"
+            "run with DOTNET_PerfMapEnabled=1 DOTNET_ReadyToRun=0 (before .NET 6 COMPlus_…) in the environment: its code is then compiled at run time and reported to perf"
         }
         (None, _) => "only what made them can name their code: it may write a perf map or a jitdump",
     };
@@ -79,7 +77,7 @@ pub(super) fn stripped(files: &[NamedFile]) -> Said {
         threshold: ANY,
         cause: format!("{} built without symbols, or stripped of them", was(files)),
         remedy: "build with -g (Rust: debug = true in the profile), do not strip (no -s), and record that; or keep the file with \
-                 the symbols beside it (objcopy --add-gnu-debuglink) or give its directory by --debug-dir"
+                 the symbols beside it (objcopy --add-gnu-debuglink) or pass its directory with --debug-dir"
             .to_owned(),
     }
 }
@@ -92,7 +90,7 @@ pub(super) fn stripped_packages(files: &[NamedFile]) -> Said {
         cause: format!("{} stripped: only the symbols for linking are left", is(files)),
         remedy: format!(
             "install the debugging symbols of these (Debian: the packages' -dbgsym), or fetch them by build ID (debuginfod-find \
-             debuginfo {}) and give their directory by --debug-dir",
+             debuginfo {}) and pass their directory with --debug-dir",
             build_id(files)
         ),
     }
@@ -105,7 +103,7 @@ pub(super) fn symbolless(files: &[NamedFile]) -> Said {
         threshold: MUCH,
         cause: format!("{} no symbol at some addresses", have(files)),
         remedy:
-            "padding, or code that its authors gave no symbol: debugging information may tell more (--debug-dir DIR)"
+            "padding, or code that its authors gave no symbol: debugging information may contain more (--debug-dir DIR)"
                 .to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! What is said of JIT code without names, or with names that may be wrong.
+//! The texts about JIT code without names, or with names that may be wrong.
 
 use super::entry::{ANY, MUCH, Said};
 use super::text::{covers, file, number, text, who};
@@ -11,22 +11,21 @@ use std::path::Path;
 /// Of code that runtimes log nowhere: stubs, trampolines.
 const STUBS: f64 = 5.0;
 
-/// What ties a log to a recording.
+/// The ways to tie a log to a recording.
 const WHEN_IT_BEGAN: &str = "let perf record start the program, with -k mono, and keep the log's file as it was made (cp \
                              --preserve does not keep when); a dump of the same run is exact, too";
 
-/// How a process is made to tell of its code.
+/// The way a process is made to report its code.
 fn switches(process: &Who) -> String {
     match process.runtime.map(|runtime| (runtime, runtime.advice())) {
-        Some((_, Some(how))) => format!("{how}; or give what it left by --jitdump, --perf-map or --jit-log"),
+        Some((_, Some(how))) => format!("{how}; or pass its file with --jitdump, --perf-map or --jit-log"),
         Some((runtime, None)) => runtime.unnamed.to_owned(),
-        None => "if a JIT compiler runs there, make it write a perf map, a jitdump or a log that is read (jitgraft formats), and \
-                 give it by --perf-map, --jitdump or --jit-log if it is not in a usual place"
+        None => "if a JIT compiler runs there, make it write a perf map, a jitdump or a log that is read (jitgraft formats), and pass it with --perf-map, --jitdump or --jit-log if it is not in a usual place"
             .to_owned(),
     }
 }
 
-/// What of a runtime has no name even so, behind a sentence.
+/// The code of a runtime that stays unnamed even so, behind a sentence.
 fn unnamed(process: &Who) -> String {
     let unnamed = process.runtime.map(|runtime| runtime.unnamed).filter(|unnamed| !unnamed.is_empty());
     unnamed.map_or_else(String::new, |unnamed| format!(" (it never names {unnamed})"))
@@ -63,7 +62,7 @@ pub(super) fn clock(_: &Who, source: &SourceFile, error: Option<u64>) -> Said {
 pub(super) fn doubtful(_: &Who, source: &SourceFile, error: Option<u64>) -> Said {
     let error = match error {
         Some(error) => format!("within {:.1} ms: so well are its times known", error as f64 / 1e6),
-        None => "at some time: nobody knows how well its times are known".to_owned(),
+        None => "at some time: the error of its times is unknown".to_owned(),
     };
     let SourceFile { doubtful, covered, path, .. } = source;
     Said {
@@ -87,7 +86,7 @@ pub(super) fn silent(process: &Who, inner: Option<Pid>, given: Option<&'static S
     let remedy = match (inner, given) {
         (Some(inner), _) => format!(
             "it ran in a container, as process {inner}: bring its /tmp/perf-{inner}.map or jit-{inner}.dump (while it runs: \
-             /proc/{}/root/tmp/), and give it by --perf-map or --jitdump; if it wrote none: {}",
+             /proc/{}/root/tmp/), and pass it with --perf-map or --jitdump; if it wrote none: {}",
             process.pid,
             switches(process)
         ),
@@ -95,14 +94,14 @@ pub(super) fn silent(process: &Who, inner: Option<Pid>, given: Option<&'static S
             let at_end = if switch.at_end { ", which is whole only if the process ends by itself" } else { "" };
             let left = switch.leaves.join(", ").replace("PID", &number(process.pid));
             format!(
-                "bring {left}{at_end}, and put it beside the recording (or give it by --jitdump, --perf-map or --jit-log)"
+                "bring {left}{at_end}, and put it beside the recording (or pass it with --jitdump, --perf-map or --jit-log)"
             )
         }
         (None, None) => switches(process),
     };
     Said {
         key: "no-dump-or-map",
-        about: "a runtime wrote nothing that names its code, or what it wrote is not here",
+        about: "a runtime wrote nothing that names its code, or its file is not here",
         threshold: ANY,
         cause: format!("JIT code of {} has no names: {what}", who(process)),
         remedy,
@@ -113,7 +112,7 @@ pub(super) fn silent_under_valgrind(process: &Who, path: &Path) -> Said {
     let program = process.runtime.and_then(|runtime| runtime.valgrind).unwrap_or("PROGRAM with its switch for perf");
     Said {
         key: "no-dump-or-map",
-        about: "a runtime wrote nothing that names its code, or what it wrote is not here",
+        about: "a runtime wrote nothing that names its code, or its file is not here",
         threshold: ANY,
         cause: format!(
             "JIT code of {} has no names: there is no perf-{pid}.map and no jit-{pid}.dump beside it or in /tmp",
@@ -153,10 +152,10 @@ pub(super) fn no_instructions(process: &Who) -> Said {
 pub(super) fn not_written(process: &Who, word: &str, leaves: &str) -> Said {
     Said {
         key: "not-written",
-        about: "a running process was told to write names, and did not",
+        about: "a running process was started with the option to write names, but wrote none",
         threshold: ANY,
-        cause: format!("{} was told to leave {leaves} ({word}), and there is none", who(process)),
-        remedy: "it may not write there, or there is no room, or it has not compiled anything yet".to_owned(),
+        cause: format!("{} was started with {word} to write {leaves}, but the file does not exist", who(process)),
+        remedy: "it may lack permission or disk space, or has not compiled anything yet".to_owned(),
     }
 }
 
@@ -173,7 +172,7 @@ pub(super) fn missing(process: &Who, path: &Path, inner: Option<Pid>) -> Said {
         about: "the jitdump that a process mapped is gone",
         threshold: ANY,
         cause: format!("JIT code of {} has no names: its jitdump {} is gone", who(process), file(path)),
-        remedy: format!("say where it is by --jitdump, or record again and keep it{container}"),
+        remedy: format!("pass its path with --jitdump, or record again and keep it{container}"),
     }
 }
 
@@ -181,7 +180,7 @@ pub(super) fn other_process(process: &Who, path: &Path, kind: Kind, of: Pid, fit
     let others = if fits > 1 { format!(", as {} more do", fits - 1) } else { String::new() };
     Said {
         key: "source-of-other-process",
-        about: "beside the recording lies a dump or map of another process, which fits where code without a name ran",
+        about: "next to the recording is a dump or map of another process, which fits the addresses of unnamed code",
         threshold: ANY,
         cause: format!(
             "JIT code of {} has no names: the {} {} is of process {of}",
@@ -190,7 +189,7 @@ pub(super) fn other_process(process: &Who, path: &Path, kind: Kind, of: Pid, fit
             file(path)
         ),
         remedy: format!(
-            "it fits where that code ran{others}. If it is this process's, by another number, say so by {} {}@{}; the code of \
+            "it fits where that code ran{others}. If it belongs to this process under another process ID, use {} {}@{}; the code of \
              one that was forked from the same parent may lie at the same places",
             kind.option(),
             file(path),
@@ -233,7 +232,7 @@ pub(super) fn empty(process: &Who, source: &SourceFile) -> Said {
         key: "source-empty",
         about: "a dump or map contains no code",
         threshold: ANY,
-        cause: format!("JIT code of {} has no names: {} tells of no code", who(process), file(&source.path)),
+        cause: format!("JIT code of {} has no names: {} lists no code", who(process), file(&source.path)),
         remedy: "let the runtime end by itself (its process must not be killed, nor leave by _exit), with room on the disk; copy \
                  the file only then"
             .to_owned(),
@@ -269,7 +268,7 @@ pub(super) fn other_run(process: &Who, source: &SourceFile) -> Said {
         about: "a dump or map contains addresses of memory that the process did not have",
         threshold: ANY,
         cause: format!(
-            "{} is not of this run of {}: it tells of memory that the process did not have",
+            "{} is not of this run of {}: it lists addresses that the process had not mapped",
             file(&source.path),
             who(process)
         ),
@@ -346,7 +345,7 @@ pub(super) fn incomplete(process: &Who, source: &SourceFile) -> Said {
         key: "source-incomplete",
         about: "a dump or map is sound, and lacks code that ran",
         threshold: STUBS,
-        cause: format!("{} does not tell of all code of {}: {}", file(&source.path), who(process), covers(source)),
+        cause: format!("{} lacks some of the code of {}: {}", file(&source.path), who(process), covers(source)),
         remedy,
     }
 }
@@ -380,7 +379,10 @@ pub(super) fn interpreted(process: &Who, too_old: Option<&str>, switched_on: Opt
         key: "interpreted",
         about: "all that is seen of the program is its interpreter",
         threshold: MUCH,
-        cause: format!("{} interpreted its program: of its functions {name}{version} told perf nothing", who(process)),
+        cause: format!(
+            "{} interpreted its program: {name}{version} exposed no names for interpreted functions",
+            who(process)
+        ),
         remedy,
     }
 }

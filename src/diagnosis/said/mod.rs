@@ -1,5 +1,5 @@
-//! What is said of each problem: its key, what the documentation says of it, from which share on it is a finding, its cause
-//! and its remedy. A new problem does not compile without all five.
+//! The texts about each problem: its key, the line of the documentation, the threshold from which it is a finding, its
+//! cause and its remedy. A new problem does not compile without all five.
 //!
 //! All names in it are printable.
 
@@ -15,7 +15,7 @@ use super::problem::{Finding, Problem};
 pub(crate) use entry::Said;
 pub(super) use text::{number, source, who};
 
-/// All that is said of a problem.
+/// All that is reported about a problem.
 pub(crate) fn said(problem: &Problem) -> Said {
     match problem {
         Problem::NoSamples => whole::no_samples(),
@@ -67,7 +67,7 @@ pub(crate) fn said(problem: &Problem) -> Said {
 }
 
 impl Finding {
-    /// Whether it is worth a reader's time.
+    /// True if it is worth a reader's time.
     pub fn is_significant(&self) -> bool {
         self.percent >= said(&self.problem).threshold
     }

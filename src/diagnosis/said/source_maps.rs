@@ -1,4 +1,4 @@
-//! What is said of source maps.
+//! The texts about source maps.
 
 use super::entry::{ANY, PART, Said};
 use super::text::text;

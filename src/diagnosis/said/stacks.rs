@@ -1,4 +1,4 @@
-//! What is said of stacks that end too soon.
+//! The texts about stacks that end too soon.
 
 use super::entry::{ANY, ORDINARY, SOME, Said};
 use super::text::{list, who};
@@ -75,7 +75,7 @@ pub(super) fn chains_cut(limit: u16) -> Said {
         threshold: ANY,
         cause: format!("stacks are cut: they have more than the {limit} frames that the kernel was allowed to record"),
         remedy: format!(
-            "as root: sysctl kernel.perf_event_max_stack={}, then record again (without max-stack={limit}, if that was asked for)",
+            "as root: sysctl kernel.perf_event_max_stack={}, then record again (without max-stack={limit}, if that was given)",
             (u32::from(limit) * 8).max(1024)
         ),
     }
@@ -87,7 +87,7 @@ pub(super) fn too_deep() -> Said {
         about: "stacks have more frames than are unwound (`--max-stack`)",
         threshold: ANY,
         cause: "stacks are cut: they have more frames than are unwound".to_owned(),
-        remedy: "give --max-stack 1024: so many frames are unwound then".to_owned(),
+        remedy: "give --max-stack 1024: this many frames are then unwound".to_owned(),
     }
 }
 
@@ -109,13 +109,13 @@ pub(super) fn not_unwound(process: &Who, files: &[String], in_jit: bool) -> Said
     let runtime = process.runtime;
     let remedy = match runtime {
         Some(runtime) if in_jit && runtime.name == "CPython" => {
-            "only a whole dump of -X perf_jit (3.13 or newer) tells how to leave each function; the map of -X perf does not. Or \
+            "only a whole dump of -X perf_jit (3.13 or newer) contains unwind data; the map of -X perf does not. Or \
              build Python with -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer and record with -g"
         }
         Some(runtime)
             if in_jit && runtime.switches.iter().any(|switch| switch.flags.contains(&Flag::Word("--perf-prof"))) =>
         {
-            "run it with --perf-prof-unwinding-info beside --perf-prof, and keep the dump: it tells how to leave each function"
+            "run it with --perf-prof-unwinding-info beside --perf-prof, and keep the dump: it contains unwind data"
         }
         _ if in_jit => {
             "the innermost frames are right; their callers cannot be found where a runtime neither keeps frame pointers nor logs \

@@ -17,7 +17,7 @@ pub(in super::super) fn who(process: &Who) -> String {
     }
 }
 
-/// What became of a dump or map.
+/// The outcome for a dump or map.
 pub(in super::super) fn source(account: &Account, covered: Option<SourceFile>) -> String {
     let state = match &account.state {
         SourceState::Missing { looked_at } => {
@@ -27,7 +27,7 @@ pub(in super::super) fn source(account: &Account, covered: Option<SourceFile>) -
         SourceState::Refused(why) | SourceState::Offered(why) => format!("not used: {}", text(why)),
         SourceState::Loaded { codes, skipped, clock, torn, lent, .. } => {
             let lent = if *lent > 0 {
-                format!(", lines and inlined calls of {lent} pieces of the jitdump's")
+                format!(", lines and inlined calls for {lent} functions of the jitdump")
             } else {
                 String::new()
             };
@@ -39,7 +39,7 @@ pub(in super::super) fn source(account: &Account, covered: Option<SourceFile>) -
                 frames => format!(" ({frames} of them perhaps of other code)"),
             };
             let covered = covered.map_or_else(String::new, |source| format!(", names {} frames", source.covered));
-            format!("{codes} pieces of code{skipped}{torn}{}{covered}{doubtful}{lent}", clock_used(*clock))
+            format!("{codes} functions{skipped}{torn}{}{covered}{doubtful}{lent}", clock_used(*clock))
         }
     };
     format!("{} {}: {state}", account.kind.name(), file(&account.path))
@@ -53,7 +53,7 @@ fn clock_used(clock: Option<ClockUse>) -> String {
         Some(ClockUse::Estimated { error: Some(error) }) => {
             format!(", times estimated to within {:.3} ms", error as f64 / 1e6)
         }
-        Some(ClockUse::Estimated { error: None }) => ", times estimated, nobody knows how well".to_owned(),
+        Some(ClockUse::Estimated { error: None }) => ", times estimated, with an unknown error".to_owned(),
         Some(ClockUse::Dropped) => ", times not usable".to_owned(),
     }
 }
@@ -98,7 +98,7 @@ pub(super) fn have(files: &[NamedFile]) -> String {
     format!("{} {}", paths(files), if files.len() == 1 { "has" } else { "have" })
 }
 
-/// Which process a file's number names, for messages.
+/// The process that a file's number names, for messages.
 pub(in super::super) fn number(pid: Pid) -> String {
     if pid.0 < 0 { "none".to_owned() } else { pid.to_string() }
 }

@@ -1,4 +1,4 @@
-//! What is said of a recording as a whole.
+//! The texts about a recording as a whole.
 
 use super::entry::{ANY, MUCH, Said};
 use crate::model::Addr;
@@ -9,7 +9,7 @@ pub(super) fn no_samples() -> Said {
         key: "no-samples",
         about: "nothing was sampled",
         threshold: ANY,
-        cause: "there is no sample in it".to_owned(),
+        cause: "it contains no samples".to_owned(),
         remedy:
             "record for longer, while the program is busy (perf record -a records all processes), or another event: -e \
                  cpu-clock counts everywhere"

@@ -35,7 +35,7 @@ const OTHER: usize = GC + 1;
 impl Default for Categories {
     fn default() -> Self {
         let named = Category::ALL.iter().map(|category| (category.name(), color(*category)));
-        // The viewer wants one that is grey and called so.
+        // The viewer wants one that is gray and called so.
         let all = named.chain([("GC", "red"), ("Other", "grey")]);
         // Subcategory 0 is what belongs to none.
         let entry = |(name, color)| CategoryEntry { name, color, subcategories: vec!["Other".to_owned()] };
@@ -44,7 +44,7 @@ impl Default for Categories {
 }
 
 impl Categories {
-    /// That of what is no code.
+    /// The category of parts are not code.
     pub(super) fn other(&self) -> usize {
         OTHER
     }
@@ -64,7 +64,7 @@ impl Categories {
     }
 }
 
-/// The viewer knows these few colours.
+/// The viewer has these few colors.
 fn color(category: Category) -> &'static str {
     match category {
         Category::Kernel => "orange",
@@ -83,7 +83,7 @@ fn color(category: Category) -> &'static str {
     }
 }
 
-/// Whether a function collects garbage, and all that it calls with it: the entries of V8's, HotSpot's, CPython's,
+/// True if a function collects garbage, and all that it calls with it: the entries of V8's, HotSpot's, CPython's,
 /// PHP's, Erlang's, Go's and .NET's collectors, and V8's own word for it in its profiles.
 pub(super) fn collects_garbage(name: &[u8]) -> bool {
     const PREFIXES: &[&[u8]] = &[

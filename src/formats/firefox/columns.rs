@@ -5,17 +5,17 @@ use crate::bytes::decimal::push_decimal;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// A column: what stands between the brackets.
+/// A column: what is between the brackets.
 #[derive(Debug, Default)]
 pub(super) struct Column(Vec<u8>);
 
 impl Column {
-    /// One with room for so many cells of some length.
+    /// One with room for this many cells of some length.
     pub(super) fn of(cells: usize, len: usize) -> Self {
         Self(Vec::with_capacity(cells * (len + 1)))
     }
 
-    /// So many times the same word.
+    /// This many repetitions of the same word.
     pub(super) fn repeated(word: &str, cells: u32) -> Self {
         let mut column = Self::of(cells as usize, word.len());
         (0..cells).for_each(|_| column.word(word));

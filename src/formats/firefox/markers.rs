@@ -1,4 +1,4 @@
-//! Markers: what the recording tells beside its samples, at its time and in its thread.
+//! Markers: what the recording gives beside its samples, at its time and in its thread.
 
 use super::categories::Categories;
 use super::tables::Strings;
@@ -7,7 +7,7 @@ use crate::model::moment::{Moment, MomentKind};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// What the viewer calls the sort of these markers.
+/// The viewer's name for the kind of these markers.
 const TYPE: &str = "record";
 
 #[derive(Default, Serialize)]
@@ -51,7 +51,7 @@ impl MarkerTable {
     }
 }
 
-/// The name of a marker, and what stands beside it.
+/// The name of a marker, and what is beside it.
 fn words(kind: &MomentKind) -> (&'static str, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match kind {

@@ -16,7 +16,7 @@ pub(super) struct Meta<'a> {
     product: String,
     /// Milliseconds.
     interval: f64,
-    /// Milliseconds since 1970 of what is shown as 0.
+    /// The time shown as 0, in milliseconds since 1970.
     start_time: f64,
     process_type: u32,
     stackwalk: u32,
@@ -84,7 +84,7 @@ fn cpu_delta_unit(counted: Counted) -> &'static str {
     }
 }
 
-/// What the viewer shows as information on the profile.
+/// The information on the profile that the viewer shows.
 fn extra(writing: &Writing<'_>) -> Value {
     let about = &writing.profile.about;
     let entry = |label: &str, value: Value| json!({"label": label, "format": "string", "value": value});
@@ -101,7 +101,7 @@ fn extra(writing: &Writing<'_>) -> Value {
     json!([{"label": "Recording", "entries": entries}])
 }
 
-/// Milliseconds from sample to sample: as was asked for, else the middle of the distances in a thread.
+/// Milliseconds from sample to sample: as was requested, else the middle of the distances in a thread.
 fn interval(series: &Series, threads: &[ThreadRows<'_>]) -> f64 {
     match (series.sampling, &series.unit) {
         (Some(Sampling::Frequency(hertz)), _) => return 1000.0 / hertz as f64,

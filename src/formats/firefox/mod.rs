@@ -1,7 +1,7 @@
 //! Firefox Profiler's processed-profile JSON.
 //!
-//! Threads stand under their processes, samples in the order of their times. A function is a name in a library, its
-//! frames tell lines and addresses; categories are those of [`Category`](crate::analysis::category::Category), with a
+//! Threads are under their processes, samples in the order of their times. A function is a name in a library, its
+//! frames give lines and addresses; categories are those of [`Category`](crate::analysis::category::Category), with a
 //! subcategory for each module. The format has no place for more than one event: the samples of the others are left
 //! out.
 //!
@@ -45,7 +45,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     write_keeping(KEPT, profile, options, out)
 }
 
-/// The same; if there are more than so many threads, they are made twice.
+/// The same; if there are more than this many threads, they are made twice.
 fn write_keeping(most: usize, profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let Some(series) = profile.series.get(options.series) else {
         return Err(Error::new("no samples to write"));
@@ -60,7 +60,7 @@ fn write_keeping(most: usize, profile: &Profile, options: &WriteOptions, out: &m
         let mut shared = Shared { writing: &writing, libraries, categories };
         Thread::new(&rows[at], &moments[at], &mut shared, &mut known)
     };
-    // What is numbered over all of them stands before them.
+    // Items that are numbered over all of them precede them.
     let mut kept = Vec::new();
     for at in 0..rows.len() {
         let made = make(at, &mut libraries, &mut categories);
@@ -88,8 +88,7 @@ fn write_keeping(most: usize, profile: &Profile, options: &WriteOptions, out: &m
 /// More threads than this are not in memory all at once.
 const KEPT: usize = 1 << 12;
 
-/// What else happened in each thread; what happened in a thread without samples, in the first one of its process, or of
-/// all.
+/// The other events each thread; what happened in a thread without samples, in the first one of its process, or of all.
 fn moments<'p>(profile: &'p Profile, threads: &[ThreadRows<'_>]) -> Vec<Vec<&'p Moment>> {
     let mut of_threads: Vec<Vec<&Moment>> = vec![Vec::new(); threads.len()];
     let (mut first_of_thread, mut first_of_process) = (FxHashMap::default(), FxHashMap::default());

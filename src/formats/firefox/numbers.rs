@@ -1,7 +1,7 @@
-//! What the stacks and frames of a profile are numbered in the thread at hand.
+//! The numbers of stacks and frames of a profile in the current thread.
 
-/// Numbers by numbers. Looked up by place: a thread has most of what the profile has, or little, of which it forgets no
-/// more than it had.
+/// Numbers by numbers. Looked up by place: a thread has most of what the profile has, or little, and drops no morethan
+/// it had.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     /// One more than the number; 0 for none.

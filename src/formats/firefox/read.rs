@@ -13,14 +13,14 @@ use crate::model::stacks::{FrameId, FrameKind, Profile, Row, ScriptStart, StackI
 use crate::model::{Nanos, Pid, Tid};
 use serde::Deserialize;
 
-/// Whether an input begins as such a file does.
+/// True if an input begins as such a file does.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(members) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
     let has = |text: &[u8]| memchr::memmem::find(head, text).is_some();
     members.trim_ascii_start().starts_with(b"\"") && has(b"\"preprocessedProfileVersion\"")
 }
 
-/// Numbers of a table's column, `null` where there is none.
+/// Numbers of a table's column, `null` if absent.
 pub(super) type Column = Vec<Option<f64>>;
 
 #[derive(Deserialize)]
@@ -177,8 +177,8 @@ pub(super) fn row(column: &[Option<f64>], at: usize) -> Option<usize> {
 
 /// Reads the samples of all threads.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let file: ReadFile =
-        serde_json::from_slice(bytes).map_err(|error| Error::new("is no whole Firefox profile").because(error))?;
+    let file: ReadFile = serde_json::from_slice(bytes)
+        .map_err(|error| Error::new("is not a complete Firefox profile").because(error))?;
     let mut profile = Profile::keeping(options.keep);
     let (mut named, mut skipped) = (NamedFrames::default(), Skipped::new("sample"));
     let mut shared: Option<Vec<Option<StackId>>> = None;
@@ -223,7 +223,7 @@ struct Resolving<'f> {
     resources: Option<&'f ReadResources>,
     symbols: Option<&'f NativeSymbols>,
     sources: Option<&'f ReadSources>,
-    /// Whether columns are wanted.
+    /// True if columns are wanted.
     columns: bool,
 }
 
@@ -253,7 +253,7 @@ impl<'f> Resolving<'f> {
             let frame = row(&table.frame, at).and_then(|frame| frames.get(frame)).copied();
             let stack = match (frame, table.prefix.get(at).copied().flatten()) {
                 (Some(frame), None) => Some(profile.stack(None, frame)),
-                // A caller stands before its callees.
+                // A caller precedes its callees.
                 (Some(frame), Some(_)) => {
                     let caller = row(&table.prefix, at).and_then(|caller| stacks.get(caller).copied().flatten());
                     caller.map(|caller| profile.stack(Some(caller), frame))
@@ -303,7 +303,7 @@ impl<'f> Resolving<'f> {
         at.and_then(|at| self.strings.get(at)).map_or(&[], |text| text.as_bytes())
     }
 
-    /// What the file itself says of the sort of code.
+    /// What the file itself states about the sort of code.
     fn kind(&self, table: &ReadFrames, at: usize, func: Option<usize>) -> Option<FrameKind> {
         if row(&table.inline_depth, at).is_some_and(|depth| depth > 0) {
             return Some(FrameKind::Inlined);
@@ -315,7 +315,7 @@ impl<'f> Resolving<'f> {
     }
 }
 
-/// The sort of code of a category as we name them; others' categories are of what a thread does.
+/// The kind of code of a category in our names; the categories of other tools describe a thread's activity.
 fn own_kind(name: &str) -> Option<FrameKind> {
     let category = Category::ALL.into_iter().find(|category| category.name().eq_ignore_ascii_case(name))?;
     // Others have categories of these two names, too.
@@ -355,7 +355,7 @@ impl ReadSamples {
                 skipped.add(Error::new(format!("sample {at} has a weight below zero, as freed memory has")));
                 continue;
             }
-            // What rounding takes from one, the next one gets.
+            // The remainder of rounding one is added to the next.
             let weight = exact.round();
             rest = exact - weight;
             let weight = weight as u64;

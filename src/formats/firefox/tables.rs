@@ -56,7 +56,7 @@ pub(super) struct FrameTable {
     length: u32,
     /// In the library; -1 for none.
     address: Column,
-    /// How many calls that were expanded at this address are around it.
+    /// The number of calls that that were expanded at this address are around it.
     inline_depth: Column,
     category: Column,
     subcategory: Column,
@@ -71,13 +71,13 @@ pub(super) struct StackTable {
     frame: Column,
 }
 
-/// What of a profile has which number in a thread.
+/// The numbers of a profile's parts in a thread.
 #[derive(Default)]
 pub(super) struct Known {
     stacks: Numbers,
     /// Frames that are neither expanded calls nor below a garbage collector.
     frames: Numbers,
-    /// What is around the callees of each stack, by its number in the thread.
+    /// The surroundings of the callees of each stack, by its number in the thread.
     inside: Vec<InStack>,
     /// The stacks from the one that is wanted up to the nearest caller that is known.
     down: Vec<(StackId, FrameId)>,
@@ -106,14 +106,14 @@ pub(super) struct Tables<'k> {
     known: &'k mut Known,
 }
 
-/// What a frame is by what is around it.
+/// The kind of a frame by its surroundings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct InStack {
     inline_depth: u32,
     in_gc: bool,
 }
 
-/// What all threads share.
+/// The tables that all threads share.
 pub(super) struct Shared<'a> {
     pub(super) writing: &'a Writing<'a>,
     pub(super) libraries: &'a mut Libraries,
@@ -121,7 +121,7 @@ pub(super) struct Shared<'a> {
 }
 
 impl<'k> Tables<'k> {
-    /// Empty ones. What was known of the thread before is forgotten.
+    /// Empty ones. The numbers of the thread before are dropped.
     pub(super) fn new(known: &'k mut Known) -> Self {
         known.clear();
         Self {
@@ -196,7 +196,7 @@ impl<'k> Tables<'k> {
         table.length - 1
     }
 
-    /// A function is a name in a library: where its lines come from is told by its frames.
+    /// A function is a name in a library: where its lines come from is recognized by its frames.
     fn function(&mut self, frame: &Frame, library: Option<usize>, shared: &Shared<'_>) -> u32 {
         if let Some(&known) = self.function_numbers.get(&(frame.name, frame.module)) {
             return known;
@@ -275,7 +275,7 @@ impl StackTable {
     }
 }
 
-/// What is around the callees of a frame.
+/// The surroundings of the callees of a frame.
 fn in_stack(writing: &Writing<'_>, id: FrameId, around: InStack) -> InStack {
     let frame = writing.profile.frame_of(id);
     let inline_depth = if frame.kind == FrameKind::Inlined { around.inline_depth + 1 } else { 0 };

@@ -33,7 +33,7 @@ struct SampleColumns {
     time: Column,
     weight: Column,
     weight_type: &'static str,
-    /// What the thread ran since its sample before, where the event tells.
+    /// The time that the thread ran ran since its sample before, where the event gives it.
     cpu_delta: Option<Column>,
 }
 
@@ -90,7 +90,7 @@ impl<'p> Thread<'p> {
             thread.object("frameTable", |table| self.frame_table.write(table))?;
             thread.object("funcTable", |table| self.func_table.write(table))?;
             thread.object("resourceTable", |table| self.resource_table.write(table))?;
-            // None are told: functions have names already.
+            // None are reported: functions have names already.
             thread.object("nativeSymbols", |table| {
                 table.field("length", &0)?;
                 ["address", "functionSize", "libIndex", "name"].iter().try_for_each(|name| table.field(name, NONE))

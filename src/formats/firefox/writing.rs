@@ -1,32 +1,32 @@
-//! What is written of an event, and how its times and weights are meant.
+//! The parts of an event that are written, and the meaning of its times and weights.
 
 use super::categories::collects_garbage;
 use crate::model::stacks::{NameId, Profile, Row, Series, Track, Unit, Weight};
 use crate::model::{Nanos, Pid};
 use rustc_hash::FxHashMap;
 
-/// What the samples of the event count, as the format knows it.
+/// The unit of the event's samples, as the format names it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counted {
     /// Time on a processor: weights in milliseconds, and so is what the thread ran.
     Time,
-    /// Cycles of a processor, which tell what the thread ran, too.
+    /// Cycles of a processor, which show what the thread ran, too.
     Cycles,
     /// Anything else.
     Other,
 }
 
-/// What is written of an event, and how.
+/// The parts of an event that are written, and their form.
 pub(super) struct Writing<'a> {
     pub(super) profile: &'a Profile,
     pub(super) series: &'a Series,
     pub(super) weight: Weight,
     pub(super) counted: Counted,
-    /// The time that is shown as 0: that of the first sample. Recordings tell times since boot.
+    /// The time that is shown as 0: that of the first sample. Recordings give times since boot.
     pub(super) start: u64,
     /// The last name of each process's main thread.
     mains: FxHashMap<Option<Pid>, &'a [u8]>,
-    /// Of each name, whether it is a garbage collector's.
+    /// For each name, true if it is a garbage collector's.
     collectors: Vec<bool>,
 }
 
@@ -39,7 +39,7 @@ impl<'a> Writing<'a> {
         Self { profile, series, weight, counted: counted(series, weight), start, mains, collectors }
     }
 
-    /// Whether a function collects garbage, and all that it calls with it.
+    /// True if a function collects garbage, and all that it calls with it.
     pub(super) fn collects_garbage(&self, name: NameId) -> bool {
         self.collectors[name.index()]
     }
@@ -49,7 +49,7 @@ impl<'a> Writing<'a> {
         self.mains.get(&pid).copied()
     }
 
-    /// Nanoseconds since the first sample; of what has no time, 0.
+    /// Nanoseconds since the first sample; 0 if it has no time.
     pub(super) fn time(&self, row: &Row) -> u64 {
         row.time.map_or(0, |time| time.0 - self.start)
     }

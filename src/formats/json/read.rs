@@ -8,7 +8,7 @@ use crate::model::tier::Tier;
 use crate::model::{Nanos, Pid, Tid};
 use serde::Deserialize;
 
-/// Whether an input begins as such a file does: with its frames, or what is known of the whole before them.
+/// True if an input begins as such a file does: with its frames, or what is known of the whole before them.
 pub fn sniff(head: &[u8]) -> bool {
     let head: Vec<u8> = head.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).take(4096).collect();
     let has = |text: &[u8]| memchr::memmem::find(&head, text).is_some();
@@ -74,7 +74,7 @@ struct StackEntry {
 /// Reads all events.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let file: JsonFile = serde_json::from_slice(bytes)
-        .map_err(|error| Error::new("is no whole file of stacks in JSON").because(error))?;
+        .map_err(|error| Error::new("is not a complete file of stacks in JSON").because(error))?;
     let mut profile = Profile::keeping(options.keep);
     let mut named = NamedFrames::default();
     let frames: Vec<FrameId> = file.frames.iter().map(|entry| frame(entry, &mut named, &mut profile)).collect();

@@ -1,4 +1,4 @@
-//! One event, as it stands in the file.
+//! One event, as it is in the file.
 
 use super::layout::{VersionLayout, WIDE};
 
@@ -16,7 +16,7 @@ pub(super) struct RawEvent {
     pub(super) id: u64,
     /// `thread_id`: rustc's thread, Miri's *virtual* thread.
     pub(super) thread: u32,
-    /// What happened, and when.
+    /// The event, and its time.
     pub(super) payload: Payload,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct RawEvent {
 pub(super) enum Payload {
     /// Something that took time.
     Interval {
-        /// Its begin.
+        /// Its start.
         start: u64,
         /// Its end; not before the start (a damaged record gets an end equal to its start).
         end: u64,

@@ -6,9 +6,9 @@
 //!                                       cut   those that began before it are open there: main, a
 //! ```
 //!
-//! The pass goes backwards, so the later half opens the callers of what the earlier one ends with. Whoever sums the earlier
-//! half looks through the later one for just these first, and opens them. Whether they were the ones is seen when both are
-//! done; where calls overlap they may not be, and all is summed again in one pass.
+//! The pass goes backwards, so the later half opens the callers of the intervals that the earlier one ends with.
+//! Whoever sums the earlier half looks through the later one for just these first, and opens them. True if they were
+//! the ones is seen when both are done; where calls overlap they may not be, and all is summed again in one pass.
 
 use super::event::Payload;
 use super::profile::MeasuremeFile;
@@ -23,10 +23,10 @@ use std::ops::Range;
 /// Files of fewer pages are summed before a second thread would have begun.
 const FEWEST: usize = 8;
 
-/// So many pages are looked into to know where the work lies.
+/// The number of pages that are sampled to find the work.
 const TRIED: usize = 24;
 
-/// What it takes to sum an interval beside what it takes to look at an event.
+/// The cost of summing an interval compared with looking at an event.
 const INTERVAL: usize = 10;
 
 /// The page at which a file is cut, so that both halves take as long: the earlier half has the later one looked through, too,
@@ -48,7 +48,7 @@ pub(super) fn cut(profile: &MeasuremeFile<'_>) -> Option<usize> {
     (0..TRIED).rev().find(is_enough).map(page_of).filter(|cut| *cut > 0)
 }
 
-/// What it takes to look through a page, and to sum it.
+/// The cost of looking through a page, and of summing it.
 fn costs(profile: &MeasuremeFile<'_>, page: usize) -> (usize, usize) {
     let (mut events, mut intervals) = (0, 0);
     profile.forwards_in(page..page + 1, |event| {
@@ -98,7 +98,7 @@ pub(super) fn sums(
 /// The calls that the first calls of each thread in these pages lie in, and these, callers first.
 fn open_at_begin(profile: &MeasuremeFile<'_>, pages: Range<usize>) -> Vec<(u32, u64, Span)> {
     let mut chains: FxHashMap<u32, Vec<(u64, Span)>> = FxHashMap::default();
-    // Mostly a thread writes many events in a row, of which none is one.
+    // Mostly a thread writes many events in a row, none of them an interval.
     let mut last: Option<(u32, Span)> = None;
     profile.forwards_in(pages, |event| {
         let Payload::Interval { start, end } = event.payload else { return };

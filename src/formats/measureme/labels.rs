@@ -4,13 +4,13 @@ use super::strings::Strings;
 use crate::model::texts::{TextList, Texts};
 use rustc_hash::FxHashMap;
 
-/// How many ids the small table in front remembers. Interpreters repeat a few thousand functions.
+/// The number of ids that the small table in front remembers. Interpreters repeat a few thousand functions.
 const RECENT: usize = 1 << 13;
 
-/// The number of no label: any id may stand in a file, the one of an empty place, too.
+/// The number of no label: any id may be in a file, the one of an empty place, too.
 const NONE: u32 = u32::MAX;
 
-/// Numbers the labels that are asked for, in the order in which they are first seen.
+/// Numbers the labels that are requested, in the order in which they are first seen.
 #[derive(Debug)]
 pub(super) struct Labels<'s, 'data> {
     strings: &'s Strings<'data>,

@@ -1,4 +1,4 @@
-//! What changed between the versions of the format.
+//! The changes between the versions of the format.
 
 use crate::error::{Error, Result};
 
@@ -15,7 +15,7 @@ pub(super) struct VersionLayout {
     pub(super) event: usize,
     /// Bytes of a string id: 4 or 8.
     pub(super) id: usize,
-    /// Whether the second highest end value marks an integer; before version 8 it was a time.
+    /// True if the second highest end value marks an integer; before version 8 it was a time.
     pub(super) integers: bool,
 }
 

@@ -4,7 +4,7 @@ use super::strings::{METADATA, Strings};
 use crate::model::stacks::Unit;
 use serde_json::Value;
 
-/// What was recorded, and with which counter.
+/// The recorded program, and the counter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Metadata {
     /// `cmd`: the command line, words joined by spaces; empty if unknown.
@@ -51,7 +51,7 @@ impl Metadata {
             .filter(|name| !name.is_empty())
     }
 
-    /// The name of what times count, and its unit.
+    /// The unit of times, and its name.
     pub(super) fn unit(&self) -> (&str, Unit) {
         match &self.counter {
             None => ("wall-time", Unit::Nanos),

@@ -28,7 +28,7 @@ mod tell;
 
 use crate::contract::spans::{Spans, Wants};
 
-/// What can be asked of a profile.
+/// The questions about a profile.
 pub const SPANS: Spans = Spans {
     wants: Wants::Whole,
     stacks: stacks::stacks,
@@ -37,7 +37,7 @@ pub const SPANS: Spans = Spans {
     summary: Some(summary::summarize),
 };
 
-/// Whether an input starts as one of ours, the old ones in three files included.
+/// True if an input starts as one of ours, the old ones in three files included.
 pub fn sniff(head: &[u8]) -> bool {
     [b"MMPD", b"MMES", b"MMSD", b"MMSI"].iter().any(|magic| head.starts_with(*magic))
 }

@@ -88,19 +88,19 @@ impl<'data> PageStream<'data> {
         &self.bytes[self.file_range(page)]
     }
 
-    /// Where a page's bytes lie in the file.
+    /// The place of a page's bytes in the file.
     pub(super) fn file_range(&self, page: usize) -> Range<usize> {
         let Page { offset, len, .. } = self.pages[page];
         offset..offset + len
     }
 
-    /// Where in the file a position of the stream lies.
+    /// The place in the file of a position of the stream.
     pub(super) fn file_offset(&self, position: u64) -> u64 {
         let page = self.page_at(position).map(|page| self.pages[page]);
         page.map_or(self.bytes.len() as u64, |page| page.offset as u64 + (position - page.start))
     }
 
-    /// What lies at a position, up to the end of its page; empty behind the end.
+    /// The bytes at a position, position, up to the end of its page; empty behind the end.
     pub(super) fn at(&self, position: u64) -> &'data [u8] {
         match self.page_at(position) {
             Some(page) => &self.payload(page)[(position - self.pages[page].start) as usize..],
@@ -124,7 +124,8 @@ impl<'data> PageStream<'data> {
         true
     }
 
-    /// The records of so many bytes that start in a page: those that lie whole in it, and the one that runs on into the next.
+    /// The records in this many of bytes that start in a page: those that lie whole in it, and the one that runs on
+    /// into the next.
     pub(super) fn records<const SIZE: usize>(&self, page: usize) -> (&'data [[u8; SIZE]], Option<[u8; SIZE]>) {
         let bytes = self.payload(page);
         let start = self.pages[page].start;

@@ -34,7 +34,7 @@ impl<'data> MeasuremeFile<'data> {
         Ok(Self { layout, events, strings, metadata, skipped })
     }
 
-    /// What was recorded, and with which counter.
+    /// The recorded program, and the counter.
     pub(super) fn metadata(&self) -> &Metadata {
         &self.metadata
     }
@@ -44,17 +44,17 @@ impl<'data> MeasuremeFile<'data> {
         &self.strings
     }
 
-    /// Whether there are events but no names: the recorded process did not end in good order.
+    /// True if there are events but no names: the recorded process did not end in good order.
     pub(super) fn names_are_lost(&self) -> bool {
         self.event_count() > 0 && self.strings.is_empty()
     }
 
-    /// What was cut off or damaged.
+    /// The parts that were cut off or damaged.
     pub(super) fn into_skipped(self) -> Skipped {
         self.skipped
     }
 
-    /// How many whole events there are.
+    /// The number of whole events.
     pub(super) fn event_count(&self) -> u64 {
         self.events.len().saturating_sub(pages::STREAM_HEADER) / self.layout.event as u64
     }
@@ -78,7 +78,7 @@ impl<'data> MeasuremeFile<'data> {
         0..self.events.pages.len()
     }
 
-    /// Every event in reverse file order: callers before what they called. `done` hears of the ranges of the file
+    /// Every event in reverse file order: callers before what they called. `done` receives of the ranges of the file
     /// that will not be looked at again.
     pub(super) fn backwards(&self, each: impl FnMut(RawEvent), done: impl Fn(Range<usize>)) {
         self.backwards_in(self.pages(), each, done);
@@ -116,7 +116,7 @@ impl<'data> MeasuremeFile<'data> {
         for page in pages.rev() {
             let (records, straddling) = self.events.records::<EVENT>(page);
             records.iter().chain(&straddling).rev().for_each(|record| each(self.layout.decode(record)));
-            // Each time the other threads are interrupted. The kernel maps neighbours along with a page that is touched:
+            // Each time the other threads are interrupted. The kernel maps neighbors along with a page that is touched:
             // what was done with comes back in part.
             if page % TOGETHER == 0 {
                 let Range { start, end } = self.events.file_range(page);
@@ -126,7 +126,7 @@ impl<'data> MeasuremeFile<'data> {
     }
 }
 
-/// So many pages are said to be done with at once.
+/// The number of pages that are reported as finished at once.
 const TOGETHER: usize = 16;
 
 fn version(bytes: &[u8]) -> Result<u32> {

@@ -51,13 +51,13 @@ impl<'data> Strings<'data> {
         Self { data, index, id_size: layout.id }
     }
 
-    /// What is shown for an id that leads nowhere: its number, unless the table is whole. Then the program never named
-    /// it, and all such ids are one.
+    /// The text for an id that leads nowhere: its number, unless the table is whole. Then the program never named it,
+    /// and all such ids are one.
     pub(super) fn unknown(&self, id: u64) -> Vec<u8> {
         if id <= METADATA && !self.index.is_empty() { b"<unknown>".to_vec() } else { format!("fn#{id}").into_bytes() }
     }
 
-    /// Whether not a single name can be looked up.
+    /// True if not a single name can be looked up.
     pub(super) fn is_empty(&self) -> bool {
         self.data.len() <= STREAM_HEADER
     }
@@ -89,7 +89,7 @@ impl<'data> Strings<'data> {
         }
     }
 
-    /// The reference that is all of a label: its bytes are so many with the marks before and behind.
+    /// The reference that is all of a label: its bytes are this many with the marks before and behind.
     #[inline]
     fn reference_at<const MARKED: usize>(&self, address: u64) -> Option<u64> {
         let start: [u8; MARKED] = match self.data.at(address).first_chunk() {
@@ -130,7 +130,7 @@ impl<'data> Strings<'data> {
                     let deeper = depth > 0 && *references > 0;
                     *references = references.saturating_sub(1);
                     if !deeper || !self.expand(reference, depth - 1, references, text) {
-                        // A reference that leads nowhere, or in circles, stands in the middle of what is known.
+                        // A reference that leads nowhere, or in circles, is in the middle of the known text.
                         text.truncate(known);
                         text.extend_from_slice(&self.unknown(reference));
                     }

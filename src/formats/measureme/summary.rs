@@ -1,4 +1,4 @@
-//! What measureme's own `summarize` tells: time, invocations and cache hits of each label.
+//! The output of measureme's own `summarize`: time, invocations and cache hits of each label.
 //!
 //! The kinds of events are rustc's (measureme, `src/rustc.rs`); those of other programs count as activities.
 

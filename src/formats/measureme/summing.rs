@@ -20,7 +20,7 @@ pub(super) struct LabelledSums {
 }
 
 impl LabelledSums {
-    /// Of the events that begin in these pages.
+    /// The part for the events that begin in these pages.
     pub(super) fn of(profile: &MeasuremeFile<'_>, pages: Range<usize>, calls: CallOptions, done: &Done) -> Self {
         let mut summing = Summing::new(profile, calls);
         summing.backwards(profile, pages, done);

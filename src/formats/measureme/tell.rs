@@ -1,4 +1,5 @@
-//! The intervals one by one, with all that is said of each, in one pass backwards: callers before what they called.
+//! The intervals one by one, with all that is reported about each, in one pass backwards: callers before what they
+//! called.
 
 use super::event::{Payload, RawEvent};
 use super::labels::Labels;
@@ -9,7 +10,7 @@ use crate::error::{Result, Warnings};
 use crate::model::stacks::Track;
 use crate::model::{Pid, Tid};
 
-/// Tells of the intervals while they are read, so that the size of the file does not matter.
+/// Reports of the intervals while they are read, so that the size of the file does not matter.
 pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()> {
     let (bytes, done) = input.bytes.into_whole()?;
     let profile = MeasuremeFile::open(&bytes)?;

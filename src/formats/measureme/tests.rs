@@ -202,7 +202,7 @@ fn cut_and_flipped_files_never_panic_and_keep_the_events() {
     }
 }
 
-/// A program on a few threads: it calls a function, or returns, or says something at odds with that.
+/// A program on a few threads: it calls a function, or returns, or states something at odds with that.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Call(u32, usize),
@@ -210,7 +210,7 @@ enum Step {
     Odd(u32, u64),
 }
 
-/// The file of it, in small pages, and how many of its calls are odd.
+/// The file of it, in small pages, and the number of its odd calls.
 fn ran(steps: &[Step], tick: u64) -> (Vec<u8>, usize) {
     let mut file = Builder::new(9, 61);
     let names = ["a", "b", "c"].map(|name| file.string(&[Ok(name)]));
@@ -262,7 +262,7 @@ fn a_file_is_cut_where_the_work_is_halved() {
     };
     let [all, half] = [1000, 500].map(|calls| cut_of(calls).unwrap());
     assert!((40..50).contains(&all) && (20..35).contains(&half), "{all} {half}");
-    // Where looking is all there is to do nobody need do it twice.
+    // If looking is the whole work, nobody needs to do it twice.
     assert_eq!(cut_of(0), None);
     assert_eq!(halves::cut(&MeasuremeFile::open(&small(9, 1 << 10)).unwrap()), None);
 }

@@ -13,9 +13,9 @@ pub(super) struct Dictionary<'d> {
     pub(super) functions: Vec<Function>,
     pub(super) links: Vec<Link<'d>>,
     pub(super) strings: Vec<&'d [u8]>,
-    /// Of each attribute its message.
+    /// The message of each attribute.
     pub(super) attributes: Vec<&'d [u8]>,
-    /// Of each stack its message.
+    /// The message of each stack.
     pub(super) stacks: Vec<&'d [u8]>,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Attribute<'d> {
 /// The value of an attribute.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) enum Value<'d> {
-    /// None, or one that nothing here asks for.
+    /// None, or one that nothing here requests.
     #[default]
     Other,
     Text(&'d [u8]),
@@ -81,7 +81,7 @@ pub(super) enum Value<'d> {
 }
 
 impl<'d> Dictionary<'d> {
-    /// Takes the tables of one message, behind those that it has: a message may stand in pieces.
+    /// Takes the tables of one message, behind those that it has: a message may be in pieces.
     pub(super) fn add(&mut self, message: &'d [u8]) -> Result<()> {
         for field in Fields::of(message) {
             let (tag, value) = field?;
@@ -100,7 +100,7 @@ impl<'d> Dictionary<'d> {
         Ok(())
     }
 
-    /// The string of that number; there is an empty one at 0 and where there is none.
+    /// The string of that number; there is an empty one at 0 and if absent.
     pub(super) fn string(&self, at: u64) -> &'d [u8] {
         at_place(&self.strings, at).copied().unwrap_or_default()
     }
@@ -148,13 +148,13 @@ impl<'d> Dictionary<'d> {
         places.filter_map(|at| Some(self.attribute(at_place(&self.attributes, at)?)))
     }
 
-    /// The text of the first attribute of that name, of those of a mapping or location.
+    /// The text of the first attribute of that name of a mapping or location.
     pub(super) fn text_of(&self, attributes: impl Iterator<Item = u64>, key: &str) -> Option<&'d [u8]> {
         self.attributes(attributes).find(|attribute| attribute.key == key.as_bytes()).and_then(|found| found.text())
     }
 }
 
-/// What stands at that place; at 0 nothing.
+/// The entry at that place; at 0 nothing.
 pub(super) fn at_place<T>(table: &[T], at: u64) -> Option<&T> {
     usize::try_from(at).ok().filter(|at| *at > 0).and_then(|at| table.get(at))
 }

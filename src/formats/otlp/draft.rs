@@ -10,10 +10,11 @@ use crate::model::stacks::{Profile, Series};
 use prost::Message;
 use rustc_hash::FxHashMap;
 
-/// What a sample is of: its stack and its attributes, by their numbers.
+/// The identity of a sample: its stack and its attributes, by their numbers.
 pub(super) type Identity = (i32, Vec<i32>);
 
-/// What is seen of a stack at once: how much, of how many samples, and when, in nanoseconds since 1970.
+/// An observation of a stack: stack at once: the weight, the number of samples, and the time, in nanoseconds since
+/// 1970.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Observation {
     pub(super) weight: i64,
@@ -26,7 +27,7 @@ pub(super) struct Observation {
 pub(super) struct Draft {
     pub(super) tables: Tables,
     resources: Vec<ResourceDraft>,
-    /// How many bytes it has at most, but for its tables.
+    /// The number of bytes that it has at most, but for its tables.
     len: usize,
     pub(super) is_empty: bool,
 }
@@ -57,7 +58,7 @@ struct EventDraft {
     name: String,
     unit: String,
     period: i64,
-    /// Whether numbers of samples are told where they are others than one each.
+    /// True if numbers of samples are reported where they are others than one each.
     counted: bool,
 }
 
@@ -73,7 +74,7 @@ struct SampleDraft {
 /// A key, a length and a number have no more bytes each.
 const MOST: usize = 10;
 
-/// Where an observation goes.
+/// The place of an observation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
     pub(super) resource: usize,
@@ -85,7 +86,7 @@ impl Draft {
         Self { tables: Tables::new(), resources: Vec::new(), len: 0, is_empty: true }
     }
 
-    /// How many bytes it has at most.
+    /// The number of bytes that it has at most.
     pub(super) fn len(&self) -> usize {
         self.len + self.tables.len() + 2 * MOST
     }
@@ -169,7 +170,7 @@ impl Draft {
 }
 
 impl ProfileDraft {
-    /// As fields of its scope: weights, and, where that says more, numbers of samples.
+    /// As fields of its scope: weights, and, where that states more, numbers of samples.
     fn encode(&self, tables: &mut Tables, out: &mut Vec<u8>) {
         let EventDraft { name, unit, period, counted } = &self.event;
         let of = ValueType { type_strindex: tables.text(name.as_bytes()), unit_strindex: tables.text(unit.as_bytes()) };
@@ -215,7 +216,7 @@ impl ProfileDraft {
     }
 }
 
-/// Who measured, as far as that is known, and how it is told.
+/// The tool that measured, as far as that is known.
 fn scope(profile: &Profile) -> ScopeMessage {
     let key = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
     let word = |name: &[u8], word: &[u8]| attribute(&key(name), text(key(word)));

@@ -1,4 +1,4 @@
-//! What an input is made of: one message, or many behind each other as the Collector's `file` exporter leaves them.
+//! The form of an input: one message, or many behind each other as the Collector's `file` exporter leaves them.
 //!
 //! | form | messages |
 //! |---|---|
@@ -24,10 +24,10 @@ const LONGEST_UNPACKED: u64 = 256 << 20;
 /// As much is looked at to know what an input is made of.
 const HEAD: u64 = 1 << 16;
 
-/// What a frame of zstd begins with.
+/// The first bytes of a zstd frame.
 pub(super) const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
-/// Whether an input is of this format.
+/// True if an input is of this format.
 pub fn sniff(head: &[u8]) -> bool {
     is_json(head) || is_message(head) || has_lengths(head)
 }
@@ -40,7 +40,7 @@ pub(super) fn is_json(head: &[u8]) -> bool {
     }
 }
 
-/// The first key of an object, and what stands behind the colon.
+/// The first key of an object, and what follows the colon.
 fn first_key(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let object = text.trim_ascii_start().strip_prefix(b"{")?;
     let key = object.trim_ascii_start().strip_prefix(b"\"")?;
@@ -49,7 +49,7 @@ fn first_key(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&key[..end], value))
 }
 
-/// Whether these are the first bytes of a message: what is there is as the schema has it, and something is.
+/// True if these are the first bytes of a message: what is there is as the schema has it, and something is.
 pub(super) fn is_message(head: &[u8]) -> bool {
     // Nothing else of a message's own is known: otherwise lines of text would be messages.
     let is_known = |tag: u32| PROFILES_DATA.iter().any(|field| field.tag == tag);
@@ -57,8 +57,8 @@ pub(super) fn is_message(head: &[u8]) -> bool {
     first.is_some_and(is_known) && fits(head, PROFILES_DATA) == Some(true)
 }
 
-/// Whether a message, which may be cut, is as the schema has it: `None` if not, else whether it has anything that tells.
-/// Elements of tables are not looked into, and neither are samples: their fields moved from version to version.
+/// True if a message, which may be cut, is as the schema has it: `None` if not, else whether it has anything that
+/// gives. Elements of tables are not looked into, and neither are samples: their fields moved from version to version.
 fn fits(message: &[u8], schema: Schema) -> Option<bool> {
     let (mut fields, mut tells) = (Fields::of(message), false);
     loop {
@@ -104,7 +104,7 @@ fn is_text(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
 
-/// A profile begins with the types of its values: numbers of strings. Nothing else tells.
+/// A profile begins with the types of its values: numbers of strings. Nothing else gives.
 fn is_profile_head(profile: &[u8]) -> Option<bool> {
     match Fields::of(profile).next() {
         None => Some(false),
@@ -117,7 +117,7 @@ fn is_profile_head(profile: &[u8]) -> Option<bool> {
     }
 }
 
-/// Whether a length stands before a message.
+/// True if a length precedes a message.
 pub(super) fn has_lengths(head: &[u8]) -> bool {
     let Some((len, rest)) = head.split_first_chunk() else { return false };
     let len = usize::try_from(u32::from_be_bytes(*len)).unwrap_or(usize::MAX);
@@ -254,12 +254,12 @@ impl<'t> Messages<'_, 't> {
     }
 }
 
-/// What text is that is not such a message.
+/// The error for text that is not such a message.
 pub(super) fn no_json(error: serde_json::Error) -> Error {
-    Error::new("is no profile of OpenTelemetry in JSON").because(error)
+    Error::new("is not an OpenTelemetry profile in JSON").because(error)
 }
 
-/// What a message holds that is packed with zstd.
+/// The content of a message that is packed with zstd.
 pub(super) fn unpack(message: &[u8], to: &mut Vec<u8>) -> Result<()> {
     let decoder = zstd::stream::read::Decoder::with_buffer(message);
     let mut decoder = decoder.map_err(|error| Error::new("cannot decompress a message (zstd)").because(error))?;
@@ -278,7 +278,7 @@ pub(super) fn behind_length(message: &[u8], out: &mut dyn Write) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// What was written for a program whose name has a zero was not known again.
+    /// Output that written for a program whose name has a zero was not known again.
     #[test]
     fn a_zero_in_a_value_is_text_and_one_in_a_key_is_not() {
         let message = |key: &[u8], value: &[u8]| {

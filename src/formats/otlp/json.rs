@@ -192,7 +192,7 @@ impl<'de> Visitor<'de> for FieldSeed<'_> {
     }
 }
 
-/// The bytes of a trace's or span's number, of which 32 or 16 digits are the usual ones.
+/// The bytes of a trace's or span's number, usually of 32 or 16 digits.
 fn from_digits(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     if ![0, 16, 32].contains(&digits.len()) {

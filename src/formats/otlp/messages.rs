@@ -76,7 +76,7 @@ pub(super) struct ValueMessage {
     pub(super) value: Option<AnyValue>,
 }
 
-/// What an `AnyValue` holds.
+/// The content of an `AnyValue`.
 #[derive(Clone, PartialEq, Oneof)]
 pub(super) enum AnyValue {
     #[prost(string, tag = "1")]

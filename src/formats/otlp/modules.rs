@@ -41,7 +41,7 @@ fn add(module: &mut Module, name: &[u8], mapping: &Mapping<'_>, dictionary: &Dic
     let hash = || htl_hash(dictionary.text_of(mapping.attributes(), HTL_HASH)?);
     module.htl_hash = module.htl_hash.or_else(hash);
     if let Some(len) = limit.checked_sub(start).filter(|len| *len > 0) {
-        // Mappings are shared by all processes, and do not say whose they are.
+        // Mappings are shared by all processes, and do not show whose they are.
         let pid = Pid(if module.is_kernel { -1 } else { 0 });
         module.mapped.push(MappedRange { pid, time: Nanos(0), addr: Addr(start), len, file_offset: offset });
     }

@@ -1,4 +1,4 @@
-//! Whose a sample is: what attributes of resources, profiles and samples tell of process, thread and machine.
+//! The process of a sample: attributes of resources, profiles and samples with process, thread and machine.
 //!
 //! Their names are those of the semantic conventions: <https://opentelemetry.io/docs/specs/semconv/registry/attributes/>.
 
@@ -10,14 +10,15 @@ use crate::model::stacks::{Profile, Track, TrackId};
 use crate::model::{Pid, Tid};
 use rustc_hash::FxHashMap;
 
-/// What a resource tells of its samples.
+/// The process and thread that a resource names for its samples.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Owner {
     track: Track,
 }
 
 impl Owner {
-    /// Takes an attribute of the resource. What is of the whole recording is told by the first that tells.
+    /// Takes an attribute of the resource. A fact about the whole recording is taken from the first resource that
+    /// states it.
     pub(super) fn add(&mut self, attribute: &Attribute<'_>, dictionary: &Dictionary<'_>, about: &mut About) {
         let text = attribute.text().filter(|text| !text.is_empty());
         let tell = |to: &mut Option<Vec<u8>>| *to = to.take().or(text.map(<[u8]>::to_vec));
@@ -35,7 +36,7 @@ impl Owner {
 pub(super) const MACHINES: &[(&str, &str)] =
     &[("x86_64", "amd64"), ("aarch64", "arm64"), ("i686", "x86"), ("armv7l", "arm32"), ("ppc64le", "ppc64")];
 
-/// What `uname -m` says of such a processor.
+/// The name of such a processor in `uname -m`.
 fn machine(arch: &[u8]) -> &[u8] {
     MACHINES.iter().find(|(_, of)| of.as_bytes() == arch).map_or(arch, |(machine, _)| machine.as_bytes())
 }
@@ -46,7 +47,7 @@ fn words(value: Value<'_>, dictionary: &Dictionary<'_>) -> Vec<Vec<u8>> {
     values.filter_map(|value| if let Value::Text(text) = value { Some(text.to_vec()) } else { None }).collect()
 }
 
-/// What an attribute tells of a thread.
+/// The part of an attribute that identifies a thread.
 fn take(attribute: &Attribute<'_>, track: &mut Track) {
     let id = || attribute.number().and_then(|number| i32::try_from(number).ok());
     match attribute.key {

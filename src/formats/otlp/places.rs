@@ -11,7 +11,7 @@ use crate::runtimes::{RuntimeSet, frame_type};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// What the stacks and frames of an input became in a message.
+/// The places of stacks and frames of an input in a message.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     pieces: MappedPieces,
@@ -23,7 +23,7 @@ pub(super) struct Places {
     stacks: FxHashMap<(StackId, RuntimeSet), i32>,
 }
 
-/// How names of JIT code of an input are written.
+/// The way names of JIT code of an input are written.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     jit_names: JitNames,
@@ -71,7 +71,7 @@ impl Places {
         number
     }
 
-    /// Whether the stack needs nothing new.
+    /// True if the stack needs nothing new.
     pub(super) fn has(&self, stack: Option<StackId>, runtimes: RuntimeSet) -> bool {
         stack.is_none_or(|stack| self.stacks.contains_key(&(stack, runtimes)))
     }
@@ -102,7 +102,7 @@ impl Places {
     }
 }
 
-/// Whether the inner of two frames is a call that was expanded in the outer one.
+/// True if the inner of two frames is a call that was expanded in the outer one.
 fn is_expanded_in(profile: &Profile, inner: FrameId, outer: FrameId) -> bool {
     let (inner, outer) = (profile.frame_of(inner), profile.frame_of(outer));
     inner.kind == FrameKind::Inlined && (inner.module, inner.addr) == (outer.module, outer.addr)
@@ -119,7 +119,7 @@ fn lines(place: &[FrameId], (profile, names): (&Profile, &Names), tables: &mut T
         let module = frame.module.map(|module| profile.name_of(module));
         let name = names.of(frame, own);
         let name_strindex = tables.text(label::called(&name, module).as_bytes());
-        // What its runtime calls it, where that is another name.
+        // The runtime's name for it, where that differs.
         let system_name_strindex = if *name == *own { 0 } else { tables.text(own) };
         let filename_strindex = frame.file.map_or(0, |file| tables.text(profile.name_of(file)));
         let function = FunctionMessage { name_strindex, system_name_strindex, filename_strindex };
@@ -128,7 +128,7 @@ fn lines(place: &[FrameId], (profile, names): (&Profile, &Names), tables: &mut T
     frames.map(line).collect()
 }
 
-/// What sort of code it is, and by which means JIT code ran.
+/// The kind of code, and the tier of JIT code.
 fn attributes(profile: &Profile, frame: &Frame, runtimes: RuntimeSet, tables: &mut Tables) -> Vec<i32> {
     let kind = match frame.kind {
         FrameKind::Kernel => Some("kernel"),

@@ -17,11 +17,11 @@ use crate::model::stacks::{FrameId, FrameKind, Profile, Row, Sampling, StackId, 
 use crate::model::tier::Tier;
 use std::ops::Range;
 
-/// So many frames may come of each byte of a message: an index has at least one byte, and more than a hundred calls
-/// expanded in one place nobody has seen.
+/// The number of frames that may come of each byte of a message: an index has at least one byte, and more than a
+/// hundred calls expanded in one place nobody has seen.
 const FRAMES_PER_BYTE: u64 = 100;
 
-/// What values are called that have no name.
+/// The name of values without a name.
 const UNNAMED: &str = "values";
 
 /// Reads messages into one profile.
@@ -31,7 +31,7 @@ pub(super) struct Reader {
     named: NamedFrames,
     modules: Modules,
     sampled: Option<TimeExtent>,
-    /// Whether times are those of a clock that nobody tied to the wall clock.
+    /// True if times are those of a clock that nobody tied to the wall clock.
     untied: bool,
     skipped: Skipped,
 }
@@ -48,7 +48,7 @@ impl Reader {
         }
     }
 
-    /// What was read.
+    /// The profile that was read.
     pub(super) fn finish(mut self, warnings: &mut Warnings) -> Profile {
         warnings.extend(self.skipped.into_warning());
         let about = &mut self.profile.about;
@@ -71,7 +71,7 @@ impl Reader {
         }
         if dictionary.strings.is_empty() && !resources.is_empty() {
             return Err(Error::new(
-                "has no dictionary: it is no profile but another signal of OpenTelemetry, or of a protocol before 1.7",
+                "has no dictionary: it is another OpenTelemetry signal, or a profile of a protocol version before 1.7",
             ));
         }
         let profiles =
@@ -109,14 +109,14 @@ impl LocationFrames {
         lists
     }
 
-    /// Innermost first. What is expanded in a function has the function's module and address.
+    /// Innermost first. Functions that are inlined have the module and address of the outer function.
     fn add(&mut self, at: usize, dictionary: &Dictionary<'_>, version: &Version, to: &mut Reader) {
         let Some(location) = dictionary.locations.get(at) else { return };
         let text = |key| dictionary.text_of(location.attributes(version), key);
         let kind = text("profile.frame.type").and_then(kind_of_type);
         let tier = text("jitgraft.tier").and_then(|word| Tier::named(std::str::from_utf8(word).ok()?));
         let mapping = at_place(&dictionary.mappings, location.mapping).copied();
-        // What is interpreted in no file has a line, or whatever its profiler put there, for an address.
+        // Code that interpreted in no file has a line, or whatever its profiler put there, for an address.
         let has_address = location.address != 0 && (mapping.is_some() || kind != Some(FrameKind::Jit));
         let mapping = mapping.unwrap_or_default();
         let addr = has_address.then(|| mapping.in_file(location.address));
@@ -159,7 +159,7 @@ struct MessageReading<'r, 'd> {
     frames: LocationFrames,
     /// Of each stack of the dictionary what it is in the profile, once that is known.
     stacks: Vec<Option<Option<StackId>>>,
-    /// How many frames may still be read.
+    /// The number of frames that may still be read.
     left: u64,
     to: &'r mut Reader,
 }
@@ -168,9 +168,9 @@ struct MessageReading<'r, 'd> {
 #[derive(Debug, Clone, Copy)]
 struct ProfileTypes {
     series: usize,
-    /// How many of the unit are one of the file's.
+    /// The number of the unit that are one of the file's.
     scale: u64,
-    /// Whether its values are numbers of samples.
+    /// True if its values are numbers of samples.
     counts: bool,
 }
 
@@ -202,7 +202,7 @@ impl<'d> MessageReading<'_, 'd> {
         }
     }
 
-    /// Whether the values of a profile are the numbers of samples of another's, one by one, as our own writer has them.
+    /// True if the values of a profile are the numbers of samples of another's, one by one, as our own writer has them.
     fn are_counts(&self, counts: &[u8], profile: &[u8]) -> bool {
         let [(counted, unit), (name, _)] =
             [counts, profile].map(|of| messages(of, 1).next().map_or_else(Default::default, |of| self.words(of)));
@@ -370,8 +370,8 @@ impl<'d> MessageReading<'_, 'd> {
             let frames =
                 frames.ok_or_else(|| Error::new(format!("is of location {at}, which the dictionary does not have")))?;
             let enough = self.left.checked_sub(frames.len() as u64);
-            self.left =
-                enough.ok_or_else(|| Error::new("the samples have more frames than a file of this size can tell"))?;
+            self.left = enough
+                .ok_or_else(|| Error::new("the samples have more frames than a file of this size can contain"))?;
             for frame in self.frames.frames[frames].iter().rev() {
                 stack = Some(self.to.profile.stack(stack, *frame));
             }

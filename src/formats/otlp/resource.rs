@@ -1,4 +1,4 @@
-//! What is told of a process: the attributes of its resource, by the names of the semantic conventions.
+//! The facts about a process: the attributes of its resource, by the names of the semantic conventions.
 
 use super::messages::{AnyValue, KeyValueMessage, ListMessage, ResourceMessage, ValueMessage, attribute, number, text};
 use super::owner::MACHINES;
@@ -40,7 +40,7 @@ fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
 }
 
-/// The `host.arch` of what `uname -m` says.
+/// The `host.arch` for the output of `uname -m`.
 fn arch(machine: &str) -> &str {
     MACHINES.iter().find(|(of, _)| *of == machine).map_or(machine, |(_, arch)| arch)
 }

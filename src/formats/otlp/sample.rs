@@ -11,7 +11,7 @@ pub(super) type Times = Vec<u64>;
 #[derive(Debug, Default)]
 pub(super) struct Sample<'d> {
     pub(super) stack: u64,
-    /// Where its locations begin among those of the profile, and how many there are, up to protocol 1.7.
+    /// The start of its locations among those of the profile, and their number, up to protocol 1.7.
     pub(super) range: Option<[u64; 2]>,
     pub(super) values: Vec<i64>,
     pub(super) link: u64,
@@ -39,7 +39,7 @@ impl<'d> Sample<'d> {
         Ok(sample)
     }
 
-    /// Whether another is of the same stack, thread and span, and has as many values and the same times.
+    /// True if another is of the same stack, thread and span, and has as many values and the same times.
     pub(super) fn goes_with(&self, other: &Self) -> bool {
         (self.stack, self.range, self.link) == (other.stack, other.range, other.link)
             && (&self.attributes, &self.times) == (&other.attributes, &other.times)

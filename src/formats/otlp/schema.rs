@@ -4,7 +4,7 @@
 //! `common/v1/common.proto`, `resource/v1/resource.proto`. Fields that only older versions have are here, too, so that
 //! their JSON can be read: they have numbers from [`OLDER`] on, which no version of the format has.
 
-/// What a field holds.
+/// The content of a field.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     /// `int32`, `uint32` or a flag: JSON has numbers, and `true`.
@@ -23,7 +23,7 @@ pub(super) enum Kind {
     Text,
     /// `bytes`: JSON has base64.
     Bytes,
-    /// The number of a trace or span, of which JSON has hexadecimal digits (OTLP's own rule).
+    /// The number of a trace or span, in hexadecimal digits in JSON (OTLP's own rule).
     Id,
     /// A message.
     Message(&'static Schema),
@@ -39,7 +39,7 @@ pub(super) struct Field {
     /// Its name in JSON; the one in the schema has underscores.
     pub(super) name: &'static str,
     pub(super) kind: Kind,
-    /// Whether JSON has a list.
+    /// True if JSON has a list.
     pub(super) repeated: bool,
 }
 
@@ -184,17 +184,17 @@ static SAMPLE: Schema = &[
     one(SAMPLE_LENGTH, "locationsLength", Small),
 ];
 
-/// Whether these are the fields of `Profile`.
+/// True if these are the fields of `Profile`.
 pub(super) fn is_profile(schema: Schema) -> bool {
     std::ptr::eq(schema, PROFILE)
 }
 
-/// Whether these are the fields of `ProfilesDictionary`.
+/// True if these are the fields of `ProfilesDictionary`.
 pub(super) fn is_dictionary(schema: Schema) -> bool {
     std::ptr::eq(schema, DICTIONARY)
 }
 
-/// Whether a table of the dictionary has this name in JSON.
+/// True if a table of the dictionary has this name in JSON.
 pub(super) fn is_table(name: &[u8]) -> bool {
     let letters: Vec<u8> = name.iter().copied().filter(|byte| *byte != b'_').collect();
     DICTIONARY.iter().any(|field| field.name.as_bytes().eq_ignore_ascii_case(&letters))

@@ -31,7 +31,7 @@ pub(super) struct Tables {
     buffer: Vec<u8>,
 }
 
-/// Which table; its field has the number that is one higher.
+/// The table; its field has the number that is one higher.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Which {
     Mappings,
@@ -76,7 +76,7 @@ impl Tables {
         self.message(Which::Attributes, &AttributeMessage { key_strindex, value: Some(value) })
     }
 
-    /// How many bytes they have.
+    /// The number of bytes that they have.
     pub(super) fn len(&self) -> usize {
         self.tables.iter().map(|table| table.bytes.len()).sum()
     }

@@ -1,5 +1,5 @@
-//! Where the fields of samples and profiles stand. They moved three times while the format was in development, under one
-//! name for all versions (`v1development`), so that a message itself must show which one it is of:
+//! The fields of samples and profiles. They moved three times while the format was in development, under one name for
+//! all versions (`v1development`), so that a message itself must show which one it is of:
 //!
 //! | protocol | `Sample`: stack, values, attributes, link, times | `Profile`: time, duration, period type, period |
 //! |---|---|---|
@@ -27,7 +27,7 @@ pub(super) struct Version {
     pub(super) link: u32,
     /// `Sample.timestamps_unix_nano`
     pub(super) times: u32,
-    /// Whether these have eight bytes each.
+    /// True if these have eight bytes each.
     pub(super) fixed_times: bool,
     /// `Profile.time_unix_nano`; duration, type of the period and period are the next three.
     pub(super) profile_time: u32,
@@ -55,7 +55,7 @@ pub(super) const CURRENT: Version = Version {
     location_attributes: 4,
 };
 
-/// What JSON of any version becomes.
+/// The version that JSON is converted to.
 pub(super) const OF_JSON: Version =
     Version { range: Some([SAMPLE_START, SAMPLE_LENGTH]), locations: PROFILE_LOCATIONS, ..CURRENT };
 
@@ -77,7 +77,7 @@ const V1_7: Version = Version {
     location_attributes: 5,
 };
 
-/// What the profiles of a message show of its version.
+/// The signs of its version in the profiles of a message.
 #[derive(Debug, Default)]
 struct Signs {
     v1_7: bool,
@@ -86,7 +86,7 @@ struct Signs {
 }
 
 impl Version {
-    /// That of a message with these profiles and so many attributes in its dictionary.
+    /// That of a message with these profiles and this many attributes in its dictionary.
     ///
     /// Samples that have neither attributes nor links, and a value for each time, could be of 1.9 with values or of 1.10
     /// with attributes. They are taken for 1.10 if all of these numbers are those of different attributes.

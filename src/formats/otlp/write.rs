@@ -1,7 +1,7 @@
 //! Rows → messages, each small enough for a Collector, with a dictionary of its own.
 //!
-//! A process is a resource, an event of it a profile; a stack of a thread is a sample with a value for each time. Sums have
-//! no times, or those of their stretches, and a second profile says how many samples they are of.
+//! A process is a resource, an event of it a profile; a stack of a thread is a sample with a value for each time. Sums
+//! have no times, or those of their stretches, and a second profile shows how many samples they are of.
 
 use super::draft::{Draft, Identity, Observation, Slot};
 use super::framing::behind_length;
@@ -23,7 +23,7 @@ use std::io::Write;
 /// No message is longer, unless one sample of it is: gRPC, by which collectors take them, has a limit of 4 MiB.
 const LONGEST: usize = 4_000_000;
 
-/// How messages stand behind each other.
+/// The way that messages follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
     /// One as it is; of several, each behind its length, as the Collector's `file` exporter has them.
@@ -40,7 +40,7 @@ pub(super) struct OtlpWriter<'o> {
     input: WrittenInput,
 }
 
-/// What the rows of an input became in the message.
+/// The places of an input's rows in the message.
 #[derive(Debug, Default)]
 struct WrittenInput {
     names: Names,
@@ -113,7 +113,7 @@ impl WrittenInput {
         self.attributes.clear();
     }
 
-    /// How many bytes a row needs at most.
+    /// The number of bytes that a row needs at most.
     fn cost(&self, profile: &Profile, row: &Row, runtimes: RuntimeSet) -> usize {
         /// The numbers of a frame, a mapping and their attributes.
         const OF_FRAME: usize = 400;
@@ -124,7 +124,7 @@ impl WrittenInput {
         }
         let len = |name| profile.name_of(name).len();
         let frames = profile.frames_up(row.stack).map(|frame| profile.frame_of(frame));
-        // What is no text becomes one, and is three times as long.
+        // A value that is not text becomes text, and is three times as long.
         let texts = |frame: &Frame| {
             OF_FRAME + 3 * (2 * len(frame.name) + frame.module.map_or(0, len) + frame.file.map_or(0, len))
         };

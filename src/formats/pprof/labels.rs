@@ -38,12 +38,12 @@ impl<'d> Label<'d> {
     }
 }
 
-/// Whether a label tells the process: Parca's and ours, Datadog's, speedscope's, OpenTelemetry's, Pyroscope's.
+/// True if a label gives the process: Parca's and ours, Datadog's, speedscope's, OpenTelemetry's, Pyroscope's.
 pub(super) fn is_pid(key: &[u8]) -> bool {
     matches!(key, b"pid" | b"process_id" | b"process id" | b"process.pid" | b"__process_pid__")
 }
 
-/// Whether a label tells the thread.
+/// True if a label gives the thread.
 pub(super) fn is_tid(key: &[u8]) -> bool {
     matches!(key, b"tid" | b"thread_id" | b"thread id" | b"thread.id")
 }

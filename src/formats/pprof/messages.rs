@@ -145,7 +145,7 @@ impl StringTable {
         id
     }
 
-    /// That of a name that may be no UTF-8.
+    /// That of a name that may be not UTF-8.
     pub(super) fn id_of(&mut self, name: &[u8]) -> i64 {
         self.id(&String::from_utf8_lossy(name))
     }

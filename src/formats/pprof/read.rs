@@ -2,7 +2,7 @@
 //!
 //! * `samples/count` before another type is how many samples that one's values stand for. The type that pprof shows
 //!   by default (`default_sample_type`, else the last) comes first.
-//! * Labels say whose a sample is, and when it was taken.
+//! * Labels show whose a sample is, and when it was taken.
 //! * A location with several lines is one function and the calls that were expanded in it.
 //!
 //! Samples name locations by number and a location names any number of lines, so a small file can ask for much:
@@ -23,14 +23,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// So many frames may come of each byte of a file. A sample names a location by at least one byte, and more than a
-/// hundred calls expanded in one place nobody has seen.
+/// The number of frames that may come of each byte of a file. A sample names a location by at least one byte, and more
+/// than a hundred calls expanded in one place nobody has seen.
 const FRAMES_PER_BYTE: u64 = 100;
 
-/// What values are called that the file has no name for.
+/// The name of values that the file has no name for.
 const UNNAMED: &str = "values";
 
-/// Whether an input is such a buffer: its fields are a profile's, among them a type of values.
+/// True if an input is such a buffer: its fields are a profile's, among them a type of values.
 pub fn sniff(head: &[u8]) -> bool {
     let (mut fields, mut types, mut whole, mut told) = (Fields::of(head), 0, 0, false);
     loop {
@@ -48,7 +48,7 @@ pub fn sniff(head: &[u8]) -> bool {
             7..=10 | 12 | 14 | 15 => value.bytes().is_empty(),
             13 => true,
             16 => value.number() == 0,
-            // Of a later version: they stand behind what is known.
+            // Fields of a later version: they follow the known ones.
             _ => types > 0,
         };
         if !fits {
@@ -62,10 +62,10 @@ pub fn sniff(head: &[u8]) -> bool {
     types > 0 && whole > 1 && told
 }
 
-/// By so many parts a message is known that is cut.
+/// By this many parts a message is known that is cut.
 const PARTS: usize = 8;
 
-/// Whether these are two numbers of strings; what is the empty string may be left out.
+/// True if these are two numbers of strings; what is the empty string may be left out.
 fn is_value_type(message: &[u8]) -> bool {
     let fields: Result<Vec<_>> = Fields::of(message).take(3).collect();
     let is_number = |(tag, value): &(u32, _)| matches!(tag, 1 | 2) && matches!(value, FieldValue::Number(_));
@@ -76,7 +76,7 @@ fn is_value_type(message: &[u8]) -> bool {
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let tables = Tables::read(bytes, warnings);
     if tables.strings.is_empty() {
-        return Err(Error::new("has no table of strings, which stands behind the samples: it is cut off"));
+        return Err(Error::new("has no string table, which follows the samples: it is cut off"));
     }
     let mut profile = Profile::keeping(options.keep);
     let events = ProfileEvents::of(&tables, &mut profile);
@@ -92,11 +92,11 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(reading.profile)
 }
 
-/// One event: where its values stand in a sample.
+/// One event: where its values are in a sample.
 struct EventValues {
     series: usize,
     value: usize,
-    /// Where the number of samples stands.
+    /// The place of the number of samples.
     count: Option<usize>,
     /// Nanoseconds in the unit of the values.
     scale: u64,
@@ -164,7 +164,7 @@ impl EventValues {
     }
 }
 
-/// Whether the period is one of these values: Go's heap profiles have it of `space`, which `inuse_space` and
+/// True if the period is one of these values: Go's heap profiles have it of `space`, which `inuse_space` and
 /// `alloc_space` are.
 fn is_sampled_by(tables: &Tables<'_>, of: ValueType) -> bool {
     let (name, period) = (tables.string(of.name), tables.string(tables.period_type.name));
@@ -176,7 +176,7 @@ fn is_sampled_by(tables: &Tables<'_>, of: ValueType) -> bool {
 struct FrameLists {
     frames: Vec<FrameId>,
     of: FxHashMap<u64, Range<usize>>,
-    /// Whether columns are wanted.
+    /// True if columns are wanted.
     columns: bool,
 }
 
@@ -192,7 +192,7 @@ impl FrameLists {
         lists
     }
 
-    /// Innermost first. What is expanded in a function has the function's module and address.
+    /// Innermost first. Functions that are inlined have the module and address of the outer function.
     fn add(&mut self, location: &Location<'_>, tables: &Tables<'_>, named: &mut NamedFrames, profile: &mut Profile) {
         let mapping = tables.mappings.get(&location.mapping).copied().unwrap_or_default();
         let addr = (location.address != 0).then(|| mapping.in_file(location.address));
@@ -219,8 +219,8 @@ impl FrameLists {
     }
 }
 
-/// Profilers for node state where a function starts instead of where it ran, as V8's own profiles do. If a line's place is
-/// another one, the script says so, and it isn't used.
+/// Profilers for node state where a function starts instead of where it ran, as V8's own profiles do. If a line's place
+/// is another one, the script states it, and it isn't used.
 fn start(line: Line) -> ScriptStart {
     ScriptStart { line: number(line.line), column: number(line.column) }
 }
@@ -235,7 +235,7 @@ struct PprofReading<'t, 'd> {
     events: ProfileEvents,
     profile: Profile,
     sampled: Option<TimeExtent>,
-    /// Whether samples are told apart by labels that say neither whose they are nor when they were taken.
+    /// True if samples are distinguished by labels that state neither whose they are nor when they were taken.
     apart: bool,
 }
 
@@ -275,8 +275,8 @@ impl PprofReading<'_, '_> {
             let frames =
                 frames.ok_or_else(|| Error::new(format!("is of location {id}, which the file does not have")))?;
             let enough = left.checked_sub(frames.len() as u64);
-            *left =
-                enough.ok_or_else(|| Error::new("the samples have more frames than a file of this size can tell"))?;
+            *left = enough
+                .ok_or_else(|| Error::new("the samples have more frames than a file of this size can contain"))?;
             for frame in self.frames.frames[frames].iter().rev() {
                 stack = Some(self.profile.stack(stack, *frame));
             }
@@ -285,7 +285,7 @@ impl PprofReading<'_, '_> {
     }
 }
 
-/// What labels tell of whose a sample is, and when it was taken.
+/// The labels that identify a sample's process and thread, and its time.
 #[derive(Default)]
 struct SampleLabels {
     track: Track,
@@ -412,6 +412,6 @@ mod tests {
         assert_eq!(profile.series[0].rows.len(), 1);
         assert!(said[0].contains("2 samples skipped") && said[0].contains("location 9"), "{said:?}");
         let cut = read(&bytes[..bytes.len() - strings().len()], &ReadOptions::default(), &mut Warnings::new());
-        assert!(cut.unwrap_err().to_string().contains("no table of strings"));
+        assert!(cut.unwrap_err().to_string().contains("no string table"));
     }
 }

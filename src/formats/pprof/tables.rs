@@ -4,12 +4,12 @@ use crate::bytes::protobuf::{FieldValue, Fields, inner};
 use crate::error::{Result, Warning, Warnings};
 use rustc_hash::FxHashMap;
 
-/// All of a profile but what its samples say.
+/// All of a profile but what its samples state.
 #[derive(Debug, Default)]
 pub(super) struct Tables<'d> {
     pub(super) strings: Vec<&'d [u8]>,
     pub(super) sample_types: Vec<ValueType>,
-    /// Where the samples stand.
+    /// The place of the samples.
     pub(super) samples: Vec<&'d [u8]>,
     pub(super) mappings: FxHashMap<u64, Mapping>,
     /// The same, in the order of the file.
@@ -18,7 +18,7 @@ pub(super) struct Tables<'d> {
     /// In the order of the file.
     pub(super) locations: Vec<Location<'d>>,
     pub(super) default_sample_type: u64,
-    /// What is counted between two samples, and how much of it.
+    /// Measure between two samples, and how much of it.
     pub(super) period_type: ValueType,
     pub(super) period: u64,
     /// Nanoseconds since 1970, and how long it took.
@@ -26,7 +26,7 @@ pub(super) struct Tables<'d> {
     pub(super) duration: u64,
 }
 
-/// Names of a value and of what it is counted in.
+/// The names of a value and of its unit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ValueType {
     pub(super) name: u64,
@@ -118,7 +118,7 @@ impl<'d> Tables<'d> {
         }
     }
 
-    /// The string of that number; there is an empty one at 0 and where there is none.
+    /// The string of that number; there is an empty one at 0 and if absent.
     pub(super) fn string(&self, at: u64) -> &'d [u8] {
         usize::try_from(at).ok().and_then(|at| self.strings.get(at).copied()).unwrap_or_default()
     }

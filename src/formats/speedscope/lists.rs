@@ -11,12 +11,12 @@ pub(super) struct StackLists<'a> {
     pub(super) rows: Vec<&'a Row>,
 }
 
-/// Which frames end and begin between rows.
+/// The frames that end and begin between rows.
 pub(super) struct Changes<'a> {
     pub(super) lists: StackLists<'a>,
-    /// Of each row.
+    /// The weight of each row.
     pub(super) weights: Vec<u64>,
-    /// What the first row begins at.
+    /// The start of the first row.
     pub(super) start: u64,
 }
 
@@ -27,13 +27,13 @@ struct OpenOrClose {
     at: u64,
 }
 
-/// How many frames each stack has.
+/// The number of frames that each stack has.
 pub(super) struct Depths(Vec<u32>);
 
 /// Lists of fewer frames are written as they are.
 const LONG: u64 = 1 << 22;
 
-/// So many frames in lists are as long as one change.
+/// The number of frames in lists that are as long as one change.
 const FRAMES_OF_A_CHANGE: u64 = 8;
 
 impl Depths {
@@ -50,7 +50,7 @@ impl Depths {
         stack.map_or(0, |stack| self.0[stack.index()].into())
     }
 
-    /// Whether changes are much shorter.
+    /// True if changes are much shorter.
     pub(super) fn lists_are_long(&self, lists: &StackLists<'_>) -> bool {
         let stacks = || lists.rows.iter().map(|row| row.stack);
         let listed = stacks().fold(0u64, |sum, stack| sum.saturating_add(self.depth(stack)));
@@ -96,7 +96,7 @@ impl Serialize for Changes<'_> {
     }
 }
 
-/// Tells the frames that end and those that begin between two stacks, innermost first; how many they are.
+/// Reports the frames that end and those that begin between two stacks, innermost first; how many they are.
 fn changed(
     profile: &Profile,
     mut before: Option<StackId>,
@@ -125,7 +125,7 @@ mod tests {
     use crate::error::Warnings;
     use crate::model::stacks::{Frame, FrameKind, Profile, Row, Track, Unit};
 
-    /// Each of so many spans has time of its own in the one around it.
+    /// Each of this many spans has time of its own in the one around it.
     fn nested(spans: u32) -> Profile {
         let mut profile = Profile::new();
         let track = profile.track(Track::default());

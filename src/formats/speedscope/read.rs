@@ -1,4 +1,4 @@
-//! Reading speedscope's JSON, of which many profilers write their own (py-spy, rbspy, dotnet-trace, Austin, …).
+//! Reading speedscope's JSON, which many profilers write in their own way (py-spy, rbspy, dotnet-trace, Austin, …).
 //!
 //! A file holds several profiles, mostly one for each thread. A sampled one is a list of stacks with weights; an
 //! evented one a list of frames that open and close, whose time between two events belongs to the stack that is open.
@@ -11,7 +11,7 @@ use crate::model::stacks::{FrameId, Profile, Row, ScriptStart, StackId, Track, T
 use crate::model::{Nanos, Pid, Tid};
 use serde::Deserialize;
 
-/// Whether an input begins as such a file does: it names the format's schema, or its first member is one of its own.
+/// True if an input begins as such a file does: it names the format's schema, or its first member is one of its own.
 pub fn sniff(head: &[u8]) -> bool {
     let has = |text: &[u8]| memchr::memmem::find(head, text).is_some();
     let Some(members) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
@@ -71,8 +71,8 @@ struct FrameEvent {
 
 /// Reads all profiles of a file.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let file: FileRead =
-        serde_json::from_slice(bytes).map_err(|error| Error::new("is no whole speedscope file").because(error))?;
+    let file: FileRead = serde_json::from_slice(bytes)
+        .map_err(|error| Error::new("is not a complete speedscope file").because(error))?;
     let mut profile = Profile::keeping(options.keep);
     let mut named = NamedFrames::default();
     let frames = file
@@ -109,7 +109,7 @@ fn is_module(file: &[u8]) -> bool {
     base.starts_with(b"[") || has(b".so") || base.ends_with(b".map") || base.ends_with(b".ko") || !has(b".")
 }
 
-/// Who a profile is of: `NAME PID/TID`, `NAME PID`, py-spy's `Process PID Thread TID "NAME"`, or any name.
+/// The owner of a profile: `NAME PID/TID`, `NAME PID`, py-spy's `Process PID Thread TID "NAME"`, or any name.
 fn track(name: &str) -> Track {
     let number = |text: &str| text.parse::<i32>().ok().filter(|number| *number >= 0);
     let track = |comm: &str, pid: Option<i32>, tid: Option<i32>| Track {
@@ -207,7 +207,7 @@ struct Rounded {
     series: usize,
     track: TrackId,
     scale: f64,
-    /// Where the profile begins, if its weights are times.
+    /// The start of the profile , if its weights are times.
     start: Option<f64>,
     rest: f64,
     sum: f64,

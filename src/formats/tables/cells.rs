@@ -15,10 +15,10 @@ use std::sync::Arc;
 /// Stands for no number.
 pub(super) const NONE: i64 = i64::MIN;
 
-/// What the texts of a column mean, of which each is looked up once where the column says that it is the same again.
+/// The meanings of a column's texts, each of them looked up once where the column states that it is the same again.
 #[derive(Debug)]
 pub(super) struct Meanings<V> {
-    /// What a cell without a text means.
+    /// The meaning of a cell without a text.
     none: V,
     /// The texts that the last batch had, which the next one mostly has, too.
     dictionary: Option<ArrayRef>,
@@ -30,7 +30,7 @@ impl<V: Copy> Meanings<V> {
         Self { none, dictionary: None, of_dictionary: Vec::new() }
     }
 
-    /// What the cells mean; `None` if the column holds something else than texts.
+    /// The meanings of the cells; `None` if the column holds something else than texts.
     pub(super) fn cells(&mut self, array: &ArrayRef, mut of: impl FnMut(&str) -> V) -> Option<Vec<V>> {
         let none = self.none;
         let Some(dictionary) = array.as_any_dictionary_opt() else { return texts(array, none, of) };
@@ -74,7 +74,7 @@ fn mapped<T: ArrowPrimitiveType, V: Copy>(array: &PrimitiveArray<T>, none: V, of
     }
 }
 
-/// The whole numbers of a column, [`NONE`] where there is none; `None` if it holds something else.
+/// The whole numbers of a column, [`NONE`] if absent; `None` if it holds something else.
 pub(super) fn numbers(array: &ArrayRef) -> Option<Vec<i64>> {
     macro_rules! of {
         ($type:ty, $convert:expr) => {
@@ -142,5 +142,5 @@ pub(super) fn fractions(array: &ArrayRef) -> Option<Vec<i64>> {
 }
 
 pub(super) fn wrong_type(name: &str, of: &DataType) -> Error {
-    Error::new(format!("column {name} is of type {of}: docs/sql.md tells what it should be"))
+    Error::new(format!("column {name} is of type {of}: see docs/sql.md for its type"))
 }

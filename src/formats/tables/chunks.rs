@@ -16,7 +16,7 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    /// Where a stretch of a file is.
+    /// The place of a stretch of a file.
     pub(super) fn place(file: &[u8], start: u64, len: u64) -> Result<Range<usize>> {
         let place = usize::try_from(start).ok().zip(usize::try_from(start.saturating_add(len)).ok());
         let place = place.map(|(start, end)| start..end).filter(|place| place.end <= file.len());
@@ -29,7 +29,7 @@ impl Chunks {
         Self { file_len: file.len() as u64, pieces: places.into_iter().map(piece).collect() }
     }
 
-    /// What there is from a place on.
+    /// The bytes from a place on.
     fn from(&self, start: u64) -> Result<Bytes, ParquetError> {
         let rest = self.pieces.iter().find_map(|(at, bytes)| {
             let skipped = usize::try_from(start.checked_sub(*at)?).ok().filter(|skipped| *skipped <= bytes.len())?;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 struct TextColumn<K: ArrowDictionaryKeyType> {
     keys: PrimitiveBuilder<K>,
-    /// Of each text of the input, its number here, plus one.
+    /// For each text of the input, its number here, plus one.
     places: Vec<u32>,
     used: Vec<TextNo>,
 }
@@ -176,11 +176,11 @@ pub(super) struct BatchBuilder {
     leaves: FrameColumns,
     stack_ids: NumberColumn<Int64Type>,
     frames: FrameColumns,
-    /// Where the frames of each row end.
+    /// The end of each row's frames.
     ends: Vec<i32>,
 }
 
-/// Time that a row tells: the wall clock's, if it is known, and the recording's.
+/// Time that a row gives: the wall clock's, if it is known, and the recording's.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowTime {
     wall: Option<i64>,
@@ -200,7 +200,7 @@ impl BatchBuilder {
         self.rows
     }
 
-    /// How many frames the stacks of all rows have.
+    /// The number of frames that the stacks of all rows have.
     pub(super) fn frames(&self) -> usize {
         self.ends.last().map_or(0, |&end| end as usize)
     }
@@ -311,7 +311,7 @@ pub(super) struct StackBatch {
 }
 
 impl StackBatch {
-    /// How many frames they have.
+    /// The number of frames that they have.
     pub(super) fn frames(&self) -> usize {
         self.frames as usize
     }

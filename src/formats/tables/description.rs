@@ -1,7 +1,7 @@
-//! What a Parquet file says of itself, held against what it can hold, before its reader believes it.
+//! The claims of a Parquet file, held against its size, before its reader believes it.
 //!
-//! Values and their levels come in runs, so that a few bytes can stand for any number of them, and any piece of a file can
-//! be named any number of times. What is asked for more than all real files do is left out, or refused.
+//! Values and their levels come in runs, so that a few bytes can stand for any number of them, and any piece of a file
+//! can be named any number of times. A request beyond that of all real files is left out, or refused.
 //!
 //! Spec: <https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift>
 
@@ -15,7 +15,7 @@ use parquet::file::metadata::{
 };
 use std::io::Read;
 
-/// What is needed of `FileMetaData`, and no statistics.
+/// The needed parts of `FileMetaData`, without statistics.
 const FILE: &[Field] = &[
     (1, Int),
     (2, List(&Struct(ELEMENT))),
@@ -79,22 +79,23 @@ const PAGE: &[Field] = &[
 /// Columns are nested no deeper: ours are lists, of structures where an engine has made them.
 const MAX_NESTED: usize = 32;
 
-/// So many values any file may have.
+/// The number of values that any file may have.
 const VALUES: u64 = 1 << 26;
-/// And so many more for each byte: of a program that does one thing, with stacks of 40 frames, we write 1,000 to a byte.
+/// And this many more for each byte: of a program that does one thing, with stacks of 40 frames, we write 1,000 to a
+/// byte.
 const VALUES_A_BYTE: u64 = 1 << 14;
-/// So many values a column of a row group may have, any of which may be one row's, and is in memory with it.
+/// The number of values that a column of a row group may have, any of which may be one row's, and is in memory with it.
 const VALUES_A_GROUP: i64 = 1 << 26;
 
 /// So long any page may be, unpacked: writers begin a new one after a megabyte.
 const PAGE_LEN: u64 = 1 << 24;
-/// And so many times as long as its bytes in the file.
+/// And this many times as long as its bytes in the file.
 const PACKED: u64 = 1 << 6;
 
-/// The description of a file, which stands at its end.
+/// The description of a file, which is at its end.
 pub(super) fn read(file: &[u8]) -> Result<ParquetMetaData> {
     let unreadable = |error| Error::new("cannot be read").because(error);
-    let cut = || Error::new("cannot be read: it has no whole description at its end");
+    let cut = || Error::new("cannot be read: the description at its end is incomplete");
     let (rest, tail) = file.split_last_chunk().ok_or_else(cut)?;
     let tail = FooterTail::try_new(tail).map_err(unreadable)?;
     if tail.is_encrypted_footer() {
@@ -114,10 +115,10 @@ pub(super) fn read(file: &[u8]) -> Result<ParquetMetaData> {
     ParquetMetaDataReader::decode_metadata(&copy).map_err(unreadable)
 }
 
-/// How columns are nested, element by element: each says how many of those behind it are its parts.
+/// The way columns are nested, element by element: each shows the number of parts behind it.
 #[derive(Default)]
 struct Nested {
-    /// How many parts are to come of each element that is not complete.
+    /// The number of parts that are to come of each element that is not complete.
     open: Vec<i64>,
     /// The parts of the element that is read.
     children: i64,
@@ -138,7 +139,7 @@ impl Nested {
     }
 }
 
-/// How much of the file, and how many values, row groups may still ask for.
+/// The part of the file, and the number of values, that row groups may still request.
 pub(super) struct Left {
     bytes: u64,
     values: u64,
@@ -150,7 +151,7 @@ impl Left {
         Self { bytes, values: VALUES + VALUES_A_BYTE * bytes }
     }
 
-    /// Takes what a row group asks for of these columns.
+    /// Takes what a row group requests of these columns.
     pub(super) fn take(&mut self, group: &RowGroupMetaData, wanted: impl Fn(usize) -> bool) -> Result<()> {
         let columns = group.columns().iter().enumerate().filter(|(leaf, _)| wanted(*leaf));
         let sum = |of: fn(&ColumnChunkMetaData) -> i64| {
@@ -161,15 +162,15 @@ impl Left {
         let (bytes, values) = (sum(|column| column.compressed_size()), sum(|column| column.num_values()));
         let too_many = columns.clone().any(|(_, column)| column.num_values() > VALUES_A_GROUP);
         let left = self.bytes.checked_sub(bytes).ok_or_else(|| Error::new("its columns overlap"))?;
-        let all =
-            || Error::new(format!("it is said to hold {values} values, and no such file holds so many in its bytes"));
+        let all = || Error::new(format!("its description claims {values} values, more than its bytes can hold"));
         self.values = self.values.checked_sub(values).filter(|_| !too_many).ok_or_else(all)?;
         self.bytes = left;
         Ok(())
     }
 }
 
-/// Goes over the pages of a column: their headers, and how much is in them. Whether all values are keys of a dictionary.
+/// Goes over the pages of a column: their headers, and how much is in them. True if all values are keys of a
+/// dictionary.
 pub(super) fn check_pages(column: &[u8], about: &ColumnChunkMetaData) -> Result<bool> {
     let (values, codec) = (about.num_values(), about.compression());
     let (mut at, mut left, mut are_keys) = (0, u64::try_from(values).unwrap_or(0), true);
@@ -195,7 +196,7 @@ pub(super) fn check_pages(column: &[u8], about: &ColumnChunkMetaData) -> Result<
         });
         at += len.map_err(|error| Error::new("a page cannot be read").because(error))?;
         if unpacked > PAGE_LEN.max(PACKED * packed) {
-            return Err(Error::new(format!("a page of {packed} bytes is said to unpack to {unpacked}")));
+            return Err(Error::new(format!("a page of {packed} bytes claims to unpack to {unpacked}")));
         }
         let end = usize::try_from(packed).ok().and_then(|packed| at.checked_add(packed));
         let end =
@@ -207,7 +208,8 @@ pub(super) fn check_pages(column: &[u8], about: &ColumnChunkMetaData) -> Result<
     Ok(are_keys)
 }
 
-/// Looks whether a page unpacks to as much as it says. The crate asks no other codecs for more; these it asks for all.
+/// Looks whether a page unpacks to as much as it states. The crate asks no other codecs for more; these it requests
+/// all.
 fn check_unpacked(packed: &[u8], codec: Compression, len: u64) -> Result<()> {
     let mut reader: Box<dyn Read + '_> = match codec {
         Compression::GZIP(_) => Box::new(MultiGzDecoder::new(packed)),
@@ -216,7 +218,7 @@ fn check_unpacked(packed: &[u8], codec: Compression, len: u64) -> Result<()> {
         _ => return Ok(()),
     };
     let more = || Error::new(format!("a page of {} bytes unpacks to more than {len}", packed.len()));
-    // Whatever else is wrong with it, the crate says.
+    // Whatever else is wrong with it, the crate states.
     let unpacked = std::io::copy(&mut reader.by_ref().take(len + 1), &mut std::io::sink()).unwrap_or(0);
     if unpacked > len { Err(more()) } else { Ok(()) }
 }

@@ -7,11 +7,11 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
 thread_local! {
-    /// Whether this thread reads what may make it panic.
+    /// True if this thread reads what may make it panic.
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Reads; a panic is an error, and nobody is told of it in other words.
+/// Reads; a panic is an error, and nobody is reported for it in other words.
 pub(super) fn guarded<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
     static SILENCE: Once = Once::new();
     SILENCE.call_once(|| {
@@ -25,5 +25,5 @@ pub(super) fn guarded<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
     GUARDED.set(true);
     let read = panic::catch_unwind(AssertUnwindSafe(read));
     GUARDED.set(false);
-    read.unwrap_or_else(|_| Err(Error::new("cannot be read: it tells of more, or of less, than it holds")))
+    read.unwrap_or_else(|_| Err(Error::new("cannot be read: its description lists more, or less, than it contains")))
 }

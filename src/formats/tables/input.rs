@@ -1,4 +1,4 @@
-//! What the rows of one input have in common, with every name spelled once.
+//! The common cells of the rows of one input, with every name spelled once.
 
 use crate::analysis::category::Category;
 use crate::analysis::label;
@@ -38,7 +38,7 @@ impl TextList {
     }
 }
 
-/// A frame as its row tells of it.
+/// A frame as its row reports it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FrameCells {
     pub(super) function: TextNo,
@@ -50,13 +50,13 @@ pub(super) struct FrameCells {
     pub(super) tier: Option<TextNo>,
     /// Those of the kernel are above what the column holds: they are negative.
     pub(super) address: Option<i64>,
-    /// Whether its function is not known.
+    /// True if its function is not known.
     pub(super) unnamed: bool,
-    /// Whether it is no frame, but says that there are more.
+    /// True if it is not a frame, but states that there are more.
     pub(super) is_mark: bool,
 }
 
-/// A thread as its row tells of it.
+/// A thread as its row reports it.
 #[derive(Debug, Clone)]
 pub(super) struct TrackCells {
     pub(super) comm: Option<TextNo>,
@@ -66,14 +66,14 @@ pub(super) struct TrackCells {
     pub(super) labels: Labels,
 }
 
-/// An event as its row tells of it.
+/// An event as its row reports it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EventCells {
     pub(super) name: TextNo,
     pub(super) unit: TextNo,
 }
 
-/// The recording as every row tells of it.
+/// The recording as every row reports it.
 #[derive(Debug, Default)]
 pub(super) struct RecordingCells {
     pub(super) hash: Option<TextNo>,
@@ -81,7 +81,7 @@ pub(super) struct RecordingCells {
     pub(super) arch: Option<TextNo>,
     pub(super) kernel: Option<TextNo>,
     pub(super) command: Option<TextNo>,
-    /// What is no text, as it is.
+    /// What is not text, as it is.
     pub(super) rest: Recording,
 }
 
@@ -193,7 +193,7 @@ impl TableInput {
             build_id: build_id.map(|id| texts.add(&id.to_string())),
             file: frame.file.map(|file| texts.add(&String::from_utf8_lossy(profile.name_of(file)))),
             line: i32::try_from(frame.line).ok().filter(|line| *line != 0),
-            // Its tier stands in the next column.
+            // Its tier is in the next column.
             kind: texts.add(Category::of(frame).of_any_tier().name()),
             tier: frame.tier.map(|tier| texts.add(tier.name())),
             address: frame.addr.map(u64::cast_signed),
@@ -223,8 +223,8 @@ impl TableInput {
     }
 }
 
-/// The module of JIT code is named after its dump, which is here or there: rows tell no place that a second run, or
-/// another machine, would tell otherwise.
+/// The module of JIT code is named after its dump, which is here or there: rows give no place that a second run, or
+/// another machine, would give otherwise.
 fn told_module(kind: FrameKind, module: &[u8]) -> &[u8] {
     match kind {
         FrameKind::Jit => module.rsplit(|byte| *byte == b'/').next().unwrap_or(module),

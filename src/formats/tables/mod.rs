@@ -1,4 +1,4 @@
-//! Samples as a table, for engines that are asked in SQL: a row a sample, or a sum of those of a stretch of time, in
+//! Samples as a table, for engines that are queried in SQL: a row a sample, or a sum of those of a stretch of time, in
 //! Parquet files and as a stream of Arrow's batches.
 //!
 //! | file | what it is for |
@@ -10,7 +10,7 @@
 //! | `writer` | rows → batches, whatever they are written to |
 //! | `arrow`, `parquet` | batches → a stream or a file; a file → batches |
 //! | `guard` | panics of the crate that reads are errors |
-//! | `description`, `thrift` | what a file says of itself, before it is believed |
+//! | `description`, `thrift` | what a file states about itself, before it is believed |
 //! | `chunks` | the bytes of a file that a row group is read from |
 //! | `cells`, `row_cells`, `labels`, `recordings_read`, `stacks`, `read` | batches → stacks |
 //! | `stack_table` | the distinct stacks of an input, as a table of their own |
@@ -18,7 +18,7 @@
 //!
 //! A stack is several lists of equal length, outermost frame first, one for each thing that is known of a frame. They
 //! are columns of their own, so that a question about functions reads no module and no line: engines leave out columns,
-//! and few leave out parts of what stands in a list.
+//! and few leave out parts of what is in a list.
 
 pub mod arrow;
 mod cells;

@@ -1,10 +1,10 @@
 //! The table as a Parquet file.
 //!
 //! A full row group is of one input and one event, and its rows come in the order of the recording: events, threads and
-//! times tell groups apart by their least and greatest values. Inside of it rows are sorted by the function that ran,
-//! so that its pages tell them apart, and a Bloom filter says which groups a function is not in.
+//! times distinguish groups by their least and greatest values. Inside of it rows are sorted by the function that ran,
+//! so that its pages distinguish them, and a Bloom filter shows which groups a function is not in.
 //!
-//! Nothing in a file tells when or where it was written: equal rows make equal files.
+//! Nothing in a file shows when or where it was written: equal rows make equal files.
 
 use super::chunks::Chunks;
 use super::description;
@@ -32,13 +32,13 @@ use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
 
-/// Whether this is a Parquet file.
+/// True if this is a Parquet file.
 pub fn sniff(head: &[u8]) -> bool {
     head.starts_with(b"PAR1")
 }
 
 /// Looks at a table, whose row groups are read side by side. Those that are damaged are left out; without its end, no
-/// file says where they are.
+/// file shows where they are.
 pub fn open<'b>(bytes: &'b [u8], options: &ReadOptions) -> Result<Box<dyn ReadPieces + 'b>> {
     let groups = RowGroups::of(bytes, |column| is_wanted(column, options))?;
     TableReader::new(groups.schema(), options)?;
@@ -88,7 +88,7 @@ pub(super) struct RowGroups<'b> {
     bytes: &'b [u8],
     metadata: ArrowReaderMetadata,
     wanted: ProjectionMask,
-    /// Whether each may be read.
+    /// True if each may be read.
     fits: Vec<Result<(), String>>,
 }
 
@@ -216,9 +216,9 @@ pub(super) fn write_batch(batch: &RecordBatch, out: &mut dyn Write) -> Result<()
 
 struct ParquetFile<'o> {
     out: Box<dyn Write + 'o>,
-    /// What it has written is taken out of it group by group.
+    /// Finished groups are taken out of it.
     file: Option<ArrowWriter<Vec<u8>>>,
-    /// Whether every group is of one input and event, and so sorted by what ran.
+    /// True if every group is of one input and event, and so sorted by what ran.
     is_sorted: bool,
 }
 
@@ -248,7 +248,7 @@ impl BatchWriter for ParquetFile<'_> {
     fn batch(&mut self, batch: &RecordBatch) -> Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         file.write(batch).map_err(failed)?;
-        // What is left of small inputs shares a group.
+        // The rest of small inputs shares a group.
         if file.in_progress_rows() >= Self::GROUP { self.group() } else { Ok(()) }
     }
 
@@ -265,7 +265,7 @@ impl BatchWriter for ParquetFile<'_> {
     }
 }
 
-/// Which of the file's columns says what ran: a map is two columns there.
+/// Which of the file's columns shows what ran: a map is two columns there.
 fn place_of_leaf(schema: &Schema) -> Option<i32> {
     let leaf = schema.index_of("leaf").ok()?;
     let maps = schema.fields()[..leaf].iter().filter(|field| matches!(field.data_type(), DataType::Map(..)));
@@ -273,9 +273,9 @@ fn place_of_leaf(schema: &Schema) -> Option<i32> {
 }
 
 fn properties(sorted_by: Option<i32>) -> Result<WriterProperties, ParquetError> {
-    /// A page of the sorted column has so many rows: what is left out at once.
+    /// A page of the sorted column has this many rows: what is left out at once.
     const PAGE_ROWS: usize = 1 << 13;
-    /// So many functions ran in a group at most, that a filter is made for.
+    /// The largest number of functions in a group for which a filter is made.
     const FUNCTIONS: u64 = 1 << 13;
     let column = |name: &str| ColumnPath::from(name);
     let mut properties = WriterProperties::builder()

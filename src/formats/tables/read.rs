@@ -1,7 +1,7 @@
 //! The table → stacks: what was exported, or what an engine made of it, as long as the columns have their names.
 //!
-//! `functions` must be there. Where `weight` or `count` is not, each row weighs, and counts, 1; all other columns add
-//! what they tell.
+//! `functions` must be there. If `weight` or `count` is missing, each row weighs, and counts, 1; all other columns add
+//! what they give.
 
 use super::cells::{NONE, moments};
 use super::labels;
@@ -47,7 +47,7 @@ const COLUMNS: &[&str] = &[
     "addresses",
 ];
 
-/// Whether a column tells what is needed.
+/// True if a column shows what is needed.
 pub(super) fn is_wanted(column: &str, options: &ReadOptions) -> bool {
     let least = match column {
         "files" | "lines" | "build_ids" => Detail::Lines,
@@ -64,7 +64,7 @@ pub(super) struct TableReader {
     profile: Profile,
     stacks: StackReader,
     words: Words,
-    /// Whether rows of different recordings and labels are kept apart.
+    /// True if rows of different recordings and labels are kept apart.
     apart: bool,
     recordings: Recordings,
     /// The last row's, which is mostly the next one's, too.
@@ -72,10 +72,10 @@ pub(super) struct TableReader {
     track: Option<(TrackWords, TrackId)>,
 }
 
-/// The event and its unit, as a row tells them.
+/// The event and its unit, as a row gives them.
 type EventWords = [Option<WordNo>; 2];
 
-/// Whose a row is, as it tells it.
+/// Whose a row is, as it gives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TrackWords {
     comm: Option<WordNo>,
@@ -93,12 +93,12 @@ impl TableReader {
             return Err(Error::new(message));
         }
         if schema.column_with_name("functions").is_none() {
-            let remedy = "jitgraft export --to parquet writes it; docs/sql.md tells the columns".to_owned();
+            let remedy = "jitgraft export --to parquet writes it; docs/sql.md describes the columns".to_owned();
             return Err(Error::new("is a table without a column called functions").with_remedy(Some(remedy)));
         }
         let has = |column: &str| schema.column_with_name(column).is_some();
         if has("stack_id") && !["event", "weight", "count"].into_iter().any(has) {
-            return Err(Error::new("is a table of distinct stacks, which says nothing of how often each was sampled"));
+            return Err(Error::new("is a table of distinct stacks, without the number of samples of each"));
         }
         let mut profile = Profile::keeping(options.keep);
         profile.perf_names = said(NAMES_KEY) == Some(PERF_NAMES);
@@ -172,7 +172,7 @@ impl TableReader {
         track
     }
 
-    /// Takes over what the first row tells of its recording.
+    /// Takes over what the first row reports its recording.
     fn about(&mut self, batch: &RecordBatch) -> Result<()> {
         if batch.num_rows() == 0 {
             return Ok(());
@@ -201,7 +201,7 @@ impl TableReader {
     }
 }
 
-/// The wall clock's time at the recording clock's 0, as the first row that has both tells it.
+/// The wall clock's time at the recording clock's 0, as the first row that has both gives it.
 fn epoch(batch: &RecordBatch) -> Result<Option<i128>> {
     let own = Numbers::of(batch, "time_ns")?;
     let wall = Numbers::by(batch, "time", moments)?;
@@ -210,7 +210,7 @@ fn epoch(batch: &RecordBatch) -> Result<Option<i128>> {
     Ok(both.next().map(|(wall, own)| i128::from(wall) * 1000 - i128::from(own)))
 }
 
-/// What a batch tells of its rows but their stacks.
+/// The columns of a batch, except stacks.
 #[derive(Debug)]
 struct RowColumns {
     event: WordCells,

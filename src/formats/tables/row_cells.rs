@@ -5,10 +5,10 @@ use crate::error::Result;
 use crate::model::interner::Interner;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 
-/// The number of a text that is no function's.
+/// The number of a text that is not a function's.
 pub(super) type WordNo = u32;
 
-/// Texts that are no functions', numbered.
+/// Texts that are not functions', numbered.
 #[derive(Debug)]
 pub(super) struct Words(Interner<Box<str>, WordNo>);
 

@@ -1,11 +1,11 @@
-//! The columns of the table. `docs/sql.md` tells what they mean.
+//! The columns of the table. `docs/sql.md` shows what they mean.
 
 use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
 use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Where a table says which columns these are.
+/// The key under which a table states its version of columns.
 pub(super) const VERSION_KEY: &str = "jitgraft.schema";
 
 /// It changes when a column gets another name, type or meaning; a new column changes nothing. In version 1 code without a
@@ -15,10 +15,10 @@ pub(super) const VERSION: &str = "2";
 /// Those that are read.
 pub(super) const READ: [&str; 2] = ["1", VERSION];
 
-/// The columns that the directories of a data set tell.
+/// The columns that the directories of a data set give.
 pub(super) const PARTITIONS: [&str; 2] = ["host", "day"];
 
-/// What `time` and `start` are counted in: all engines read microseconds, and some no nanoseconds.
+/// The unit of and `start` : all engines read microseconds, and some no nanoseconds.
 const TIME: TimeUnit = TimeUnit::Microsecond;
 
 /// Text that many rows share.
@@ -78,7 +78,7 @@ fn list(id: i32, name: &str, of: DataType) -> Field {
     known(id, name, DataType::List(element(of, id)))
 }
 
-/// The lists that say which stack it is.
+/// The lists that show which stack it is.
 fn stack() -> [Field; 2] {
     [list(29, "functions", text()), list(30, "modules", text())]
 }

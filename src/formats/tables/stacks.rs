@@ -24,11 +24,11 @@ pub(super) type RecordingName<'w> = (WordNo, &'w str);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct FunctionName {
     name: NameId,
-    /// Whether it is spelled as what has no name is, after its module.
+    /// True if it is spelled as what has no name is, after its module.
     may_be_unnamed: bool,
 }
 
-/// What stays known from batch to batch.
+/// The state that is kept from batch to batch.
 #[derive(Debug)]
 pub(super) struct StackReader {
     functions: Meanings<Option<FunctionName>>,
@@ -163,7 +163,7 @@ impl StackReader {
         Frame { module, file, line, addr, tier, ..Frame::new(name, kind) }
     }
 
-    /// What has no name is called after its module there, as everywhere.
+    /// Unnamed functions get their module's name there, as everywhere.
     fn name(&mut self, name: NameId, module: Option<NameId>, profile: &mut Profile) -> NameId {
         *self.called.entry((name, module)).or_insert_with(|| {
             let unnamed = label::called(UNKNOWN, module.map(|module| profile.name_of(module)));
@@ -173,7 +173,7 @@ impl StackReader {
 }
 
 impl BatchFrames {
-    /// How many of their outermost frames two rows share.
+    /// The number of outermost frames that two rows share.
     fn shared(&self, one: usize, other: usize) -> usize {
         let columns = [
             self.functions.shared(one, other),
@@ -189,7 +189,7 @@ impl BatchFrames {
     }
 }
 
-/// A column of lists, none of which is told, or all of which have the length of their row's stack.
+/// A column of lists, none of which is reported, or all of which have the length of their row's stack.
 #[derive(Debug)]
 struct Lists<V> {
     ends: Vec<usize>,
@@ -224,7 +224,7 @@ impl<V: Copy + Eq> Lists<V> {
         self.row(row).get(at).copied()
     }
 
-    /// How many of their first cells two rows share; any number, if they are equal.
+    /// The number of leading cells that two rows share; any number, if they are equal.
     fn shared(&self, one: usize, other: usize) -> usize {
         let (one, other) = (self.row(one), self.row(other));
         let shared = one.iter().zip(other).take_while(|(one, other)| one == other).count();

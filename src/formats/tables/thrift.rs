@@ -1,15 +1,15 @@
 //! Walks over Thrift's compact protocol, in which Parquet files describe themselves, along the fields that are known.
 //!
-//! The crate that reads Parquet believes that a field which it knows is of its type, whatever the file says, and takes no
-//! byte for a boolean in a list that it passes over: a list of lists of them in a few bytes is hours of work. So it gets
-//! to read only what was walked over here: copies without fields that are not needed, or, where the bytes must stay,
-//! bytes in which it has no such list to pass over.
+//! The crate that reads Parquet believes that a known field is of its type, whatever the file states, and takes no byte
+//! for a boolean in a list that it passes over: a list of lists of them in a few bytes is hours of work. So it gets to
+//! read only what was walked over here: copies without fields that are not needed, or, where the bytes must stay, bytes
+//! in which it has no such list to pass over.
 //!
 //! Spec: <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>
 
 use crate::error::{Error, Result};
 
-/// What a known field holds.
+/// The content of a known field.
 #[derive(Debug)]
 pub(super) enum Kind {
     Bool,
@@ -27,10 +27,10 @@ pub(super) enum Kind {
 /// A known field: its number and what it holds.
 pub(super) type Field = (i16, Kind);
 
-/// Is told of each number, by the numbers of the fields that lead to it, and of the end of each structure.
+/// Is reported each number, by the numbers of the fields that lead to it, and of the end of each structure.
 pub(super) type Told<'t> = &'t mut dyn FnMut(&[i16], Option<i64>) -> Result<()>;
 
-/// Types as they stand in the bytes.
+/// Types as they are in the bytes.
 mod kind {
     pub(super) const TRUE: u8 = 1;
     pub(super) const FALSE: u8 = 2;
@@ -47,7 +47,7 @@ mod kind {
     pub(super) const UUID: u8 = 13;
 }
 
-/// What is not known is nested no deeper.
+/// Unknown fields are not nested any deeper.
 const MAX_DEPTH: u32 = 32;
 
 /// A copy of the structure that bytes begin with, of its known fields alone.
@@ -67,7 +67,7 @@ pub(super) fn check(bytes: &[u8], fields: &[Field], told: Told<'_>) -> Result<us
 struct Walk<'b, 't> {
     bytes: &'b [u8],
     left: &'b [u8],
-    /// What was copied; `None` if the crate reads the bytes themselves.
+    /// The copy; `None` if the crate reads the bytes themselves.
     copy: Option<Vec<u8>>,
     path: Vec<i16>,
     told: Told<'t>,

@@ -18,7 +18,7 @@ pub(super) struct WaitingRow {
 #[derive(Debug, Default)]
 pub(super) struct WaitingRows {
     rows: Vec<WaitingRow>,
-    /// Where the sum of a thread, stack and stretch of time is.
+    /// The place of the sum of a thread, stack and stretch of time.
     sums: FxHashMap<(TrackId, Option<StackId>, Option<i64>), usize>,
     /// The first and the last of their times.
     times: Option<(i64, i64)>,
@@ -29,7 +29,7 @@ impl WaitingRows {
         self.rows.len()
     }
 
-    /// How many nanoseconds they are apart.
+    /// The number of nanoseconds that they are apart.
     pub(super) fn span(&self) -> i64 {
         self.times.map_or(0, |(first, last)| last.saturating_sub(first))
     }

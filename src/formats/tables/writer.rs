@@ -13,33 +13,34 @@ use arrow_schema::{ArrowError, SchemaRef};
 use std::fmt;
 use std::sync::Arc;
 
-/// A batch has so many rows at most: what a reader of a stream gets at once.
+/// A batch has this many rows at most: what a reader of a stream gets at once.
 pub(super) const BATCH_ROWS: usize = 1 << 14;
 
-/// A group of fewer rows than are usual is full when its rows are of so many nanoseconds: engines leave out groups by time.
+/// A group of fewer rows than are usual is full when its rows are of this many nanoseconds: engines leave out groups by
+/// time.
 const SPAN: i64 = 60_000_000_000;
 
-/// A group that is full for that reason has so many rows at least, as a part of the usual number.
+/// A group that is full for that reason has this many rows at least, as a part of the usual number.
 const LEAST_PART: usize = 8;
 
-/// The stacks of a batch have so many frames at most, but for its last row: some 40 bytes of memory each.
+/// The stacks of a batch have this many frames at most, but for its last row: some 40 bytes of memory each.
 pub(super) const BATCH_FRAMES: usize = 1 << 19;
 
-/// Where a table says that names are spelled as perf spells them: see [`Profile::perf_names`].
+/// The key under which a table states that names are spelled as perf spells them: see [`Profile::perf_names`].
 pub(super) const NAMES_KEY: &str = "jitgraft.names";
 
-/// What [`NAMES_KEY`] says then.
+/// The value of [`NAMES_KEY`] then.
 pub(super) const PERF_NAMES: &str = "perf";
 
-/// Where a table says which host its rows are of, if no column does.
+/// The key under which a table states its host, if no column does.
 pub(super) const HOST_KEY: &str = "jitgraft.host";
 
 /// Takes batches.
 pub(super) trait BatchWriter: fmt::Debug {
-    /// How many rows of an event go on at once.
+    /// The number of rows of an event go on at once.
     const GROUP: usize;
 
-    /// Whether they are sorted by what ran.
+    /// True if they are sorted by what ran.
     const SORTED: bool;
 
     /// All batches will have these columns.
@@ -51,7 +52,7 @@ pub(super) trait BatchWriter: fmt::Debug {
     /// The batches since the last group are one, if there are any.
     fn group(&mut self) -> Result<()>;
 
-    /// There are no more batches.
+    /// There are not more batches.
     fn finish(&mut self) -> Result<()>;
 }
 

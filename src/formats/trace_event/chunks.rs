@@ -1,7 +1,7 @@
-//! The document in chunks that begin and end between events, so that they can be parsed apart from each other.
+//! The document in chunks that start and end between events, so that they can be parsed apart from each other.
 //!
-//! Where an event begins is a guess: only who knows everything before it can tell an event from an object within
-//! one, or from text that looks like one. The reader holds each guess against where the chunk before ended, and
+//! The start of an event is a guess: only a reader of everything before it can distinguish an event from an object
+//! within one, or from text that looks like one. The reader holds each guess against where the chunk before ended, and
 //! reads on its own what was guessed wrongly. A bad guess costs time, never an event.
 
 use super::event::TraceEvent;
@@ -10,12 +10,12 @@ use super::rooms::{Room, Rooms};
 use crate::error::Result;
 use std::io::Read;
 
-/// How much is parsed at once. `stats` of 200 MB on two threads took longer with smaller chunks, and no less time with
-/// larger ones, of which several are in memory for each thread.
+/// The amount that is parsed at once. `stats` of 200 MB on two threads took longer with smaller chunks, and no less
+/// time with larger ones, of which several are in memory for each thread.
 const CHUNK: usize = 1 << 19;
 
-/// How many bytes are looked at to find an event at the end of a chunk. Events are mostly some 100 bytes long; where
-/// they are so long that none is found, the chunk ends anywhere.
+/// The number of bytes that are looked at to find an event at the end of a chunk. Events are mostly some 100 bytes
+/// long; where they are so long that none is found, the chunk ends anywhere.
 const LOOK: usize = 1 << 17;
 
 /// A stretch of the document.
@@ -30,14 +30,14 @@ pub(super) struct ParsedChunk {
 }
 
 impl TraceChunk {
-    /// Finds its events. `compat`: what [`super::spans::join_spans`] is told.
+    /// Finds its events. `compat`: what [`super::spans::join_spans`] is reported.
     pub(super) fn parse(mut self, compat: bool) -> ParsedChunk {
         let seen = std::mem::take(&mut self.0.seen);
         let events = ChunkEvents::of(&self.0.bytes, seen, compat);
         ParsedChunk { room: self.0, events }
     }
 
-    /// For tests: of these bytes.
+    /// For tests: from these bytes.
     #[cfg(test)]
     pub(super) fn of(bytes: &[u8]) -> Self {
         let mut room = Rooms::default().take();
@@ -64,7 +64,7 @@ impl Drop for ParsedChunk {
 pub(super) struct TraceChunks<R> {
     input: R,
     size: usize,
-    /// What stands behind the last cut.
+    /// The bytes after the last cut.
     rest: Vec<u8>,
     at_end: bool,
     rooms: Rooms,
@@ -111,7 +111,7 @@ impl<R: Read> Iterator for TraceChunks<R> {
     }
 }
 
-/// Where the last whole event seems to begin. What is no event has no phase, and stands rarely behind a comma.
+/// The apparent start of the last whole event. Anything that is not an event has no phase, and rarely follows a comma.
 fn last_event(bytes: &[u8]) -> Option<usize> {
     let (mut end, mut look, mut event) = (bytes.len(), LOOK, TraceEvent::default());
     while let Some(at) = memchr::memrchr(b'{', &bytes[..end]) {

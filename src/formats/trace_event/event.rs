@@ -1,4 +1,4 @@
-//! One event, as it stands in the file.
+//! One event, as it is in the file.
 
 use super::json::{JsonValue, ScanStop, Scanner, Text};
 use std::borrow::Cow;
@@ -10,7 +10,7 @@ pub(super) struct TraceEvent<'a> {
     pub(super) name: Text<'a>,
     /// `cat`; `None` matches any category.
     pub(super) cat: Option<Text<'a>>,
-    /// The first byte of `ph`; 0 if there is none.
+    /// The first byte of `ph`; 0 if absent.
     pub(super) phase: u8,
     /// `ts` in nanoseconds.
     pub(super) time: Option<i64>,
@@ -20,24 +20,24 @@ pub(super) struct TraceEvent<'a> {
     pub(super) pid: OwnerText<'a>,
     /// `tid`
     pub(super) tid: OwnerText<'a>,
-    /// `id`, or the one in `id2`, as written: `1`, `-2`, `0x10`. Empty if there is none.
+    /// `id`, or the one in `id2`, as written: `1`, `-2`, `0x10`. Empty if absent.
     pub(super) id: &'a [u8],
-    /// Whether the id holds within the process only (`id2.local`).
+    /// True if the id holds within the process only (`id2.local`).
     pub(super) id_is_local: bool,
-    /// `args` with its braces; empty if there are none.
+    /// `args` with its braces; empty if absent.
     pub(super) args: &'a [u8],
-    /// Whether `id` is written as a string.
+    /// True if `id` is written as a string.
     pub(super) id_is_text: bool,
     /// The whole object.
     pub(super) raw: &'a [u8],
-    /// Where the object starts in the file.
+    /// The offset of the object in the file.
     pub(super) offset: u64,
 }
 
-/// Miri's spans of interpreted calls: what they do stands in their message.
+/// Miri's spans of interpreted calls: what they do is in their message.
 pub(super) const FRAME: &[u8] = b"frame";
 
-/// Whether events of this phase are part of spans.
+/// True if events of this phase are part of spans.
 pub(super) fn is_span(phase: u8) -> bool {
     matches!(phase, b'B' | b'E' | b'X' | b'i' | b'I' | b'R' | b'b' | b'e' | b'n' | b'S' | b'F')
 }
@@ -45,7 +45,7 @@ pub(super) fn is_span(phase: u8) -> bool {
 /// The members that [`TraceEvent`] has.
 const KEYS: &[&[u8]] = &[b"name", b"cat", b"ph", b"ts", b"dur", b"pid", b"tid", b"id", b"id2", b"args"];
 
-/// What a member of an event is.
+/// The kind of a member of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Member {
     Name,
@@ -85,7 +85,7 @@ impl Member {
 /// A process or thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OwnerText<'a> {
-    /// By number; 0 if the event does not say.
+    /// By number; 0 if the event does not state.
     Number(i64),
     /// By name: some writers have no numbers.
     Named(Text<'a>),
@@ -98,12 +98,12 @@ impl Default for OwnerText<'_> {
 }
 
 impl<'a> TraceEvent<'a> {
-    /// Whether it stands on a track of its own and begins something there.
+    /// True if it is on a track of its own and begins something there.
     pub(super) fn is_by_id(&self) -> bool {
         matches!(self.phase, b'b' | b'n' | b'S')
     }
 
-    /// The event that stands in these bytes from `at` on.
+    /// The event that is in these bytes from `at` on.
     pub(super) fn find(bytes: &'a [u8], at: u64) -> Option<Self> {
         let mut event = Self::default();
         event.scan(bytes, usize::try_from(at).ok().filter(|at| *at < bytes.len())?).ok()?;
@@ -153,7 +153,7 @@ impl<'a> TraceEvent<'a> {
         });
     }
 
-    /// The text of an argument: strings without quotes, of which one pair may stand inside, too (Rust's debug form).
+    /// The text of an argument: strings without quotes; one pair may be inside, too (Rust's debug form).
     pub(super) fn argument(&self, name: &[u8]) -> Option<Cow<'a, [u8]>> {
         let mut found = None;
         if !self.args.is_empty() {

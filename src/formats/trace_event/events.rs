@@ -15,23 +15,23 @@ const EVENT_LEN: usize = 128;
 pub(super) struct ChunkEvents {
     /// The events.
     pub(super) seen: Vec<Seen>,
-    /// What the names' numbers mean; by first appearance, as are the threads.
+    /// The names, by number; by first appearance, like the threads.
     pub(super) texts: Texts,
     /// Process and thread.
     pub(super) threads: Vec<(OwnerId, OwnerId)>,
-    /// How many bytes the events take, with the blanks and commas around them.
+    /// The number of bytes that the events take, with the blanks and commas around them.
     pub(super) len: usize,
 }
 
 /// An event. Numbers of names and threads hold within its [`ChunkEvents`] only.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
-    /// `None` if it has no time, or is no part of a span.
+    /// `None` if it has no time, or is not a part of a span.
     pub(super) time: Option<i64>,
     pub(super) duration: i64,
     /// Meaningless for events of a thread's own track.
     pub(super) id: i128,
-    /// Where it stands in the bytes.
+    /// Its place in the bytes.
     pub(super) at: usize,
     pub(super) name: NameNo,
     pub(super) cat: NameNo,
@@ -74,7 +74,7 @@ impl Texts {
 }
 
 impl ChunkEvents {
-    /// Finds the events that stand at the start of some bytes. `seen`: room for them, empty.
+    /// Finds the events that are at the start of some bytes. `seen`: room for them, empty.
     pub(super) fn of(bytes: &[u8], mut seen: Vec<Seen>, compat: bool) -> Self {
         seen.reserve(bytes.len() / EVENT_LEN);
         let mut finder = EventFinder::new(compat, seen);
@@ -95,7 +95,7 @@ impl ChunkEvents {
     }
 }
 
-/// How many names are looked for among the recent ones; a power of two.
+/// The number of names that are looked for among the recent ones; a power of two.
 const RECENT: usize = 1024;
 
 struct EventFinder<'a> {
@@ -197,8 +197,8 @@ impl<'a> EventFinder<'a> {
         number
     }
 
-    /// What the event did, by the argument that is called like the event itself. A span says so when it begins;
-    /// Perfetto asks its end, too.
+    /// The action of the event event , by the argument that is called like the event itself. A span states it when it
+    /// begins; Perfetto reads it at its end, too.
     #[inline]
     fn sub(&mut self, event: &TraceEvent<'a>) -> NameNo {
         if !self.compat && !matches!(event.phase, b'B' | b'b' | b'X' | b'S') {

@@ -1,4 +1,4 @@
-//! Just as much JSON as an event takes: values are found, not built. Strings stay as they stand in the file until
+//! Just as much JSON as an event takes: values are found, not built. Strings stay as they are in the file until
 //! somebody wants their text.
 
 use std::borrow::Cow;
@@ -8,7 +8,7 @@ use std::borrow::Cow;
 pub(super) enum ScanStop {
     /// The bytes end inside it: there may be more to come.
     Short,
-    /// It is no JSON, at this place.
+    /// It is not JSON, at this place.
     Wrong(usize, &'static str),
 }
 
@@ -48,13 +48,13 @@ impl<'a> Text<'a> {
         Self { raw, escaped: true }
     }
 
-    /// As it stands in the file, escapes and all.
+    /// As it is in the file, escapes and all.
     #[inline]
     pub(super) fn raw(self) -> &'a [u8] {
         self.raw
     }
 
-    /// Whether it has escapes.
+    /// True if it has escapes.
     #[inline]
     pub(super) fn is_escaped(self) -> bool {
         self.escaped
@@ -72,7 +72,7 @@ impl<'a> Text<'a> {
         if self.escaped { known.iter().find(|text| self.is(text)).unwrap_or(&&b""[..]) } else { self.raw }
     }
 
-    /// Whether it is this text.
+    /// True if it is this text.
     #[inline]
     pub(super) fn is(self, text: &[u8]) -> bool {
         if self.escaped { *self.text() == *text } else { self.raw == text }
@@ -84,7 +84,7 @@ impl<'a> Scanner<'a> {
         Self { bytes, at }
     }
 
-    /// The next byte that is no blank, without taking it.
+    /// The next byte that is not a blank, without taking it.
     #[inline(always)]
     pub(super) fn peek(&mut self) -> Result<u8, ScanStop> {
         while let Some(&byte) = self.bytes.get(self.at) {
@@ -96,7 +96,7 @@ impl<'a> Scanner<'a> {
         Err(ScanStop::Short)
     }
 
-    /// Takes the next byte that is no blank, which must be this one.
+    /// Takes the next byte that is not a blank, which must be this one.
     #[inline(always)]
     pub(super) fn expect(&mut self, byte: u8, otherwise: &'static str) -> Result<(), ScanStop> {
         if self.peek()? != byte {
@@ -146,7 +146,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A number or the like; empty if none stands here.
+    /// A number or the like; empty if none is here.
     #[inline(always)]
     pub(super) fn word(&mut self) -> Result<&'a [u8], ScanStop> {
         let start = self.at;
@@ -165,8 +165,8 @@ impl<'a> Scanner<'a> {
     /// An object or array that begins right here.
     pub(super) fn nested(&mut self) -> Result<&'a [u8], ScanStop> {
         let start = self.at;
-        // Which of the open brackets are square, the innermost in the lowest bit: a bracket that is missing must not
-        // take what follows for its own. Nothing is said of values deeper than that.
+        // For each open bracket, true if it is square, the innermost in the lowest bit: a bracket that is missing must
+        // not take what follows for its own. Nothing is reported about values deeper than that.
         let (mut depth, mut square, mut deep) = (0u32, 0u64, false);
         while let Some(&byte) = self.bytes.get(self.at) {
             match byte {
@@ -230,8 +230,7 @@ const IN_WORD: [bool; 256] = {
     known
 };
 
-/// How many of eight bytes are digits before the first one that is none. Of each, `0` was taken bit by bit: digits are
-/// those up to 9.
+/// The number of leading digits among eight bytes. In each, was taken bit by bit: digits are those up to 9.
 #[inline(always)]
 fn digits_in(values: u64) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -240,8 +239,8 @@ fn digits_in(values: u64) -> usize {
     (others.trailing_zeros() / 8) as usize
 }
 
-/// Where the first quote or backslash is. Keys and texts are a handful of bytes: eight at a time, in a register, are
-/// faster than a call that prepares for long ones.
+/// The place of the first quote or backslash. Keys and texts are a handful of bytes: eight at a time, in a register,
+/// are faster than a call that prepares for long ones.
 #[inline(always)]
 fn quote_or_backslash(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -278,7 +277,7 @@ fn unescape(raw: &[u8]) -> Vec<u8> {
     text
 }
 
-/// What stands behind a backslash, and how many bytes it takes.
+/// The character of an escape, and its length in bytes.
 fn escape(rest: &[u8]) -> (char, usize) {
     let c = match rest.first() {
         Some(b'n') => '\n',

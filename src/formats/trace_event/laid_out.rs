@@ -49,7 +49,7 @@ impl EventLayout<'_> {
     fn spans(&self) -> Vec<StackSpan> {
         let callees = |of: Option<StackId>| self.callees.get(&of).into_iter().flatten().rev().copied();
         let mut waiting: Vec<(StackId, Option<StackId>)> = callees(None).map(|stack| (stack, None)).collect();
-        // Where the next callee of each stack begins.
+        // The start of the next callee of each stack.
         let mut free = BTreeMap::<Option<StackId>, i64>::new();
         let mut spans = Vec::new();
         while let Some((stack, parent)) = waiting.pop() {

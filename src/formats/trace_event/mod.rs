@@ -1,11 +1,11 @@
 //! Trace events (JSON): what Chromium, node, clang, crate tracing-chrome, Miri's tracing and many others write.
 //!
 //! An array of events, or an object whose `traceEvents` is one. The array's end may be missing after a crash. Times are
-//! microseconds, with decimals. What an event means is the business of its phase, `ph`:
+//! microseconds, with decimals. The meaning of an event is the business of its phase, `ph`:
 //!
 //! | phase | |
 //! |---|---|
-//! | `B` `E` | begin and end of a span on a thread |
+//! | `B` `E` | start and end of a span on a thread |
 //! | `X` | a whole span, with its duration |
 //! | `b` `e` `n` | begin, end, instant on a track of its own, by category and `id` |
 //! | `i` `I` | an instant |
@@ -35,17 +35,17 @@ pub use write::start_spans;
 
 use crate::contract::spans::{Spans, Wants};
 
-/// What can be asked of a trace.
+/// The questions about a trace.
 pub const SPANS: Spans =
     Spans { wants: Wants::Stream, stacks: read::stacks, timeline: read::timeline, tell: read::tell, summary: None };
 
-/// Whether it is an object that goes on behind these bytes: other members may stand before the events, and no other
-/// format begins so. The reader says if there are no events.
+/// True if it is an object that goes on behind these bytes: other members may precede the events, and no other format
+/// begins so. The reader shows if there are no events.
 fn is_open(head: &[u8]) -> bool {
     matches!(event::TraceEvent::default().scan(head, 0), Err(json::ScanStop::Short))
 }
 
-/// Whether an input starts as one of ours.
+/// True if an input starts as one of ours.
 pub fn sniff(head: &[u8]) -> bool {
     let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
     let has = |key: &str| memchr::memmem::find(head, key.as_bytes()).is_some();

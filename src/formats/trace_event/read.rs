@@ -1,4 +1,4 @@
-//! What can be asked of a trace.
+//! The questions about a trace.
 
 use super::chunks::{TraceChunk, TraceChunks};
 use super::event::{FRAME, OwnerText, TraceEvent};
@@ -62,8 +62,8 @@ pub(super) fn timeline(input: SpanInput<'_>, options: &ReadOptions, warnings: &m
     read(input, options.perfetto_compat, warnings, |_| Ok(()))
 }
 
-/// Tells of the spans. The trace is read twice: to know its spans, and to find what else it says of those that are
-/// wanted.
+/// Reports of the spans. The trace is read twice: to know its spans, and to find what else it states about those that
+/// are wanted.
 pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()> {
     let (bytes, done) = input.bytes.into_whole()?;
     let input = SpanInput { bytes: SpanBytes::Whole { bytes: &bytes, done }, ..input };
@@ -86,7 +86,7 @@ pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut
     })
 }
 
-/// Reads the spans and says what does not fit. `compat` and `other` are those of [`join_spans`].
+/// Reads the spans and shows what does not fit. `compat` and `other` are those of [`join_spans`].
 fn read(
     input: SpanInput<'_>,
     compat: bool,
@@ -118,7 +118,7 @@ fn other<'a>(event: &TraceEvent<'a>) -> OtherEvent<'a> {
     OtherEvent { kind, time: event.time, json: event.raw }
 }
 
-/// Says what does not nest as it should.
+/// Warns of spans that do not nest as they should.
 fn warn(timeline: &Timeline, warnings: &mut Warnings) {
     let Oddities { misplaced_ends, unmatched_ends, overlaps: _, late, timeless } = timeline.oddities;
     let unfinished = timeline.unfinished();

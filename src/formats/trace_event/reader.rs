@@ -1,4 +1,4 @@
-//! The events of a document, in its order: chunks that were parsed apart are joined where the guess about their begin
+//! The events of a document, in its order: chunks that were parsed apart are joined where the guess about their start
 //! was right; everything else is read here. Only as much of the document is in memory as a few chunks take, or as one
 //! event does.
 
@@ -8,7 +8,7 @@ use super::events::ChunkEvents;
 use super::json::ScanStop;
 use crate::error::{Error, Result, Skipped};
 
-/// Where in the document the next byte stands.
+/// The place of the next byte in the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DocumentPart {
     Start,
@@ -26,15 +26,15 @@ enum DocumentPart {
 pub(super) struct EventReader<I> {
     chunks: I,
     compat: bool,
-    /// What is left of the chunks that were taken.
+    /// The rest of the chunks that were taken.
     buffer: Vec<u8>,
     at: usize,
     /// Offset in the file of the buffer's first byte.
     base: u64,
     place: DocumentPart,
-    /// Whether the list of events was found.
+    /// True if the list of events was found.
     found: bool,
-    /// How many bytes were looked at in vain behind damage.
+    /// The number of bytes that were looked at in vain behind damage.
     wasted: u64,
     skipped: Skipped,
 }
@@ -42,8 +42,8 @@ pub(super) struct EventReader<I> {
 /// An event that is longer than this has no end: all of it is in memory until its end is found.
 const LONGEST: usize = 1 << 26;
 
-/// So many bytes behind damage are looked at in vain, beside a multiple of the document so far, before only lines are
-/// looked at.
+/// The number of bytes behind damage that are looked at in vain, beside a multiple of the document so far, before only
+/// lines are looked at.
 const WASTE: u64 = 1 << 20;
 
 impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
@@ -111,7 +111,7 @@ impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
         Ok(())
     }
 
-    /// Whether more events stand behind the list's end; a comma is taken.
+    /// True if more events follow the list's end; a comma is taken.
     fn goes_on(&mut self) -> Result<bool> {
         if self.next_byte()? == Some(b',') {
             self.at += 1;
@@ -119,7 +119,7 @@ impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
         Ok(self.next_byte()? == Some(b'{'))
     }
 
-    /// At an object that was no whole event so far.
+    /// At an object that was not a complete event so far.
     fn no_event(&mut self) -> Result<()> {
         let rest = self.rest().len();
         match TraceEvent::default().scan(&self.buffer, self.at) {
@@ -129,7 +129,7 @@ impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
             }
             // Twice as much each time, so that a long event is not looked at for each chunk of it.
             Err(ScanStop::Short) if self.more_than(2 * rest)? => {}
-            // Where it lacks a bracket, others follow.
+            // If it lacks a bracket, others follow.
             Err(ScanStop::Short) => self.resync("the file ends inside it")?,
             Err(ScanStop::Wrong(_, message)) => self.resync(message)?,
         }
@@ -170,9 +170,9 @@ impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
                 }
             }
             Some(b'}') | None if self.found => self.place = DocumentPart::End,
-            Some(b'}') => return Err(self.error("the object ends and has no traceEvents: it is no trace")),
+            Some(b'}') => return Err(self.error("the object ends and has no traceEvents: it is not a trace")),
             None => return Err(self.error("the file ends before traceEvents: it is cut off, or no trace")),
-            Some(_) => return Err(self.error("the object that holds traceEvents is no JSON here")),
+            Some(_) => return Err(self.error("the object that contains traceEvents is not JSON here")),
         }
         Ok(())
     }
@@ -209,7 +209,7 @@ impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
         }
     }
 
-    /// Counts what is no event as unreadable, and goes on at the next line that starts with an object, or the next
+    /// Counts what is not an event as unreadable, and goes on at the next line that starts with an object, or the next
     /// event behind a comma.
     fn resync(&mut self, message: &'static str) -> Result<()> {
         self.skip(message);
@@ -240,7 +240,7 @@ impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
         }
     }
 
-    /// Whether a whole event begins here: an object that has a phase.
+    /// True if a whole event begins here: an object that has a phase.
     fn is_event(&mut self) -> Result<bool> {
         loop {
             if self.wasted > WASTE + 4 * (self.base + self.at as u64) {
@@ -272,7 +272,7 @@ impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
         &self.buffer[self.at..]
     }
 
-    /// The next byte that is no blank.
+    /// The next byte that is not a blank.
     fn next_byte(&mut self) -> Result<Option<u8>> {
         loop {
             let blanks = self.rest().iter().take_while(|byte| byte.is_ascii_whitespace()).count();
@@ -286,7 +286,7 @@ impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
         }
     }
 
-    /// Takes the next chunk's bytes behind what is there; what lies before `at` is forgotten. False at the end of the
+    /// Takes the next chunk's bytes behind what is there; what lies before `at` is dropped. False at the end of the
     /// file.
     fn more(&mut self) -> Result<bool> {
         let Some(chunk) = self.chunks.next().transpose()? else { return Ok(false) };
@@ -295,7 +295,7 @@ impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
         Ok(true)
     }
 
-    /// Takes chunks until there are so many bytes. False if there were none to take.
+    /// Takes chunks until there are this many bytes. False if absent to take.
     fn more_than(&mut self, len: usize) -> Result<bool> {
         let more = self.more()?;
         while more && self.rest().len() < len && self.more()? {}
@@ -309,7 +309,7 @@ impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
     }
 }
 
-/// Whether the last byte that is no blank is a comma; `before` if there is none.
+/// True if the last byte that is not a blank is a comma; `before` if absent.
 fn ends_with_comma(bytes: &[u8], before: bool) -> bool {
     bytes.trim_ascii_end().last().map_or(before, |last| *last == b',')
 }

@@ -1,5 +1,5 @@
-//! What chunks and their events are kept in, again and again: memory that was just used is in a cache and need not be
-//! asked for.
+//! The memory that chunks and their events their events are kept in, again and again: memory that was just used is in a
+//! cache and need not be requested.
 
 use super::events::Seen;
 use std::sync::{Arc, Mutex};

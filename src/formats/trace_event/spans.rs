@@ -1,9 +1,9 @@
 //! Events → spans: begins find their ends.
 //!
 //! The rules are those of Perfetto's trace processor: an end closes the innermost open span of its name and category;
-//! spans that are still open inside it end with it once time has passed. Where its answers depend on chance they are
-//! not followed unless asked for: it gives thread 0 of a process the track of the thread whose number is the
-//! process's, and drops whole spans that overlap others.
+//! spans that are still open inside it end with it once time has passed. Its answers that depend on chance are not
+//! followed unless asked for: it gives thread 0 of a process the track of the thread whose number is the process's, and
+//! drops whole spans that overlap others.
 
 use super::chunks::ParsedChunk;
 use super::event::{TraceEvent, is_span};
@@ -17,16 +17,16 @@ use crate::model::{Pid, Tid};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
-/// How many events of a thread wait for one that was written late. Writers are a few events out of order where an end
-/// and a begin fall together, not thousands.
+/// The number of events of a thread wait for one that was written late. Writers are a few events out of order where an
+/// end and a start fall together, not thousands.
 const WINDOW: usize = 64;
 
-/// How many ends on tracks by id wait for a begin that was written later.
+/// The number of ends on tracks by id that wait for a start that was written later.
 const EARLY_ENDS: usize = 1 << 16;
 
 /// Joins the chunks of one document, in its order; memory is taken by the spans only. `compat` counts exactly as
 /// Perfetto's trace processor does, for which all events of the threads are kept and sorted. `other` gets the events
-/// that are no part of a span: metadata, counters, flows and the like.
+/// that are not part of a span: metadata, counters, flows and the like.
 pub(super) fn join_spans(
     chunks: impl Iterator<Item = Result<ParsedChunk>>,
     compat: bool,
@@ -59,7 +59,7 @@ struct SpanBuilder {
     timeline: Timeline,
     threads: Vec<ThreadSpans>,
     numbers: FxHashMap<(i64, i64), u32>,
-    /// What the numbers of the names in the events at hand are in the timeline.
+    /// The numbers, in the timeline, of the names in the current events.
     known_names: Vec<NameNo>,
     /// The same of their threads, once they were met.
     known_threads: Vec<Option<u32>>,
@@ -77,7 +77,7 @@ struct ThreadSpans {
     waiting: VecDeque<WaitingEvent>,
     passed: Option<i64>,
     stack: Stack,
-    /// Whether it has whole spans: their place among the others is only known at the end.
+    /// True if it has whole spans: their place among the others is only known at the end.
     has_whole: bool,
 }
 
@@ -102,7 +102,7 @@ struct Id {
 }
 
 impl SpanBuilder {
-    /// Learns the names of some events.
+    /// Adds the names of some events.
     fn know(&mut self, events: &ChunkEvents) {
         self.known_names.clear();
         self.known_names.extend(events.texts.iter().map(|text| self.timeline.names.number(text)));

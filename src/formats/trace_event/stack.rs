@@ -21,7 +21,7 @@ impl Open {
         self.start.saturating_add(self.duration)
     }
 
-    /// Whether it is over for an event at `time`. Instants of one time lie in each other.
+    /// True if it is over for an event at `time`. Instants of one time lie in each other.
     fn over(&self, time: i64) -> bool {
         self.end() < time || (self.end() == time && self.duration > 0)
     }
@@ -31,7 +31,7 @@ impl Open {
 #[derive(Debug, Default)]
 pub(super) struct Stack {
     open: Vec<Open>,
-    /// How many of them are closed: mostly none is, and nothing has to be looked for.
+    /// The number of them that are closed: mostly none is, and nothing has to be looked for.
     closed: usize,
 }
 
@@ -45,7 +45,7 @@ impl Stack {
         self.open.push(span);
     }
 
-    /// Whether the innermost span is closed and ends before `end`.
+    /// True if the innermost span is closed and ends before `end`.
     pub(super) fn top_ends_before(&self, end: i64) -> bool {
         self.open.last().is_some_and(|top| top.duration != UNFINISHED && top.end() < end)
     }
@@ -94,7 +94,7 @@ impl Stack {
         let wanted = |span: &Open| span.duration == UNFINISHED && same(span.name, name) && same(span.cat, cat);
         let at = self.open.iter().rposition(wanted)?;
         let span = &mut self.open[at];
-        // An end before its begin comes from events that are out of order: no time passed.
+        // An end before its start comes from events that are out of order: no time passed.
         span.duration = time.saturating_sub(span.start).max(0);
         slices[span.slice].duration = span.duration;
         let slice = span.slice;

@@ -2,14 +2,14 @@
 
 use crate::model::stacks::{FrameId, Profile, Weight};
 
-/// What is written of an event.
+/// The parts of an event that are written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Writing<'p> {
     pub(super) profile: &'p Profile,
     pub(super) weight: Weight,
-    /// Whether weights are nanoseconds.
+    /// True if weights are nanoseconds.
     pub(super) counts_time: bool,
-    /// What a sample takes that counts no time.
+    /// The time that a sample gets that counts no time.
     pub(super) stretch: i64,
 }
 

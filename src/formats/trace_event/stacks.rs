@@ -1,4 +1,4 @@
-//! Writing stacks as trace events: each thread's samples in real time, what neighbours have in common as one span.
+//! Writing stacks as trace events: each thread's samples in real time, what neighbors have in common as one span.
 //!
 //! A sample stands for the stretch of time before it, as long as it weighs:
 //!
@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Samples that come late by less than half of that are moved up to the one before, so that what ran on is one span and
-//! all durations together are what was counted. What counts no time takes the time from sample to sample, and tells its
-//! weight beside it. Where nothing has a time, sums are laid out one after the other.
+//! all durations together are what was counted. An event that counts no time takes the time from sample to sample, and
+//! gives its weight beside it. If nothing has a time, sums are laid out one after the other.
 
 use super::laid_out;
 use super::stack_span::{StackSpan, Writing};
@@ -70,9 +70,9 @@ impl EventThread {
     }
 }
 
-/// Nanoseconds from sample to sample: as was asked for, else the middle of the distances in a thread.
+/// Nanoseconds from sample to sample: as was requested, else the middle of the distances in a thread.
 fn stretch(series: &Series, threads: &[ThreadRows<'_>]) -> i64 {
-    /// Where there is no distance.
+    /// There is not a distance.
     const MICROSECOND: u64 = 1000;
     if let Some(Sampling::Frequency(hertz)) = series.sampling {
         return (1_000_000_000 / hertz.max(1)) as i64;
@@ -116,7 +116,7 @@ fn in_time(writing: Writing<'_>, rows: &[&Row]) -> Vec<StackSpan> {
     spans
 }
 
-/// Where the stretch of a sample begins: never before the end of the one before, and there if it nearly is.
+/// The start of a sample's stretch: never before the end of the one before, and there if it nearly is.
 fn start(time: i64, length: i64, end: Option<i64>) -> i64 {
     let own = time.saturating_sub(length);
     match end {
@@ -155,7 +155,7 @@ fn span_event(writing: Writing<'_>, span: &StackSpan, place: EventThread, writer
     })
 }
 
-/// What happened beside the samples is an instant.
+/// An event beside the samples is an instant.
 fn moment_event(moment: &Moment, writer: &mut TraceWriter<'_>) -> Result<()> {
     let name = match &moment.kind {
         MomentKind::Named(name) => [b"comm ", &name[..]].concat(),
@@ -176,7 +176,7 @@ fn moment_event(moment: &Moment, writer: &mut TraceWriter<'_>) -> Result<()> {
     })
 }
 
-/// `otherData`: what of it is said of the whole.
+/// `otherData`: what of it is reported about the whole.
 fn about(profile: &Profile, series: &Series, weight: Weight) -> Value {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let unit = match weight {

@@ -30,7 +30,7 @@ impl SpanWriter for TraceWriter<'_> {
         self.place(span);
         self.arguments(span.args);
         self.end()?;
-        // What has a track of its own has its end there.
+        // A span on a track of its own has its end there.
         match span.duration {
             Some(duration @ 0..) if span.id.is_some() => {
                 self.begin(span.name, span.cat, "e");
@@ -54,7 +54,7 @@ impl SpanWriter for TraceWriter<'_> {
     fn other(&mut self, event: &OtherEvent<'_>) -> Result<()> {
         self.separate();
         let raw = without_surrogates(event.json);
-        // An event may stand on several lines; here each has one.
+        // An event may be on several lines; here each has one.
         self.line.extend(raw.iter().map(|byte| if *byte == b'\n' || *byte == b'\r' { b' ' } else { *byte }));
         self.flush()
     }
@@ -64,7 +64,7 @@ impl SpanWriter for TraceWriter<'_> {
     }
 }
 
-/// `ph`: as it was if it stood on a track by id, else whole, if it ever ended.
+/// `ph`: as it was if it was on a track by id, else whole, if it ever ended.
 fn phase(span: &SpanRecord<'_>) -> &'static str {
     match (span.duration, span.id) {
         (None, Some(_)) => "n",
@@ -87,7 +87,7 @@ impl<'o> TraceWriter<'o> {
         Ok(Self { out, line: Vec::new(), count: 0 })
     }
 
-    /// Ends the file with what is to be said of all of it.
+    /// Ends the file with what is to be reported about all of it.
     pub(super) fn finish_with(self, about: &serde_json::Value) -> Result<()> {
         Ok(writeln!(self.out, "\n],\"otherData\":{about}}}")?)
     }
@@ -180,7 +180,7 @@ impl<'o> TraceWriter<'o> {
     }
 }
 
-/// A JSON string. Bytes that are no UTF-8 become U+FFFD.
+/// A JSON string. Bytes that are not UTF-8 become U+FFFD.
 pub(super) fn quote(line: &mut Vec<u8>, text: &[u8]) {
     line.push(b'"');
     for chunk in text.utf8_chunks() {

@@ -13,25 +13,25 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Which links are followed.
+/// The links that are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::io) enum Links {
     /// All, as the kernel follows them.
     All,
     /// Those that nobody but root and we can have put there.
     Trusted,
-    /// The same, but for what the path ends in: that is no link.
+    /// The same, but for what the path ends in: that is not a link.
     TrustedOnTheWay,
     /// Those and what /proc shows as links: of the path of an output, which the user typed.
     OfOutput,
 }
 
-/// Where a path led: something that was looked at and is not open for reading.
+/// The end of a path: a file that was looked at and is not open for reading.
 #[derive(Debug)]
 pub(in crate::io) struct Place {
     pub(in crate::io) file: File,
     pub(in crate::io) about: Metadata,
-    /// Whether everybody may go through the directories that were gone through.
+    /// True if everybody may go through the directories that were gone through.
     is_reachable: bool,
 }
 
@@ -50,7 +50,7 @@ pub(in crate::io) enum Stop {
 pub(in crate::io) struct OutputName {
     pub(in crate::io) directory: File,
     pub(in crate::io) name: OsString,
-    /// What has the name.
+    /// The file that has the name.
     pub(in crate::io) there: Option<Place>,
 }
 
@@ -73,20 +73,20 @@ impl Place {
         Ok(Self { file, about, is_reachable })
     }
 
-    /// Where the kernel says that a path leads.
+    /// The place where the kernel states that a path leads.
     pub(super) fn of_typed(path: &Path) -> Result<Self, Stop> {
         let file = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        // Nobody asks how the user gets to what he types.
+        // Nobody checks how the user gets to what he types.
         Self::new(file, true)
     }
 
-    /// Who may read it.
+    /// The permissions for reading.
     pub(super) fn mode(&self) -> u32 {
         const OWNER: u32 = 0o700;
         if self.is_reachable { self.about.mode() } else { self.about.mode() & OWNER }
     }
 
-    /// What is in it by the names that are wanted, if it is a directory; of links, themselves.
+    /// Its wanted entries, if it is a directory; of links, themselves.
     pub(super) fn entries(&self, wanted: impl Fn(&OsStr) -> bool) -> Vec<(OsString, Metadata)> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = openat(&self.file, ".", flags, Mode::empty()).and_then(Dir::read_from);
@@ -105,12 +105,12 @@ impl Place {
 pub(in crate::io) struct Walk {
     /// Open directories, from where the path starts to where it has come.
     directories: Vec<File>,
-    /// Whether the first of them is a root that nothing leads out of.
+    /// True if the first of them is a root that nothing leads out of.
     is_inside: bool,
     /// The components that are left, the next one at the end.
     left: Vec<OsString>,
     links: Links,
-    /// How many were followed.
+    /// The number that was followed.
     followed: usize,
     is_reachable: bool,
 }
@@ -251,7 +251,7 @@ impl Walk {
         let here = self.here()?;
         let is_reachable = self.is_reachable && here.metadata()?.mode() & SEARCHABLE_BY_ALL != 0;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // What is asked for as a directory is mounted if it is to be mounted when it is gone to.
+        // A path that is requested as a directory is mounted first, if it is an automount.
         let found = match is_last {
             true => openat(here, name, flags, Mode::empty()),
             false => openat(here, name, flags | OFlags::DIRECTORY, Mode::empty()),
@@ -279,7 +279,7 @@ impl Walk {
     }
 
     /// Goes on where a link leads, if it is trusted: root or we made it, in a directory that nobody else may write to,
-    /// and that is not one for everybody's files (sticky). What /proc shows as links leads past all directories.
+    /// and that is not one for everybody's files (sticky). Paths that /proc shows as links lead past all directories.
     fn follow(&mut self, link: &Place, name: &OsStr) -> Result<(), Stop> {
         self.followed += 1;
         if self.followed > MAX_LINKS {
@@ -315,25 +315,25 @@ impl Walk {
     }
 }
 
-/// How a directory is called.
+/// The way a directory is called.
 pub(in crate::io) fn shown(directory: &File) -> PathBuf {
     let path = readlink(format!("/proc/self/fd/{}", directory.as_raw_fd()), Vec::new());
     path.map(|path| PathBuf::from(OsString::from_vec(path.into_bytes()))).unwrap_or_default()
 }
 
-/// Whether a file of this user's is what it should be: whoever else writes into it could write anything.
+/// True if a file of this user's is what it should be: other users who can write to it could write anything.
 pub(super) fn is_trusted(uid: u32) -> bool {
     uid == 0 || uid == rustix::process::geteuid().as_raw()
 }
 
-/// Whether somebody besides root and us can put names into a directory, or it is one for everybody's files.
+/// True if somebody besides root and us can put names into a directory, or it is one for everybody's files.
 fn may_be_changed_by_others(directory: &File) -> io::Result<bool> {
     const STICKY: u32 = 0o1000;
     const WRITABLE_BY_GROUP: u32 = 0o020;
     const WRITABLE_BY_ALL: u32 = 0o002;
     let about = directory.metadata()?;
     let is_own_group = [0, rustix::process::getegid().as_raw()].contains(&about.gid());
-    // With an access list, the group's bits say what anybody on the list may do at most.
+    // With an access list, the group's bits show what anybody on the list may do at most.
     let by_group = about.mode() & WRITABLE_BY_GROUP != 0 && (!is_own_group || has_access_list(directory));
     Ok(!is_trusted(about.uid()) || by_group || about.mode() & (STICKY | WRITABLE_BY_ALL) != 0)
 }
@@ -348,7 +348,7 @@ fn has_access_list(directory: &File) -> bool {
     )
 }
 
-/// Whether a link of a directory is one by which /proc shows what a process has open, or its root: it leads past all
+/// True if a link of a directory is one by which /proc shows what a process has open, or its root: it leads past all
 /// directories. Those of `/proc` itself are links to names.
 fn leads_anywhere(link: &Place, directory: &File) -> io::Result<bool> {
     const PROC_SUPER_MAGIC: i64 = 0x9fa0;

@@ -1,6 +1,6 @@
 //! An interval tree without pointers: finds which of many ranges, which may overlap each other, overlap a range.
 //!
-//! The ranges stand in the order of their starts. The middle of the list, and of each half, quarter and so on, knows the
+//! The ranges are in the order of their starts. The middle of the list, and of each half, quarter and so on, stores the
 //! largest end in it, by which binary search leaves out what ends too early.
 
 use std::ops::Range;
@@ -34,7 +34,7 @@ impl<T: Span> IntervalTree<T> {
         Self { list, ends }
     }
 
-    /// Shows `each` that overlaps a range, by their starts. An empty one overlaps what it stands in the middle of.
+    /// Shows `each` that overlaps a range, by their starts. An empty one overlaps what it is in the middle of.
     pub fn visit(&self, range: Range<u64>, mut each: impl FnMut(&T)) {
         self.visit_among(0..self.list.len(), &range, &mut each);
     }
@@ -61,7 +61,7 @@ impl<T: Span> IntervalTree<T> {
         self.find_among(0, self.list.len(), addr, &wanted)
     }
 
-    /// The middle is asked before what is behind it: where only one can be wanted, most searches end half-way.
+    /// The middle is queried before what is behind it: where only one can be wanted, most searches end half-way.
     fn find_among(&self, low: usize, high: usize, addr: u64, wanted: &impl Fn(&T) -> bool) -> Option<&T> {
         if low >= high {
             return None;
@@ -84,12 +84,12 @@ impl<T: Span> IntervalTree<T> {
         self.find_among(low, middle, addr, wanted)
     }
 
-    /// How many there are.
+    /// The number of them.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there are none.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

@@ -3,7 +3,7 @@
 //! | type | ranges |
 //! |---|---|
 //! | [`RangeMap`] | that overwrite each other |
-//! | [`SharedRanges`] | the same, of which copies are kept |
+//! | [`SharedRanges`] | the same, for keeping copies |
 //! | [`IntervalTree`] | that may overlap |
 //! | [`OrderedRanges`] | the same, one after the other: what was there before a moment, and what comes next |
 

@@ -20,18 +20,18 @@ use std::ops::Range;
 #[derive(Debug, Clone)]
 pub struct OrderedRanges<T> {
     list: Vec<T>,
-    /// Where the stretches start, in order.
+    /// The starts of the stretches, in order.
     edges: Vec<u64>,
     /// By node, the ranges that cover it, but not the node above.
     over: NodeLists,
-    /// By node, the ranges that cover a node below it, but not itself. Empty if only single addresses are asked for.
+    /// By node, the ranges that cover a node below it, but not itself. Empty if only single addresses are requested.
     below: NodeLists,
 }
 
 /// Lists of positions, each in order, one behind the other.
 #[derive(Debug, Clone, Default)]
 struct NodeLists {
-    /// Where the list of each node starts; one more for the end of the last.
+    /// The start of each node's list; one more for the end of the last.
     starts: Vec<u32>,
     positions: Vec<u32>,
     /// The first node with a list that is not empty.
@@ -123,8 +123,8 @@ impl<T: Span> OrderedRanges<T> {
         }
     }
 
-    /// Shows `each` the lists of all that overlaps a range. What overlaps it is listed at a node above, at or below one
-    /// of those that cover the range.
+    /// Shows `each` the lists of all that overlaps a range. Entries that overlap it are listed at a node above, at or
+    /// below one of those that cover the range.
     fn each_list_over(&self, range: Range<u64>, mut each: impl FnMut(&[u32])) {
         let start = self.edges.partition_point(|edge| *edge <= range.start).saturating_sub(1) as u32;
         let end = self.edges.partition_point(|edge| *edge < range.end) as u32;
@@ -199,7 +199,7 @@ fn cover(leaves: Range<u32>, count: usize, each: &mut dyn FnMut(usize)) {
     }
 }
 
-/// Shows `each` the nodes above those that cover some leaves, each once. They stand above the first leaf or the last.
+/// Shows `each` the nodes above those that cover some leaves, each once. They are above the first leaf or the last.
 fn above(leaves: Range<u32>, count: usize, each: &mut dyn FnMut(usize)) {
     let (start, end) = (leaves.start as usize + count, leaves.end as usize + count);
     let (mut low, mut high, mut level) = (start, end - usize::from(start < end), 0);
@@ -222,7 +222,7 @@ fn before(list: &[u32], position: usize) -> Option<usize> {
     count.checked_sub(1).map(|last| list[last] as usize)
 }
 
-/// The first position of a list from another one on; behind all if there is none.
+/// The first position of a list from another one on; behind all if absent.
 #[inline]
 fn from(list: &[u32], position: usize) -> usize {
     let count = list.partition_point(|at| (*at as usize) < position);

@@ -6,12 +6,12 @@
 //! entries     ├─ a ─┼─ b ─┼── a ──┤       the second a has skipped as much as lies before it in the whole one
 //! ```
 //!
-//! The entries stand in blocks: a change finds its place by two short searches and moves few others, and what a range
+//! The entries are in blocks: a change finds its place by two short searches and moves few others, and what a range
 //! overwrites stands side by side, where a tree would be walked anew for each.
 
 use std::ops::Range;
 
-/// A block of more entries becomes two. In tests even few entries shall be several blocks.
+/// A block of more entries becomes two. In tests even few entries must be several blocks.
 const BLOCK: usize = if cfg!(test) { 4 } else { 64 };
 
 /// Ranges that do not overlap, each with a value.
@@ -30,13 +30,13 @@ pub struct Entry<V> {
     pub start: u64,
     /// One past the last address.
     pub end: u64,
-    /// How far behind the start of the range that was inserted this one starts.
+    /// The offset of this one's start from the start of the range that was inserted.
     pub skipped: u64,
     /// The value.
     pub value: V,
 }
 
-/// Where an entry stands.
+/// The place of an entry.
 #[derive(Debug, Clone, Copy)]
 struct EntryPlace {
     block: usize,
@@ -67,7 +67,7 @@ impl<V: Copy> RangeMap<V> {
         }
     }
 
-    /// Removes whatever is in a range, and shows it to `removed`. What stands out on either side stays.
+    /// Removes whatever is in a range, and shows it to `removed`. The parts on either side stay.
     pub fn clear(&mut self, range: Range<u64>, mut removed: impl FnMut(Entry<V>)) {
         if range.is_empty() {
             return;
@@ -97,7 +97,7 @@ impl<V: Copy> RangeMap<V> {
         }
     }
 
-    /// Removes the entries that overlap a range, as far as `wanted` says so, with all that stands out of it.
+    /// Removes the entries that overlap a range, as far as `wanted` states it, with all that stands out of it.
     pub fn evict(&mut self, range: Range<u64>, wanted: impl Fn(&V) -> bool, mut evicted: impl FnMut(Entry<V>)) {
         if range.is_empty() {
             return;
@@ -126,7 +126,7 @@ impl<V: Copy> RangeMap<V> {
         from_there.take_while(move |entry| entry.start < range.end && !range.is_empty())
     }
 
-    /// Whether there are none.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.blocks.first().is_none_or(Vec::is_empty)
     }
@@ -149,7 +149,7 @@ impl<V: Copy> RangeMap<V> {
         self.starts.partition_point(|first| *first <= start).saturating_sub(1)
     }
 
-    /// Where the first entry is that ends behind an address: the one that holds it, or the next.
+    /// The place of the first entry that ends behind an address: the one that holds it, or the next.
     fn first_ending_behind(&self, addr: u64) -> EntryPlace {
         let block = self.block_of(addr);
         let index = self.blocks.get(block).map_or(0, |entries| entries.partition_point(|entry| entry.end <= addr));
@@ -239,12 +239,12 @@ mod tests {
         }
     }
 
-    /// Each range that a cell's value came with is told by where it would start.
+    /// Each range that a cell's value came with is recognized by where it would start.
     fn origin(cell: Option<(u16, u64)>, at: usize) -> Option<(u16, i64)> {
         cell.map(|(value, skipped)| (value, at as i64 - skipped as i64))
     }
 
-    /// What the naive map removes: for an eviction, neighbours of one origin as a whole.
+    /// The parts that the naive map removes: for an eviction, neighbors of one origin as a whole.
     fn removed(cells: &Cells, change: &Change) -> Cells {
         let inside = |range: &Range<u64>, at: usize| range.contains(&(at as u64));
         std::array::from_fn(|at| {
@@ -265,7 +265,7 @@ mod tests {
         fn it_does_what_painting_each_address_does(changes in proptest::collection::vec(change(), 0..40)) {
             let (mut map, mut cells) = (RangeMap::default(), [None; END]);
             for (number, mut change) in changes.into_iter().enumerate() {
-                // No two are alike: where one lies upon an equal one, painted addresses cannot tell them apart.
+                // No two are alike: where one lies upon an equal one, painted addresses cannot distinguish them.
                 if let Change::Insert(_, value) = &mut change {
                     *value |= number as u16;
                 }

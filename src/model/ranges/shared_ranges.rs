@@ -1,8 +1,8 @@
 //! A map from ranges to values in which later ranges overwrite earlier ones, and of which copies cost nothing.
 //!
-//! A copy has all that the map had when it was made; what map and copies have in common they share. The entries stand in
-//! a binary tree by address; each has a random rank, and none stands below one of lower rank (a treap), so that the tree
-//! is about as low as it can be, whoever chose the addresses.
+//! A copy has all that the map had when it was made; what map and copies have in common they share. The entries are in
+//! a binary tree by address; each has a random rank, and none is below one of lower rank (a treap), so that the tree is
+//! about as low as it can be, whoever chose the addresses.
 
 use super::Entry;
 use std::hash::{BuildHasher, RandomState};
@@ -84,7 +84,7 @@ impl<V: Copy> SharedRanges<V> {
         None
     }
 
-    /// Whether there are none.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.root.is_none()
     }
@@ -97,7 +97,7 @@ impl<V: Copy> SharedRanges<V> {
     }
 }
 
-/// What lies before an address, and what from there on.
+/// The parts before an address, and from there on.
 fn split<V: Copy>(tree: Tree<V>, addr: u64) -> (Tree<V>, Tree<V>) {
     let Some(node) = tree else { return (None, None) };
     let RangeNode { entry, rank, before, behind } = Arc::unwrap_or_clone(node);

@@ -6,7 +6,7 @@
 
 use super::ids::{FrameId, TrackId};
 
-/// The calls of one thread, or of all threads of an input that doesn't tell them apart.
+/// The calls of one thread, or of all threads of an input that doesn't distinguish them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadCalls {
     /// The thread: that of its stacks.
@@ -19,12 +19,12 @@ pub struct ThreadCalls {
     pub calls: Vec<Calls>,
 }
 
-/// What a function cost itself.
+/// The self cost of a function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SelfCost {
-    /// The function. Levels of recursion that the input tells apart (`f`, `f'2`) are functions of their own.
+    /// The function. Levels of recursion that the input distinguishes (`f`, `f'2`) are functions of their own.
     pub function: FrameId,
-    /// What it is called in stacks, where recursion is the function again (`f;f`).
+    /// Its name in stacks, where recursion is the function again (`f;f`).
     pub in_stacks: FrameId,
     /// By event.
     pub costs: Box<[u64]>,
@@ -33,9 +33,9 @@ pub struct SelfCost {
 /// All calls from one function to another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calls {
-    /// Who called.
+    /// The caller.
     pub caller: FrameId,
-    /// Who was called.
+    /// The callee.
     pub callee: FrameId,
     /// The number of calls.
     pub count: u64,

@@ -1,4 +1,4 @@
-//! The numbers of what a profile holds.
+//! The numbers of the entries of a profile.
 
 use crate::model::interner::id;
 

@@ -1,4 +1,4 @@
-//! What a part of an input adds to what was read of it before.
+//! The rows that a part of an input adds to those before.
 //!
 //! A reader that keeps its tables from part to part looks most things up once. Several of them share an input: what each
 //! part of it adds is taken over in the order of the parts, whoever read which, so that numbers are given by first
@@ -7,7 +7,7 @@
 use super::{Frame, FrameId, NameId, Profile, Series, StackId, Track, TrackId};
 use crate::model::texts::TextList;
 
-/// What the tables of a profile gained since this was asked before, and the rows since then.
+/// The entries that the tables of a profile gained since this was queried before, and the rows since then.
 #[derive(Debug, Default)]
 pub struct Part {
     names: TextList,
@@ -18,7 +18,7 @@ pub struct Part {
     perf_names: bool,
 }
 
-/// How much of a profile's tables was taken.
+/// The part of a profile's tables that was taken.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Taken {
     names: usize,
@@ -27,7 +27,7 @@ pub struct Taken {
     tracks: usize,
 }
 
-/// What the numbers of another profile became.
+/// The new numbers of another profile's entries.
 #[derive(Debug, Default)]
 pub struct Renumbered {
     names: Vec<NameId>,
@@ -37,7 +37,7 @@ pub struct Renumbered {
 }
 
 impl Profile {
-    /// Takes the rows, and a copy of what its tables gained since the last time.
+    /// Takes the rows, and a copy of the new entries of its tables since the last time.
     pub fn take_part(&mut self, taken: &mut Taken) -> Part {
         let part = Part {
             names: self.names.list().since(taken.names),

@@ -4,7 +4,7 @@ use super::{Frame, FrameId, Keep, NameId, Profile, ScriptStart, Series, StackId,
 use crate::model::interner::Interner;
 use std::borrow::Cow;
 
-/// What a frame becomes.
+/// The replacement of a frame.
 #[derive(Debug)]
 pub struct ChangedFrame {
     /// The function.
@@ -16,7 +16,7 @@ pub struct ChangedFrame {
 }
 
 impl Profile {
-    /// [`Profile::merge`], with every frame's function called what `rename` says.
+    /// [`Profile::merge`], with every frame's function called what `rename` states.
     pub fn merge_renamed(&mut self, other: &Self, rename: impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]>) {
         let names: Vec<_> = other.names.list().iter().map(|name| self.name(name)).collect();
         let name = |id: NameId| names[id.index()];
@@ -98,15 +98,15 @@ impl Profile {
         }
     }
 
-    /// Whether no two series are of one event.
+    /// True if no two series are of one event.
     pub fn has_distinct_series(&self) -> bool {
         let alike = |(at, series): (usize, &Series)| self.series[..at].iter().any(|other| other.name == series.name);
         !self.series.iter().enumerate().any(alike)
     }
 
-    /// Calls every frame's function what `rename` says, if different frames remain different: stacks and rows stay what
-    /// they are then, and the profile is what an empty one would be into which it was merged. If not, frames keep their
-    /// names.
+    /// Calls every frame's function what `rename` states, if different frames remain different: stacks and rows stay
+    /// what they are then, and the profile is what an empty one would be into which it was merged. If not, frames keep
+    /// their names.
     pub fn rename(&mut self, rename: impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]>) -> bool {
         let mut spelled: Vec<(usize, Vec<u8>)> = Vec::new();
         for (at, frame) in self.frames.items().iter().enumerate() {
@@ -158,7 +158,7 @@ mod tests {
             let remain = profile.frame_count() == merged.frame_count();
             prop_assert_eq!(profile.rename(lower), remain);
             if !remain {
-                // What is left can still be merged.
+                // The rest can still be merged.
                 let left = std::mem::replace(&mut profile, Profile::new());
                 profile.merge_renamed(&left, lower);
             }

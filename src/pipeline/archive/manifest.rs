@@ -1,4 +1,4 @@
-//! What an archive contains: a file of JSON that stands before the others.
+//! The manifest of an archive: a file of JSON that precedes the others.
 
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub(super) const MANIFEST: &str = "manifest.json";
 /// Archives of other versions are refused.
 const VERSION: u32 = 1;
 
-/// The list of what is in an archive.
+/// The list of an archive's content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     version: u32,
@@ -30,7 +30,7 @@ pub(crate) struct Manifest {
 pub(crate) struct PackedFile {
     /// Its path there.
     pub(crate) path: String,
-    /// What it is for.
+    /// Its role.
     pub(crate) role: Role,
     /// The process that it is of, by the recording's number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,13 +40,13 @@ pub(crate) struct PackedFile {
     pub(crate) build_id: Option<String>,
     /// Its last change: seconds since 1970, and nanoseconds.
     pub(crate) modified: (i64, i64),
-    /// How many bytes it has.
+    /// The number of bytes that it has.
     pub(crate) size: u64,
     /// SHA-256 of them in hexadecimal digits.
     pub(crate) sha256: String,
 }
 
-/// What a file in an archive is for.
+/// The role of a file in an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Role {
@@ -56,7 +56,7 @@ pub(crate) enum Role {
     Stream,
     Jitdump,
     PerfMap,
-    /// Of an engine, or a core dump.
+    /// The log of an engine, or a core dump.
     Log,
     /// It ran.
     Program,
@@ -97,7 +97,7 @@ impl Manifest {
     fn check(&self) -> Result<()> {
         /// As many files as few systems have, and more than any recording needs.
         const MOST_FILES: usize = 100_000;
-        /// What an archive may unpack to.
+        /// The limit for unpacking an archive.
         const MOST_BYTES: u64 = 64 << 30;
         let whole = self.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.size));
         if self.files.len() > MOST_FILES || whole > MOST_BYTES {

@@ -9,7 +9,7 @@ use crate::sources::{GivenFile, SourceOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where files are by their recorded paths.
+/// The directory of files by their recorded paths.
 pub(crate) const ROOT: &str = "root";
 
 /// An archive that is open.
@@ -20,7 +20,7 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
-    /// What was unpacked, and the list of it.
+    /// The unpacked files, and the list of them.
     pub(super) fn new(archive: Arc<Archive>, manifest: Manifest) -> Self {
         Self { archive, manifest }
     }

@@ -1,5 +1,5 @@
-//! Opens an archive. Its manifest says what is in it: a file that is not listed, or is not as it is listed, is an error, and so
-//! is anything that is no plain file. tar's own extensions are not followed, but for long names.
+//! Opens an archive. Its manifest shows what is in it: a file that is not listed, or is not as it is listed, is an
+//! error, and so is anything that is not a plain file. tar's own extensions are not followed, but for long names.
 
 use super::manifest::{MANIFEST, MARK, Manifest, PackedFile};
 use super::packed::Packed;
@@ -11,11 +11,11 @@ use std::io::{self, Read};
 use std::path::Path;
 use tar::{Entries, Entry, EntryType};
 
-/// What is longer is no manifest, no mark and no name.
+/// A longer text is not a manifest, a mark or a name.
 const LONGEST_TEXT: u64 = 64 << 20;
 const LONGEST_NAME: u64 = 1 << 13;
 
-/// Whether something that was unpacked begins as an archive does.
+/// True if something that was unpacked begins as an archive does.
 pub(crate) fn is_archive(start: &[u8]) -> bool {
     let is_tar = start.get(257..262) == Some(b"ustar");
     is_tar && start.strip_prefix(MARK.as_bytes()).is_some_and(|rest| rest.starts_with(&[0]))

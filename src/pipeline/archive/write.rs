@@ -5,7 +5,7 @@ use crate::error::Result;
 use std::io::{self, Read, Write};
 use tar::{Builder, EntryType, Header};
 
-/// What the mark contains, for people who unpack it.
+/// The content of the mark, for people who unpack it.
 const ABOUT: &[u8] = b"A recording of perf with all that names its code: jitgraft reads the archive as it is.\n";
 
 /// A part of a file.
@@ -15,12 +15,12 @@ pub(crate) enum Piece<'a> {
     Bytes(&'a [u8]),
     /// Made.
     Owned(Vec<u8>),
-    /// So many zeros.
+    /// This many zeros.
     Zeros(u64),
 }
 
 impl Piece<'_> {
-    /// How many bytes it has.
+    /// The number of bytes that it has.
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,

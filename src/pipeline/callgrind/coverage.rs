@@ -1,4 +1,5 @@
-//! What of a callgrind file's cost is in JIT code, and what could name it: the same two passes, and nothing is written.
+//! The part of a callgrind file's cost that is in JIT code, and the sources that could name it: the same two passes,
+//! and nothing is written.
 
 use super::names::CodeNames;
 use super::stream::{self, NamedProfile};
@@ -13,20 +14,20 @@ use crate::sources::{Account, SourceOptions, find};
 use std::io::{Read, Seek};
 use std::path::Path;
 
-/// What is in JIT code, of the first event.
+/// The cost in JIT code, of the first event.
 #[derive(Debug)]
 pub(crate) struct Coverage {
-    /// The process that was profiled, if the file or its name says so.
+    /// The process that was profiled, if the file or its name states it.
     pub(crate) pid: Option<Pid>,
     /// The program: the first word of its command line.
     pub(crate) program: Vec<u8>,
     /// The event.
     pub(crate) event: Vec<u8>,
-    /// Whether costs have instruction addresses.
+    /// True if costs have instruction addresses.
     pub(crate) has_instr: bool,
     /// Self cost in memory without a file that dumps and maps could name.
     pub(crate) nameable: u64,
-    /// Self cost there that they do not tell of.
+    /// Self cost there that they do not report.
     pub(crate) unnameable: u64,
     /// The dumps and maps.
     pub(crate) accounts: Vec<Account>,
@@ -40,7 +41,7 @@ impl Coverage {
         (&mut file).take(HEAD).read_to_end(&mut head)?;
         file.rewind()?;
         if !sniff(&head) {
-            return Err(Error::new("is no callgrind file"));
+            return Err(Error::new("is not a callgrind file"));
         }
         let text = map_open_file(file)?;
         let index = stream::index(&text, job)?;

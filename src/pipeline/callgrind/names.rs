@@ -1,7 +1,7 @@
-//! The code map as callgrind needs it: without time, by address alone, every name told apart.
+//! The code map as callgrind needs it: without time, by address alone, every name distinguished.
 //!
-//! callgrind sums over the whole run, so at an address where several pieces of code lived one after the other the
-//! last one gets all the costs. Such pieces are remembered, to be counted if costs fall on them.
+//! callgrind sums over the whole run, so at an address where several code ranges lived one after the other the last one
+//! gets all the costs. Such pieces are remembered, to be counted if costs fall on them.
 
 use crate::model::Pid;
 use crate::model::code::{Code, OriginId};
@@ -42,12 +42,12 @@ pub(crate) struct JitEntry<'data> {
     /// Its name in the output.
     name: Cow<'data, [u8]>,
     file: &'data [u8],
-    /// Whether other code lived there before.
+    /// True if other code lived there before.
     ambiguous: bool,
 }
 
 impl<'m, 'data> CodeNames<'m, 'data> {
-    /// What `pid` had where, in the end. `object` is the name of the object that the code is said to be in.
+    /// The code of `pid`, at the end. `object` is the name of the object that the code is claimed to be in.
     pub(crate) fn new(map: &'m CodeMap<'data>, pid: Pid, object: Vec<u8>, pool: &Pool) -> Self {
         let mut painter = Painter::new(map);
         let (mut timed, untimed): (Vec<&Segment>, Vec<&Segment>) =
@@ -87,12 +87,12 @@ impl<'m, 'data> CodeNames<'m, 'data> {
         self.map.code(entry.id)
     }
 
-    /// Whether there is no code at all.
+    /// True if there is no code at all.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The pieces of code that are in sight, at least in part, in the order of time.
+    /// The code ranges that are in sight, at least in part, in the order of time.
     pub(crate) fn in_sight(&self) -> impl Iterator<Item = &JitEntry<'data>> {
         let mut seen = vec![false; self.entries.len()];
         for span in &self.spans {
@@ -101,12 +101,12 @@ impl<'m, 'data> CodeNames<'m, 'data> {
         self.entries.iter().zip(seen).filter(|(_, seen)| *seen).map(|(entry, _)| entry)
     }
 
-    /// Whether other code lived at the addresses of an entry before it.
+    /// True if other code lived at the addresses of an entry before it.
     pub(crate) fn is_ambiguous(&self, entry: usize) -> bool {
         self.entries.get(entry).is_some_and(|entry| entry.ambiguous)
     }
 
-    /// What one source lists, in its own order, whether or not it is still in sight.
+    /// The entries that one source lists, in its own order, whether or not it is still in sight.
     pub(crate) fn listed_by(&self, origin: OriginId) -> Vec<(CodeId, Code<'data>)> {
         codes(self.map).filter(|(_, code)| code.origin == origin).collect()
     }
@@ -122,7 +122,7 @@ impl<'m, 'data> CodeNames<'m, 'data> {
         Some((source_file(&code, line.file), line.line))
     }
 
-    /// How many pieces of code the code map knows of all processes.
+    /// The number of code ranges in the code map, of all processes.
     pub(crate) fn known(&self) -> usize {
         self.map.code_count()
     }
@@ -132,7 +132,7 @@ fn codes<'data>(map: &CodeMap<'data>) -> impl Iterator<Item = (CodeId, Code<'dat
     (0..map.code_count()).map(|at| CodeId(at as u32)).map(|id| (id, map.code(id)))
 }
 
-/// Whether anything tells lines of it.
+/// True if anything gives lines of it.
 fn has_lines(code: &Code<'_>) -> bool {
     code.lines.decode.is_some() || code.lines.positions.is_some()
 }
@@ -162,7 +162,7 @@ fn file_in_name(name: &[u8]) -> Option<&[u8]> {
 struct Painter<'m, 'data> {
     map: &'m CodeMap<'data>,
     entries: Vec<JitEntry<'data>>,
-    /// The first entry of each piece of code, and the others, of code that has moved.
+    /// The first entry of each code range, and the others, of code that has moved.
     first: Vec<Option<u32>>,
     others: FxHashMap<(u32, u64), u32>,
     /// The entries, where they can be seen.
@@ -175,7 +175,7 @@ impl<'m, 'data> Painter<'m, 'data> {
         Self { map, entries, first, others: FxHashMap::default(), spans: RangeMap::default() }
     }
 
-    /// Where pieces of code are that never moved.
+    /// Where code ranges are that never moved.
     fn stretches(&mut self, codes: impl Iterator<Item = (CodeId, Code<'data>)>) -> Vec<EntryTime> {
         let with_ends = codes.map(|(id, code)| (id, code.addr.0, code.addr.0.saturating_add(code.size)));
         let mut stretches = Vec::with_capacity(self.entries.capacity());
@@ -189,7 +189,7 @@ impl<'m, 'data> Painter<'m, 'data> {
     fn paint(&mut self, EntryTime { start, end, entry }: EntryTime) {
         let (map, entries, mut over_other) = (self.map, &self.entries, false);
         self.spans.insert(start..end, entry, |below| {
-            // A map that lists what the dump has loaded is no other code.
+            // A map that lists the loads of the dump does not add code.
             let (below, code) = (map.code(entries[below.value as usize].id), map.code(entries[entry as usize].id));
             over_other |= below.origin == code.origin && below.name != code.name;
         });
@@ -213,7 +213,7 @@ impl<'m, 'data> Painter<'m, 'data> {
     }
 }
 
-/// Where an entry can be seen, or was put.
+/// The period in which an entry is visible, or was put.
 #[derive(Debug, Clone, Copy)]
 struct EntryTime {
     start: u64,
@@ -228,7 +228,7 @@ fn lying_apart(stretches: &[EntryTime]) -> Option<Vec<EntryTime>> {
     by_addr.is_sorted_by(|before, behind| before.end <= behind.start).then_some(by_addr)
 }
 
-/// Functions of one name are told apart by the address at which they were written; a function that is listed twice,
+/// Functions of one name are distinguished by the address at which they were written; a function that is listed twice,
 /// or has moved, is one. Code that is out of sight needs no other name.
 fn tell_apart(map: &CodeMap<'_>, entries: &mut [JitEntry<'_>], in_sight: impl Iterator<Item = u32>) {
     // The first entry of each name, and the names that others share.
@@ -314,7 +314,7 @@ mod tests {
     use crate::model::{Addr, Nanos, Tid};
     use crate::resolve::code_map::CodeList;
 
-    /// What a source lists: time (of a dump), name, address, size.
+    /// An entry of a source: time (of a dump), name, address, size.
     type Listed = (Option<u64>, &'static str, u64, u64);
 
     /// The name at each of these addresses, with a `?` if other code lived there before.
@@ -370,7 +370,7 @@ mod tests {
     fn the_same_code_listed_again_is_not_ambiguous() {
         let dump: &[Listed] = &[(Some(1), "f", 0x100, 0x40), (Some(2), "f", 0x100, 0x40)];
         assert_eq!(names_at(&[dump], &[0x110]), ["f"]);
-        // Erlang's map puts a dollar in front of what its dump lists; the dump is the better source.
+        // Erlang's map puts a dollar in front of the names that its dump lists; the dump is the better source.
         let (dump, map): (&[Listed], &[Listed]) =
             (&[(Some(1), "m:f/1", 0x100, 0x40)], &[(None, "$m:f/1", 0x100, 0x40), (None, "$m:g/1", 0x140, 0x40)]);
         assert_eq!(names_at(&[dump, map], &[0x110, 0x150]), ["m:f/1", "$m:g/1"]);

@@ -1,4 +1,4 @@
-//! Streams a callgrind file through both passes. It is mapped: most of what is written is written from where it stands.
+//! Streams a callgrind file through both passes. It is mapped: most of the output is written from where it stands.
 
 use crate::error::Result;
 use crate::io::Bytes;
@@ -10,7 +10,7 @@ use crate::records::callgrind::{
 };
 use std::io::Write;
 
-/// The process, if the file tells it where files begin.
+/// The process, if the file gives it where files begin.
 pub(crate) fn pid_at_start(text: &[u8]) -> Option<i32> {
     let mut index = FileIndex::default();
     index.append(scan_chunk(&chunks(text, START).next()?));
@@ -36,11 +36,11 @@ pub(crate) fn index<'a>(text: &'a Bytes, job: &Job) -> Result<FileIndex<'a>> {
     Ok(index.finish())
 }
 
-/// What became of a profile.
+/// The result of naming a profile.
 pub(crate) struct NamedProfile {
-    /// What was done, in figures.
+    /// The figures of the summary.
     pub(crate) stats: RewriteStats,
-    /// How many functions got a new name.
+    /// The number of functions that got a new name.
     pub(crate) functions: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What a recording says of itself: its features, its processes and what they mapped.
+//! The facts about a recording: its features, its processes and their mappings.
 
 use super::options::RecordingOptions;
 use super::resolution::Resolution;
@@ -13,7 +13,7 @@ use crate::resolve::dso::{Dso, DsoKind};
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 
-/// Collects it; what was mapped only if addresses or lines are asked for, since nobody else can tell of it.
+/// Collects it; what was mapped only if addresses or lines are requested, since nobody else can report it.
 pub(super) fn about(
     resolution: &Resolution<'_>,
     samples: &Samples,

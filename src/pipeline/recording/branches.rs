@@ -12,9 +12,9 @@ const LONGEST_CALL: u64 = 8;
 /// Loops of more branches are not looked for: no processor records two rounds of them.
 const LONGEST_LOOP: usize = 64;
 
-/// Puts the branches above the callers (`frames`, innermost first), as `perf report --branch-history` does: each
-/// branch is two frames, where it went and where it was taken. Loops are told once. Callers whose calls are among the
-/// branches are not told again.
+/// Puts the branches above the callers (`frames`, innermost first), as `perf report --branch-history` does: each branch
+/// is two frames, where it went and where it was taken. Loops are reported once. Callers whose calls are among the
+/// branches are not reported again.
 pub(super) fn put_history(branches: Branches<'_>, frames: &mut Vec<BranchFrame>) {
     let mut branches: Vec<Branch> = branches.iter().collect();
     // The frame that was interrupted is where the newest branch led.
@@ -28,7 +28,7 @@ pub(super) fn put_history(branches: Branches<'_>, frames: &mut Vec<BranchFrame>)
     frames.splice(..known, history);
 }
 
-/// Whether the branch called what returns there.
+/// True if the branch called what returns there.
 fn is_call(branch: &Branch, returns: Addr) -> bool {
     branch.from < returns && branch.from.0 >= returns.0.saturating_sub(LONGEST_CALL)
 }
@@ -49,7 +49,7 @@ fn remove_loops(branches: &mut Vec<Branch>) {
     }
 }
 
-/// The call chain of a sample whose user part the processor recorded as a stack of calls. `None` if there is none.
+/// The call chain of a sample whose user part the processor recorded as a stack of calls. `None` if absent.
 ///
 /// The innermost frame is where the newest call went, the others are calls: not return addresses.
 pub(super) fn lbr_chain<'data>(sample: &Sample<'data>, attr: &EventAttr) -> Option<impl Iterator<Item = BranchFrame>> {

@@ -2,7 +2,7 @@
 //! most samples repeat the call chain of an earlier one, and one look at all of its words costs a tenth of a look at each of
 //! its frames.
 //!
-//! It buys a third of the processor time of a flame graph where stacks repeat (129 MB of tsc under node). Where no chain
+//! It buys a third of the processor time of a flame graph where stacks repeat (129 MB of tsc under node). If no chain
 //! repeats, all but the first few thousand are only noted by one bit, which costs a few percent.
 
 use crate::model::process::CpuMode;
@@ -64,7 +64,7 @@ impl Hash for ChainKey<'_> {
     }
 }
 
-/// What chains were found to be, each for a stretch of time.
+/// Chains that were resolved, each for a period of time.
 #[derive(Debug)]
 pub(super) struct ChainMemo<'data, V> {
     known: FxHashMap<ChainKey<'data>, (V, Range<Nanos>)>,
@@ -80,7 +80,7 @@ impl<V> Default for ChainMemo<'_, V> {
 }
 
 impl<'data, V: Copy> ChainMemo<'data, V> {
-    /// What a chain is at that time, if it is known.
+    /// The resolved chain at that time, if it is known.
     #[inline]
     pub(super) fn get(&mut self, key: &ChainKey<'data>, time: Nanos) -> Option<V> {
         let (value, holds) = self.known.get(key)?;
@@ -103,7 +103,7 @@ impl<'data, V: Copy> ChainMemo<'data, V> {
         self.known.insert(key, (value, holds));
     }
 
-    /// Whether a chain of that hash was seen before; from now on it was.
+    /// True if a chain of that hash was seen before; from now on it was.
     fn was_seen(&mut self, hash: u64) -> bool {
         if self.once.is_empty() {
             self.once = vec![0; ONCE_BITS / 64];

@@ -9,7 +9,7 @@ use crate::records::perf_data::{ChainContext, Words, is_context};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChainWords<'data> {
     words: Words<'data>,
-    /// How many of the outermost are behind the last mark: each is a frame.
+    /// The number of the outermost that are behind the last mark: each is a frame.
     behind_marks: usize,
 }
 
@@ -19,9 +19,9 @@ impl<'data> ChainWords<'data> {
         Self { words, behind_marks: last_mark.unwrap_or(words.len()) }
     }
 
-    /// Another chain, and how many of its outermost frames are those of this one; the others go into `inner`, innermost
-    /// first. `kept` tells which frame is the innermost of so many of this one's outermost. `None` if it is not known that
-    /// there is any.
+    /// Another chain, and the number of outermost frames in common with this one; the others go into `inner`, innermost
+    /// first. `kept` shows which frame is the innermost of this many of this one's outermost. `None` if it is not known
+    /// that there is any.
     pub(super) fn shared(
         &self,
         words: Words<'data>,
@@ -104,7 +104,7 @@ mod tests {
         let kept = |same: usize| Some(of_one[of_one.len() - same]);
         let (_, same) = ChainWords::of(one).shared(other, ChainContext::NONE, kept, &mut inner).unwrap();
         assert_eq!((same, inner.len()), (2, 3));
-        // What was interrupted there is no return address.
+        // An interrupted instruction's address is not a return address.
         let kept = |same: usize| Some(of_one[of_one.len() - same]);
         assert!(ChainWords::of(one).shared(other, ChainContext::NONE, |_| kept(3), &mut inner).is_none());
     }

@@ -1,8 +1,8 @@
-//! What samples count for that carry counter values (`PERF_SAMPLE_READ`; `perf record -e '{cycles,misses}:S'`).
+//! The weights of samples that carry counter values (`PERF_SAMPLE_READ`; `perf record -e '{cycles,misses}:S'`).
 //!
 //! Only the group's leader samples; each of its samples holds the values of all counters, and stands for as many
 //! samples: of each member, with what the member counted since the sample before. A member that has not counted is not
-//! told of. perf does the same (`deliver_sample_group` in tools/perf/util/session.c).
+//! reported of. perf does the same (`deliver_sample_group` in tools/perf/util/session.c).
 
 use super::streams::RecordChunks;
 use crate::model::Tid;
@@ -17,13 +17,13 @@ pub(super) type Member = (u32, u64);
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counted {
     members: Vec<Member>,
-    /// Where the members of each end.
+    /// The ends of the members of each.
     ends: Vec<usize>,
 }
 
 impl Counted {
-    /// For each chunk; empty if no event asks for counter values. All samples must be looked at, also those that
-    /// a filter drops: they are what the next one counts from.
+    /// For each chunk; empty if no event requests counter values. All samples must be looked at, also those that a
+    /// filter drops: they are what the next one counts from.
     pub(super) fn new(recording: &Recording, chunks: &RecordChunks<'_>) -> Vec<Self> {
         if !recording.events.iter().any(|event| event.attr.samples(abi::PERF_SAMPLE_READ)) {
             return Vec::new();
@@ -41,7 +41,7 @@ impl Counted {
     }
 }
 
-/// What a sample counts for by itself.
+/// The weight of a sample by itself.
 pub(super) fn own(recording: &Recording, sample: &Sample<'_>) -> Member {
     let attr = &recording.events[sample.event].attr;
     let fixed = if attr.is_frequency() { 1 } else { attr.period_or_frequency };

@@ -8,7 +8,7 @@ use crate::analysis::code_shares::CodeShares;
 use crate::model::frame_counts::FrameCounts;
 use crate::sources::Account;
 
-/// What is known of a recording.
+/// The facts about a recording.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Examined<'a> {
     /// Processes, mappings, dumps, maps and files.
@@ -17,22 +17,22 @@ pub(crate) struct Examined<'a> {
     pub(crate) samples: &'a Samples,
     /// The names of their places.
     pub(crate) named: &'a Named,
-    /// How many bytes the input has, unpacked.
+    /// The number of bytes that the input has, unpacked.
     pub(crate) input_len: u64,
 }
 
 impl Examined<'_> {
-    /// What became of every dump and map.
+    /// The outcome for every dump and map.
     pub(crate) fn accounts(&self) -> &[Account] {
         &self.resolution.sources.accounts
     }
 
-    /// How many frames have a name.
+    /// The number of frames that have a name.
     pub(crate) fn frame_counts(&self) -> FrameCounts {
         frame_counts::count(self.samples, self.named)
     }
 
-    /// How much of each event ends in what code.
+    /// The share of each event that ends in each kind of code.
     pub(crate) fn code_shares(&self) -> Vec<CodeShares> {
         frame_counts::code_shares(self.samples, self.named, &self.resolution.survey.recording.events)
     }

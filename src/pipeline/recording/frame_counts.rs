@@ -1,4 +1,4 @@
-//! How many frames of the samples have a name.
+//! The number of frames of the samples have a name.
 
 use super::named::Named;
 use super::samples::Samples;
@@ -7,7 +7,7 @@ use crate::model::chains::PlaceId;
 use crate::model::frame_counts::FrameCounts;
 use crate::records::perf_data::Event;
 
-/// How much of each event ends in what code.
+/// The share of each event that ends in each kind of code.
 pub(super) fn code_shares(samples: &Samples, named: &Named, events: &[Event]) -> Vec<CodeShares> {
     let innermost = |place| {
         let mut first = None;
@@ -29,7 +29,7 @@ pub(super) fn code_shares(samples: &Samples, named: &Named, events: &[Event]) ->
 pub(super) fn count(samples: &Samples, named: &Named) -> FrameCounts {
     let places: Vec<FrameCounts> =
         (0..samples.chains.places().len() as u32).map(|place| of_place(PlaceId(place), named)).collect();
-    // How many samples went through each chain: what continues it stands behind it.
+    // The number of samples that went through each chain: what continues it follows it.
     let mut through: Vec<u64> = vec![0; samples.chains.len()];
     for (chain, count) in samples.rows.iter().filter_map(|row| Some((row.chain?, row.count))) {
         let sum = &mut through[chain.0 as usize];

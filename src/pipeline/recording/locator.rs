@@ -1,4 +1,4 @@
-//! What an address of a recording is: JIT code, a place in a file, or not known.
+//! The kind of an address of a recording: JIT code, a place in a file, or unknown.
 
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
@@ -8,18 +8,18 @@ use crate::resolve::code_map::CodeMap;
 use crate::resolve::dso::DsoKind;
 use crate::resolve::precedence::code_wins;
 
-/// Where an address belongs, in a form that is equal for all samples that hit it.
+/// The place of an address address , in a form that is equal for all samples that hit it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct FrameLocation {
-    /// What is there.
+    /// Its location.
     pub(crate) location: Location,
-    /// Whose memory it is, where no file backs it and no code is known in it; else 0.
+    /// The process of the memory, no file backs it and no code is known in it; else 0.
     pub(crate) pid: Pid,
-    /// The address as recorded, where it is asked for, else 0: equal offsets of one file are one spot then.
+    /// The address as recorded, where it is requested, else 0: equal offsets of one file are one spot then.
     pub(crate) addr: Addr,
-    /// Whether it is a return address: `location` is that of the byte before.
+    /// True if it is a return address: `location` is that of the byte before.
     pub(crate) is_return: bool,
-    /// Whose code it is.
+    /// The owner of the code.
     pub(crate) mode: CpuMode,
 }
 
@@ -31,7 +31,7 @@ pub(super) const TRUNCATED_FRAME: (CpuMode, FrameAddr) = (CpuMode::Unknown, Fram
 pub(super) const LIMIT_FRAME: (CpuMode, FrameAddr) = (CpuMode::Unknown, FrameAddr::Ip(Addr(u64::MAX - 1)));
 
 impl FrameLocation {
-    /// What [`LIMIT_FRAME`] is.
+    /// The mark of [`LIMIT_FRAME`].
     pub(crate) const LIMIT: Self = Self::mark(LIMIT_FRAME);
 
     const fn mark((mode, frame): (CpuMode, FrameAddr)) -> Self {
@@ -39,7 +39,7 @@ impl FrameLocation {
         Self { location: Location::Nothing(addr), pid: Pid(0), addr: Addr(0), is_return: false, mode }
     }
 
-    /// Whether it is no frame, but tells that there are more, or may be more, that are not known.
+    /// True if it is not a frame, but shows that there are more, or may be more, that are not known.
     pub(crate) fn is_mark(&self) -> bool {
         [Self::LIMIT, Self::mark(TRUNCATED_FRAME)].contains(self)
     }
@@ -58,12 +58,12 @@ pub(super) struct LocatedFrame {
 pub(super) struct Locator<'a> {
     pub(super) spaces: &'a AddressSpaces,
     pub(super) codes: &'a CodeMap<'a>,
-    /// Whether addresses are kept.
+    /// True if addresses are kept.
     pub(super) keep_addr: bool,
 }
 
 impl Locator<'_> {
-    /// What was there.
+    /// The code that was there.
     pub(super) fn find(&self, pid: Pid, mode: CpuMode, frame: FrameAddr, time: Nanos) -> LocatedFrame {
         if [TRUNCATED_FRAME, LIMIT_FRAME].contains(&(mode, frame)) {
             return LocatedFrame { spot: FrameLocation::mark((mode, frame)), until: Nanos(u64::MAX) };
@@ -89,7 +89,7 @@ impl Locator<'_> {
         LocatedFrame { spot: FrameLocation { location, pid, addr, is_return, mode }, until }
     }
 
-    /// What was mapped there, and until when that stays so.
+    /// The mapping at the address, and the end of its period.
     fn place(&self, (pid, mode): (Pid, CpuMode), addr: Addr, time: Nanos) -> (Option<Place>, Nanos) {
         match self.spaces.lookup(pid, addr, time, mode) {
             Some(place) if place.until > time => (Some(place), place.until),

@@ -1,4 +1,4 @@
-//! What was in the memory of the recorded processes.
+//! The memory of the recorded processes.
 
 use super::survey::Survey;
 use crate::error::Warnings;
@@ -7,10 +7,10 @@ use crate::resolve::address_space::AddressSpaces;
 use crate::sources::{self, Found, SourceOptions};
 use std::path::Path;
 
-/// What was mapped, and the files that tell of JIT code.
+/// The mappings, and the files that list JIT code.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// What was mapped.
+    /// The mappings.
     pub(crate) spaces: AddressSpaces,
     /// Dumps and maps, opened but not read.
     pub(crate) found: Found,
@@ -27,7 +27,7 @@ impl Memory {
     }
 }
 
-/// The directory that a recording stands in, where dumps and maps may stand, too.
+/// The directory that a recording is in, where dumps and maps may stand, too.
 fn beside(path: &Path) -> Option<&Path> {
     io::beside(path).filter(|_| io::is_there(path))
 }

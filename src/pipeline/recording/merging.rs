@@ -7,15 +7,15 @@ use crate::model::about;
 use crate::model::chains::{ChainId, PlaceId};
 use crate::model::stacks::Track;
 
-/// What a thread has read of a chunk: rows with the thread's own numbers, and what these mean, as far as its chunks
-/// before have not told.
+/// The part of a thread has read: rows with the thread's own numbers, and what these mean, as far as its chunks before
+/// have not reported.
 #[derive(Debug)]
 pub(super) struct SampleChunk {
-    /// Which thread.
+    /// The thread.
     pub(super) reader: usize,
-    /// Whether its numbers begin with this chunk.
+    /// True if its numbers begin with this chunk.
     pub(super) begins: bool,
-    /// Whether everything got a number of its own.
+    /// True if everything got a number of its own.
     pub(super) checked: Result<()>,
     pub(super) taken: TakenRows,
     pub(super) places: Vec<FrameLocation>,

@@ -63,7 +63,7 @@ pub(crate) struct Loaded {
     pub(crate) recording: Recording,
     /// Rows and stacks.
     pub(crate) samples: Samples,
-    /// What the spots of the stacks are called.
+    /// The names of the stacks' spots.
     pub(crate) named: Named,
     /// The processor, as ELF's `e_machine`.
     pub(crate) machine: u16,
@@ -96,7 +96,7 @@ pub(crate) fn load(
     Ok(Loaded { recording: streams.recording, samples, named, machine })
 }
 
-/// Asks for more than stacks, once for each recording, before its rows go on.
+/// Requests for more than stacks, once for each recording, before its rows go on.
 pub(crate) type Ask<'a> = dyn FnMut(&Examined<'_>, &Job, &mut Warnings) + 'a;
 
 /// Reads and names what the options ask for, and pushes the rows into a sink.

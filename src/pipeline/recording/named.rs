@@ -20,7 +20,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub(crate) struct FrameView<'a> {
     /// The function.
     pub(crate) name: Option<&'a [u8]>,
-    /// How far into the function.
+    /// The offset in the function.
     pub(crate) offset: u64,
     /// The file, or what stands for one.
     pub(crate) module: Option<&'a [u8]>,
@@ -28,17 +28,17 @@ pub(crate) struct FrameView<'a> {
     pub(crate) file: Option<&'a [u8]>,
     /// Source line; 0 if unknown.
     pub(crate) line: u32,
-    /// Whether the compiler expanded it into the next one outwards.
+    /// True if the compiler expanded it into the next one outwards.
     pub(crate) inlined: bool,
-    /// The address in its file, or in the process where there is none; where it was asked for.
+    /// The address in its file, or in the process if absent; where it was requested.
     pub(crate) addr: Option<u64>,
-    /// The address in the process, where it was asked for; else 0.
+    /// The address in the process, where it was requested; else 0.
     pub(crate) ip: u64,
-    /// What sort of code it is.
+    /// Its kind of code.
     pub(crate) kind: FrameKind,
-    /// What the process runs whose JIT code it is.
+    /// The runtimes of the process whose JIT code it is.
     pub(crate) runtimes: RuntimeSet,
-    /// Whether it is no frame, but tells that there are more that are not known.
+    /// True if it is not a frame, but shows that there are more that are not known.
     pub(crate) truncated: bool,
 }
 
@@ -49,12 +49,12 @@ pub(crate) struct Named {
     /// Of return addresses before which nothing is known: the functions that begin there. Signal handlers return
     /// to such a place (`__restore_rt`).
     entered: Frames,
-    /// For each spot: which of the locations it is, and what else is to be told of it.
+    /// For each spot: which of the locations it is, and what else is to be reported for it.
     spots: Vec<(u32, LocationInfo)>,
     modules: Vec<Vec<u8>>,
 }
 
-/// What a spot tells beside its functions.
+/// The facts about a spot besides its functions.
 #[derive(Debug, Clone, Copy)]
 struct LocationInfo {
     module: Option<u32>,
@@ -64,11 +64,11 @@ struct LocationInfo {
     kind: FrameKind,
     runtimes: RuntimeSet,
     truncated: bool,
-    /// Whether it is where JIT code is: known to be some, or in memory that no file backs.
+    /// True if it is where JIT code is: known to be some, or in memory that no file backs.
     jit_memory: bool,
-    /// Whether code is known that was there at other times.
+    /// True if code is known that was there at other times.
     other_time: bool,
-    /// Which of the functions that begin at a return address.
+    /// The index among the functions that begin at a return address.
     entered: Option<u32>,
 }
 
@@ -84,22 +84,22 @@ struct FrameNaming<'a> {
     of_dso: FxHashMap<DsoId, FrameModule>,
 }
 
-/// What JIT code is said to be in.
+/// The file that JIT code is claimed to be in.
 #[derive(Debug)]
 pub(super) struct Origin {
     /// The file, or what it would be called.
     pub(super) file: Vec<u8>,
-    /// Whose code it is; `None` if its runtime did not say so itself.
+    /// The process of the code; `None` if its runtime did not state it.
     pub(super) pid: Option<Pid>,
-    /// Whether it is sure that the process wrote it.
+    /// True if it is sure that the process wrote it.
     pub(super) is_sure: bool,
 }
 
-/// What a frame is shown under.
+/// The module that a frame is shown under.
 #[derive(Debug, Clone, Copy)]
 struct FrameModule {
     name: u32,
-    /// What the process runs whose JIT code it holds; `None` if it holds none.
+    /// The runtimes of the process whose JIT code it contains; `None` if it contains none.
     jit: Option<RuntimeSet>,
 }
 
@@ -134,17 +134,17 @@ impl Named {
         Self { frames, entered: resolver.resolve(&entered, pool, warnings), spots: told, modules }
     }
 
-    /// Whether a spot is where JIT code is: known to be some, or in memory that no file backs.
+    /// True if a spot is where JIT code is: known to be some, or in memory that no file backs.
     pub(crate) fn is_in_jit_memory(&self, place: PlaceId) -> bool {
         self.spots[place.0 as usize].1.jit_memory
     }
 
-    /// Whether a spot without known code is where code is known of other times.
+    /// True if a spot without known code is where code is known of other times.
     pub(crate) fn has_code_at_other_times(&self, place: PlaceId) -> bool {
         self.spots[place.0 as usize].1.other_time
     }
 
-    /// Whether threads begin in a function of a spot.
+    /// True if threads begin in a function of a spot.
     pub(crate) fn starts_thread(&self, place: PlaceId) -> bool {
         let mut starts = false;
         self.each(place, |frame| starts |= frame.name.is_some_and(starts_threads));
@@ -266,8 +266,8 @@ impl FrameNaming<'_> {
         LocationInfo { module, addr, ip: spot.addr.0, back, kind, runtimes, truncated, jit_memory, other_time, entered }
     }
 
-    /// Whether it is known that the process compiles code as it runs: by the files that it mapped, or since there is, or
-    /// was, a dump, map or log of it.
+    /// True if it is known that the process compiles code as it runs: by the files that it mapped, or since there is,
+    /// or was, a dump, map or log of it.
     fn runs_jit_compiler(&mut self, pid: Pid) -> bool {
         self.announced.contains(&pid) || self.runtimes.of(pid) != RuntimeSet::default()
     }
@@ -290,7 +290,7 @@ impl FrameNaming<'_> {
     fn dso(&mut self, id: DsoId, spot: &FrameLocation) -> FrameModule {
         let dso = self.spots.spaces.dsos().get(id);
         if dso.kind == DsoKind::Anonymous && !Backing::of(&dso.path).has_own_name() {
-            // perf calls such memory by the map that would tell of it.
+            // perf calls such memory by the map that would report it.
             return FrameModule { name: self.module(format!("/tmp/perf-{}.map", spot.pid).as_bytes()), jit: None };
         }
         if let Some(&known) = self.of_dso.get(&id) {
@@ -304,8 +304,8 @@ impl FrameNaming<'_> {
     }
 }
 
-/// Whether a file is an image of JIT code (`jitted-PID.so`, `jitted-PID-INDEX.so`), and of which process, if its name
-/// tells.
+/// True if a file is an image of JIT code (`jitted-PID.so`, `jitted-PID-INDEX.so`), and of which process, if its name
+/// gives it.
 fn image_of_jit_code(path: &[u8]) -> Option<Option<Pid>> {
     let name = path.strip_suffix(b".so")?;
     let name = &name[memchr::memmem::find(name, b"/jitted-")? + b"/jitted-".len()..];

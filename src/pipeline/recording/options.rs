@@ -1,4 +1,4 @@
-//! What to read of a recording, and how.
+//! The parts of a recording that are read, and the options.
 
 use crate::analysis::filter::Filter;
 use crate::pipeline::open::Input;
@@ -7,35 +7,35 @@ use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;
 use std::borrow::Cow;
 
-/// What to read of a recording, and how.
+/// The parts of a recording that are read, and the options.
 #[derive(Debug, Clone)]
 pub struct RecordingOptions {
     /// The events whose samples count, by name with or without modifiers; empty: all.
     pub event: Vec<String>,
-    /// Which samples count.
+    /// The samples that count.
     pub filter: Filter,
-    /// Whether addresses are kept, or equal offsets of one file are one.
+    /// True if addresses are kept, or equal offsets of one file are one.
     pub keep_addr: bool,
-    /// Whether what was mapped is told, though neither addresses nor lines are.
+    /// True if what was mapped is reported, though neither addresses nor lines are.
     pub keep_modules: bool,
-    /// What is wanted of native code.
+    /// The options for symbols of native code.
     pub symbols: SymbolOptions,
-    /// Where kernel symbols come from.
+    /// The sources of kernel symbols.
     pub kernel: KernelOptions,
-    /// Whether samples of different processors are kept apart.
+    /// True if samples of different processors are kept apart.
     pub by_cpu: bool,
-    /// Whether samples of different control groups are kept apart.
+    /// True if samples of different control groups are kept apart.
     pub by_cgroup: bool,
-    /// Whether the last branches are told above the callers.
+    /// True if the last branches are reported above the callers.
     pub branch_stack: bool,
-    /// How many frames a stack may have; `None`: as many as were recorded, or
+    /// The number of frames that a stack may have; `None`: as many as were recorded, or
     /// [`MAX_DEPTH`](crate::resolve::unwind::MAX_DEPTH) if it is unwound.
     pub max_stack: Option<usize>,
-    /// Whether the last branches are kept beside the stacks.
+    /// True if the last branches are kept beside the stacks.
     pub keep_branches: bool,
-    /// Whether data addresses and registers are kept beside the stacks.
+    /// True if data addresses and registers are kept beside the stacks.
     pub keep_beside: bool,
-    /// Where the names of JIT code come from.
+    /// The sources of names of JIT code.
     pub sources: SourceOptions,
 }
 

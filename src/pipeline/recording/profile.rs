@@ -22,7 +22,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Every place becomes its frames, every chain one stack. There are no rows yet.
+    /// Every place becomes its frames, every chain one stack. There are not rows yet.
     pub(super) fn new(recording: &Recording, samples: &Samples, named: &Named, keep: Keep) -> Self {
         let mut profile = Profile::keeping(keep);
         profile.perf_names = true;
@@ -54,13 +54,13 @@ fn series(event: &Event) -> Series {
     Series { name: name.to_owned(), unit, sampling: sampling(&event.attr), ..Series::default() }
 }
 
-/// How often it was to be sampled; perf writes 0 for counters that are only read.
+/// The requested sampling rate; perf writes 0 for counters that are only read.
 fn sampling(attr: &EventAttr) -> Option<Sampling> {
     let sampling = if attr.is_frequency() { Sampling::Frequency } else { Sampling::Period };
     Some(attr.period_or_frequency).filter(|often| *often != 0).map(sampling)
 }
 
-/// The stack of every chain. Where a chain is as long as it may be, the frame below the mark tells whether it was cut.
+/// The stack of every chain. If a chain is as long as it may be, the frame below the mark shows whether it was cut.
 fn stacks(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Option<StackId>> {
     let frames = frames(samples, named, profile);
     let is_limit = |place: PlaceId| samples.chains.places()[place.0 as usize] == FrameLocation::LIMIT;
@@ -98,7 +98,7 @@ fn frame(profile: &mut Profile, tiers: &mut Tiers, shown: &FrameView<'_>) -> Fra
     let name = profile.name(shown.name.unwrap_or(UNKNOWN));
     let module = shown.module.map(|module| profile.name(module));
     let file = shown.file.map(|file| profile.name(file));
-    // What was expanded in JIT code is JIT code: it has a tier, and is one function with its own code.
+    // A function inlined into JIT code is JIT code: it has a tier, and is one function with its own code.
     let kind = if shown.inlined && !shown.kind.is_jit() { FrameKind::Inlined } else { shown.kind };
     let jit = shown.name.filter(|_| kind == FrameKind::Jit);
     let tier = jit.and_then(|text| tiers.of(name, text, shown.runtimes));

@@ -26,13 +26,13 @@ use crate::resolve::unwind::{Cache, MAX_DEPTH, Moment, Unwinder, UnwoundChain, U
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// How many frames the kernel tells at most unless it is asked for another number (`PERF_MAX_STACK_DEPTH`).
+/// The number of frames that the kernel gives at most unless it is requested another number (`PERF_MAX_STACK_DEPTH`).
 const KERNEL_LIMIT: u16 = 127;
 
-/// A thread that knows so many chains begins anew: what it knows shall not be as much as the whole.
+/// A thread that knows this many chains begins anew: what it knows must not be as much as the whole.
 const MOST_CHAINS: usize = 1 << 19;
 
-/// What reading a sample depends on.
+/// The context for reading a sample.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) recording: &'a Recording,
@@ -43,19 +43,19 @@ pub(super) struct Context<'a> {
     pub(super) unwinder: Option<(&'a Unwinder<'a>, u16)>,
     /// Events whose samples count, by index.
     pub(super) events: &'a [bool],
-    /// Whether each sample keeps a row of its own.
+    /// True if each sample keeps a row of its own.
     pub(super) keep: Keep,
-    /// Whether samples of different processors are kept apart.
+    /// True if samples of different processors are kept apart.
     pub(super) by_cpu: bool,
     /// The control groups, where samples of different ones are kept apart.
     pub(super) cgroups: Option<&'a FxHashMap<u64, Labels>>,
-    /// Whether branches are told above the callers.
+    /// True if branches are reported above the callers.
     pub(super) branch_stack: bool,
-    /// How many frames a stack may have: of the kernel's call chain, and of what is unwound.
+    /// The largest number of frames in a stack: stack of the kernel's call chain, and of unwound stacks.
     pub(super) max_stack: usize,
-    /// Whether branches are kept beside the stacks.
+    /// True if branches are kept beside the stacks.
     pub(super) keep_branches: bool,
-    /// Whether what else a sample has is kept.
+    /// True if what else a sample has is kept.
     pub(super) keep_beside: bool,
 }
 
@@ -69,14 +69,14 @@ const UNTIMED: Nanos = Nanos(u64::MAX - 1);
 #[derive(Debug)]
 pub(super) struct Reading<'a, 'data> {
     context: Context<'a>,
-    /// Which thread this is.
+    /// The thread.
     reader: usize,
     samples: Samples,
     /// Chains that were read before.
     memo: ChainMemo<'data, ReadChain>,
-    /// How many places, chains and threads the chunks before have told of.
+    /// The number of places, chains and threads the chunks before have reported of.
     told: (usize, usize, usize),
-    /// The frames of the sample at hand, innermost first.
+    /// The frames of the sample available, innermost first.
     frames: Vec<(CpuMode, FrameAddr)>,
     unwound: UnwoundChain,
     cache: Cache,
@@ -85,7 +85,7 @@ pub(super) struct Reading<'a, 'data> {
     before_of: Option<(Pid, Nanos)>,
     /// The words of its frames, if they are nothing else.
     before_words: Option<ChainWords<'data>>,
-    /// What addresses were found to be, each at its last time.
+    /// The results for addresses, each at its last time.
     found: Vec<SeenAddress>,
     /// Where an address is among them.
     seen: InternedNumbers,
@@ -115,7 +115,7 @@ struct KeptFrame {
     until: Nanos,
 }
 
-/// Under which name a thread was found, and while it has that.
+/// The name of a thread, and its period.
 #[derive(Debug)]
 struct NamedThread {
     key: TrackKey,
@@ -123,7 +123,7 @@ struct NamedThread {
     holds: Range<Nanos>,
 }
 
-/// What an address was found to be, and when.
+/// The result for an address, and its time.
 #[derive(Debug, Clone, Copy)]
 struct SeenAddress {
     pid: Pid,
@@ -161,7 +161,7 @@ impl<'a, 'data> Reading<'a, 'data> {
         }
     }
 
-    /// What was read of a chunk.
+    /// The samples of a chunk.
     pub(super) fn chunk(&mut self, records: impl Iterator<Item = RawRecord<'data>>, counted: &Counted) -> SampleChunk {
         if self.samples.chains.len() > MOST_CHAINS {
             *self = Self::new(self.context, self.reader);
@@ -309,20 +309,20 @@ impl<'a, 'data> Reading<'a, 'data> {
         read
     }
 
-    /// Whether the frames of a sample are those of its call chain and nothing else.
+    /// True if the frames of a sample are those of its call chain and nothing else.
     fn is_call_chain(&self, sample: &Sample<'_>) -> bool {
         sample.branches.is_none() && (self.context.unwinder.is_none() || sample.user_stack.is_none())
     }
 
-    /// Whether they are all of its frames, with no mark that there were more.
+    /// True if they are all of its frames, with no mark that there were more.
     fn is_plain(&self, sample: &Sample<'_>) -> bool {
         let Context { recording, max_stack, .. } = self.context;
         let limit = usize::from(frames_limit(&recording.events[sample.event].attr));
         self.is_call_chain(sample) && sample.callchain.len() < limit.min(max_stack)
     }
 
-    /// How many frames, outermost first, are those of the sample before, if their words alone tell; the others go into
-    /// `frames`, innermost first.
+    /// The number of frames, outermost first, are those of the sample before, if their words alone give; the others go
+    /// into `frames`, innermost first.
     fn shared(
         &self,
         sample: &Sample<'data>,
@@ -346,7 +346,7 @@ impl<'a, 'data> Reading<'a, 'data> {
     ) -> Option<(ChainId, Nanos)> {
         self.samples.chains.newest(caller).find_map(|(chain, place)| {
             let found = self.found[self.reached[chain.0 as usize] as usize];
-            // What is there now may be another place than when the chain was reached.
+            // The current code may be at another place than when the chain was reached.
             let is_it = found.place == place && found.frame == frame && found.pid == pid;
             (is_it && found.holds(time)).then_some((chain, found.until))
         })
@@ -382,7 +382,7 @@ impl<'a, 'data> Reading<'a, 'data> {
         (start, self.samples.branches.len() as u32)
     }
 
-    /// How many frames, outermost first, are those of the sample before.
+    /// The number of frames, outermost first, are those of the sample before.
     fn known(&self, frames: &[(CpuMode, FrameAddr)], pid: Pid, time: Nanos) -> usize {
         if !self.is_before(pid, time) {
             return 0;
@@ -391,7 +391,7 @@ impl<'a, 'data> Reading<'a, 'data> {
         self.before.iter().zip(frames.iter().rev()).take_while(same).count()
     }
 
-    /// Whether the sample before is of the same process, and not later.
+    /// True if the sample before is of the same process, and not later.
     fn is_before(&self, pid: Pid, time: Nanos) -> bool {
         self.before_of.is_some_and(|(of, from)| of == pid && from <= time)
     }
@@ -401,7 +401,7 @@ impl<'a, 'data> Reading<'a, 'data> {
         self.found[at as usize].place
     }
 
-    /// Where it is among what was found.
+    /// Its index among the results.
     fn find(&mut self, pid: Pid, frame: (CpuMode, FrameAddr), time: Nanos) -> u32 {
         let hash = near_hash(&(pid, frame));
         let is_it = |number: u32| {
@@ -457,7 +457,7 @@ impl<'a, 'data> Reading<'a, 'data> {
             let recorded = sample.chain_len();
             if recorded >= usize::from(limit) {
                 end = StackEnd::Limit(limit);
-                // Nothing is said of what the reader wants no more frames of.
+                // Nothing is reported about what the reader wants no more frames of.
                 frames.extend((recorded <= max_stack).then_some(LIMIT_FRAME));
             }
         }
@@ -468,7 +468,7 @@ impl<'a, 'data> Reading<'a, 'data> {
     }
 
     fn unwound_end(&self, sample: &Sample<'_>) -> StackEnd {
-        // Where less was copied than there was room for, the stack has no more.
+        // If less was copied than there was room for, the stack has no more.
         let full = sample.user_stack.is_some_and(|stack| stack.bytes.len() as u64 >= stack.room);
         match &self.unwound {
             chain if !chain.truncated => StackEnd::Whole,
@@ -478,7 +478,7 @@ impl<'a, 'data> Reading<'a, 'data> {
         }
     }
 
-    /// Whether the sample has a copy of the user stack; its frames are in `self.unwound` then.
+    /// True if the sample has a copy of the user stack; its frames are in `self.unwound` then.
     fn unwind(&mut self, sample: &Sample<'_>, pid: Pid, time: Nanos) -> bool {
         let Some((unwinder, machine)) = self.context.unwinder else { return false };
         let (Some(regs), Some(stack)) = (sample.user_regs, sample.user_stack) else { return false };
@@ -502,7 +502,7 @@ impl<'a, 'data> Reading<'a, 'data> {
     }
 }
 
-/// How many frames the kernel tells of an event at most.
+/// The number of frames that the kernel reports an event at most.
 fn frames_limit(attr: &EventAttr) -> u16 {
     if attr.sample_max_stack == 0 { KERNEL_LIMIT } else { attr.sample_max_stack }
 }

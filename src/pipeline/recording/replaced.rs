@@ -1,5 +1,6 @@
 //! Files that lie where those of a recording lay, and are others: a program that was built anew, an upgraded library. A
-//! build ID tells them apart; where a recording has none (`perf record -B`, a recorder that was killed), the inode does.
+//! build ID distinguishes them; where a recording has none (`perf record -B`, a recorder that was killed), the inode
+//! does.
 
 use crate::error::{Warning, Warnings};
 use crate::model::process::{FileId, Processes};
@@ -9,7 +10,7 @@ use crate::sources::file_id;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 
-/// Says which of the files that were opened are not those that ran.
+/// Reports the opened files that were opened are not those that ran.
 pub(super) fn say_which_are_replaced<'a>(
     opened: impl Iterator<Item = (&'a Dso, &'a Image)>,
     processes: &Processes,
@@ -27,8 +28,7 @@ pub(super) fn say_which_are_replaced<'a>(
     for (path, image) in unsure {
         let files = recorded.get(path);
         if image.about().map(file_id).zip(files).is_some_and(|(here, files)| is_another(here, files)) {
-            let said = "is not the file that ran (its inode is another one), and the recording has no build ID that tells \
-                        whether it is of the same build: names may be wrong";
+            let said = "is not the file that ran (its inode is another one), and the recording has no build ID to compare: names may be wrong";
             warnings.push(Warning::new(said).in_file(image.path(), None));
         }
     }
@@ -47,7 +47,8 @@ fn recorded_files<'p>(
     files
 }
 
-/// Whether a file is none of those. Some file systems tell the kernel another device than `stat`: then nothing is said.
+/// True if a file is none of those. Some file systems give the kernel another device than `stat`: then nothing is
+/// reported.
 pub(crate) fn is_another(here: FileId, recorded: &BTreeSet<FileId>) -> bool {
     let same_device = |file: &FileId| (file.major, file.minor) == (here.major, here.minor);
     !recorded.contains(&here) && recorded.iter().any(same_device)

@@ -34,7 +34,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// So many bytes of records are told to the bar at a time.
+/// The number of bytes of records that are reported to the bar at a time.
 const PROGRESS_STEP: u64 = 1 << 18;
 
 /// All that is known of addresses: what was mapped, the JIT code, the files that are here.
@@ -42,7 +42,7 @@ const PROGRESS_STEP: u64 = 1 << 18;
 pub(crate) struct Resolution<'a> {
     /// Processes and threads.
     pub(crate) survey: &'a Survey<'a>,
-    /// What was mapped.
+    /// The mappings.
     pub(crate) spaces: &'a AddressSpaces,
     /// JIT code, and what became of every dump and map.
     pub(crate) sources: sources::Loaded<'a>,
@@ -70,14 +70,14 @@ impl<'a> Resolution<'a> {
         Self { survey, spaces, sources, images: Images::new(spaces.dsos().iter(), search), found, options }
     }
 
-    /// Where files are looked for.
+    /// The directories where files are looked for.
     pub(crate) fn search(&self) -> &SearchOptions {
         &self.options.symbols.search
     }
 
     /// The processor, as ELF's `e_machine`.
     pub(crate) fn machine(&self) -> u16 {
-        // What most recordings are of, where they do not say.
+        // The machine of most recordings, where they do not state one.
         self.survey.processes.machine.unwrap_or(EM_X86_64)
     }
 
@@ -174,7 +174,7 @@ impl<'a> Resolution<'a> {
         read(context, &mut list, &progress)
     }
 
-    /// Where the symbols of the recorded kernel come from.
+    /// The source of the symbols of the recorded kernel.
     fn kernel(&self) -> KernelOptions {
         // A directory of a recording may hold them.
         let recorded = Some(self.survey.path.join("kcore_dir/kallsyms"));
@@ -216,7 +216,7 @@ impl<'a> Resolution<'a> {
         chains.place(self.spots().find(pid, mode, FrameAddr::Ip(addr), time).spot)
     }
 
-    /// Says what was odd about the files that were opened.
+    /// Reports oddities of the files that were opened.
     pub(crate) fn finish(self, warnings: &mut Warnings) {
         let dsos = self.spaces.dsos();
         let opened = self.images.opened().map(|(id, image)| (dsos.get(id), image));
@@ -228,7 +228,7 @@ impl<'a> Resolution<'a> {
 /// Chunks of records, and what those of their samples count for that carry counter values.
 type WeightedChunks<'list, 'data> = &'list mut (dyn Iterator<Item = (Records<'data>, Counted)> + Send);
 
-/// The records, told to the bar as they are read.
+/// The records, reported to the bar as they are read.
 fn told<'data>(records: Records<'data>, progress: &Progress) -> impl Iterator<Item = RawRecord<'data>> {
     let mut bytes = 0;
     records.inspect(move |record| {
@@ -239,12 +239,12 @@ fn told<'data>(records: Records<'data>, progress: &Progress) -> impl Iterator<It
     })
 }
 
-/// The file that JIT code is said to be in: the image that `inject` makes of a dump, or the perf map; by both, inferno
-/// knows JIT code.
+/// The file that JIT code is claimed to be in: the image that `inject` makes of a dump, or the perf map; by both,
+/// inferno knows JIT code.
 fn origin(account: &Account, processes: &Processes) -> Origin {
     let file = match account.kind {
         Kind::JitDump => {
-            // What a process that still runs has below its root is called as it calls it itself, and so is what was packed.
+            // Paths below the root of a running process are shown as it names them itself, and so is what was packed.
             let below = account.path.strip_prefix(format!("/proc/{}/root", account.pid)).ok();
             let is_packed = account.path.parent().is_some_and(io::is_archive);
             let mut mapped = processes.markers.iter().filter(|marker| is_packed && marker.pid == account.pid);
@@ -260,7 +260,7 @@ fn origin(account: &Account, processes: &Processes) -> Origin {
     Origin { file, pid: (account.kind != Kind::PlacedElf).then_some(account.pid), is_sure }
 }
 
-/// Whether an event is meant by a name: with or without its modifiers.
+/// True if an event is meant by a name: with or without its modifiers.
 fn is_called(event: &str, name: &str) -> bool {
     event == name || event.split(':').next() == Some(name)
 }
@@ -274,7 +274,7 @@ pub(crate) fn check_events(events: &[&str], names: &[String]) -> Result<()> {
     Err(Error::usage(format!("no event is called {missing}; the input has: {known}")))
 }
 
-/// Which events count.
+/// The events that count.
 fn wanted(recording: &Recording, names: &[String]) -> Vec<bool> {
     let counts = |event: &str| names.is_empty() || names.iter().any(|name| is_called(event, name));
     recording.events.iter().map(|event| counts(&event.name)).collect()

@@ -23,29 +23,29 @@ pub(crate) struct SampleRow {
     pub(crate) track: u32,
     /// When; `None` for sums.
     pub(crate) time: Option<Nanos>,
-    /// How much it counts for.
+    /// The weight.
     pub(crate) period: u64,
-    /// How many samples it stands for.
+    /// The number of samples that it stands for.
     pub(crate) count: u64,
     /// Its stack.
     pub(crate) chain: Option<ChainId>,
-    /// Where the innermost frame stood, in the process; 0 without one; of sums, the first.
+    /// The innermost frame's address in the process; 0 without one; of sums, the first.
     pub(crate) ip: Addr,
     /// The processor.
     pub(crate) cpu: Option<u32>,
     /// Its branches, where they are kept: from and to in [`Samples::branches`].
     pub(crate) branches: (u32, u32),
-    /// How its stack ends; of sums, that of the first.
+    /// The way its stack ends; of sums, that of the first.
     pub(crate) end: StackEnd,
 }
 
 /// Why a stack has no more frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StackEnd {
-    /// The recorder found no more: whether that is the thread's first function, its name must tell.
+    /// The recorder found no more: whether that is the thread's first function, its name must give.
     Recorded,
-    /// The recorder may not tell more than so many frames: whether the thread's first function was among them, the
-    /// outermost one's name must tell.
+    /// The recorder may not give more than this many frames: whether the thread's first function was among them, the
+    /// outermost one's name must give.
     Limit(u16),
     /// The copy was unwound to the thread's first function.
     Whole,
@@ -53,7 +53,7 @@ pub(crate) enum StackEnd {
     CopyEnd,
     /// The copy goes on, but how to leave its outermost frame is not known.
     NoWayOn,
-    /// So many frames are not unwound.
+    /// This many frames are not unwound.
     TooDeep,
 }
 
@@ -62,13 +62,13 @@ pub(crate) enum StackEnd {
 pub(crate) struct Taken {
     /// The branch instruction.
     pub(crate) from: PlaceId,
-    /// Where it went.
+    /// The target.
     pub(crate) to: PlaceId,
     /// See [`crate::records::perf_data::Branch`].
     pub(crate) flags: u64,
 }
 
-/// What else a sample has, for those who print it.
+/// The other fields of a sample, for commands that print it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Beside {
     /// The data address.
@@ -79,7 +79,7 @@ pub(crate) struct Beside {
     pub(crate) user: Option<KeptRegisters>,
 }
 
-/// What of sampled registers is kept; the fields are those of [`crate::records::perf_data::Registers`].
+/// The kept part of sampled registers; the fields are those of [`crate::records::perf_data::Registers`].
 #[derive(Debug, Clone)]
 pub(crate) struct KeptRegisters {
     pub(crate) abi: u64,
@@ -87,11 +87,11 @@ pub(crate) struct KeptRegisters {
     pub(crate) values: Vec<u64>,
 }
 
-/// What a recording holds, or what a thread has read of it.
+/// The samples of a recording, or those that a thread has read of it.
 #[derive(Debug)]
 pub(crate) struct Samples {
     keep: Keep,
-    /// Where the sum of each event, thread and stack is, if sums are kept.
+    /// The places of the sums of each event, thread and stack, if sums are kept.
     sums: FxHashMap<(u32, u32, Option<ChainId>), u32>,
     /// In the order of the file.
     pub(crate) rows: Vec<SampleRow>,
@@ -103,7 +103,7 @@ pub(crate) struct Samples {
     pub(crate) tracks: Interner<Track, u32>,
     /// The branches of all rows, newest first.
     pub(crate) branches: Vec<Taken>,
-    /// Of each row, if it is kept; else empty.
+    /// The other fields of each row, if they are kept; else empty.
     pub(crate) beside: Vec<Beside>,
     /// Samples that could not be read.
     pub(super) skipped: Skipped,
@@ -140,7 +140,7 @@ impl Samples {
         self.rows
     }
 
-    /// Whether everything got a number of its own.
+    /// True if everything got a number of its own.
     pub(super) fn check(&self) -> Result<()> {
         self.chains.check()?;
         if self.tracks.is_full() {
@@ -164,7 +164,7 @@ impl Samples {
         }
     }
 
-    /// Says how many samples could not be read.
+    /// Reports the number of samples that could not be read.
     pub(super) fn report_skipped(&mut self, path: &Path, warnings: &mut Warnings) {
         std::mem::replace(&mut self.skipped, Skipped::new("sample")).report(path, warnings);
     }

@@ -106,12 +106,12 @@ impl<'input> RecordStream<'input> {
 #[derive(Debug)]
 pub(crate) struct PlainRecords<'file> {
     out: BufWriter<&'file mut Spool>,
-    /// The offset that the next record is said to have.
+    /// The offset that the next record is claimed to have.
     at: u64,
     auxtrace: Vec<MovedRecord>,
 }
 
-/// A record whose offset is told of elsewhere in the recording.
+/// A record whose offset is reported for elsewhere in the recording.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MovedRecord {
     /// Its offset in the input.
@@ -121,7 +121,7 @@ pub(crate) struct MovedRecord {
 }
 
 impl<'file> PlainRecords<'file> {
-    /// None yet; the first one is said to have this offset.
+    /// None yet; the first one is claimed to have this offset.
     pub(crate) fn new(file: &'file mut Spool, base: u64) -> Self {
         Self { out: BufWriter::with_capacity(1 << 20, file), at: base, auxtrace: Vec::new() }
     }
@@ -184,7 +184,7 @@ impl<'file> PlainRecords<'file> {
         }
     }
 
-    /// All are in the file then. Gives where AUXTRACE records went: an index feature tells of their offsets.
+    /// All are in the file then. Gives where AUXTRACE records went: an index feature reports their offsets.
     pub(crate) fn finish(mut self) -> Result<Vec<MovedRecord>> {
         self.out.flush()?;
         Ok(self.auxtrace)
@@ -214,7 +214,7 @@ pub(crate) struct RecordChunks<'data> {
 }
 
 impl<'data> RecordChunks<'data> {
-    /// Those of all streams. Shows each record that is no sample to `each`.
+    /// Those of all streams. Shows each record that is not a sample to `each`.
     pub(crate) fn new(
         endian: Endian,
         streams: &[WalkedRecords<'data>],
@@ -233,7 +233,7 @@ impl<'data> RecordChunks<'data> {
         chunks
     }
 
-    /// How many bytes all chunks have.
+    /// The number of bytes that all chunks have.
     pub(crate) fn len(&self) -> u64 {
         self.list.iter().map(|chunk| chunk.bytes.len() as u64).sum()
     }
@@ -243,7 +243,7 @@ impl<'data> RecordChunks<'data> {
         self.list.iter().map(|chunk| Records::new(chunk.bytes, chunk.base, self.endian)).collect()
     }
 
-    /// The same records in longer stretches, few for each thread: for who keeps nothing from chunk to chunk.
+    /// The same records in longer stretches, few for each thread: for readers that keep nothing from chunk to chunk.
     pub(crate) fn stretches(&self) -> Vec<Records<'data>> {
         self.stretches.iter().map(|chunk| Records::new(chunk.bytes, chunk.base, self.endian)).collect()
     }

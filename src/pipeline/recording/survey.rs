@@ -11,12 +11,12 @@ use crate::records::perf_data::{Feature, Recording, kind};
 use crate::sources::{Sampled, Site, is_this_machine};
 use std::path::Path;
 
-/// What the records beside the samples tell.
+/// The data of the records beside the samples.
 #[derive(Debug)]
 pub(crate) struct Survey<'data> {
     /// Events and features.
     pub(crate) recording: &'data Recording,
-    /// What messages call the recording.
+    /// The name of the recording in messages.
     pub(crate) path: &'data Path,
     /// Processes, their mappings and markers.
     pub(crate) processes: Processes,
@@ -27,7 +27,7 @@ pub(crate) struct Survey<'data> {
 }
 
 impl<'data> Survey<'data> {
-    /// Takes what the records of all streams tell.
+    /// Takes what the records of all streams give.
     pub(crate) fn new(
         recording: &'data Recording,
         streams: &[WalkedRecords<'data>],
@@ -46,18 +46,18 @@ impl<'data> Survey<'data> {
         Self { recording, path, processes, threads, chunks }
     }
 
-    /// Where the recording stands, and when and where it was made.
+    /// The place of the recording, and the time and machine of recording.
     pub(crate) fn site<'s>(&'s self, beside: Option<&'s Path>, samples: &'s dyn Fn() -> Sampled) -> Site<'s> {
         site(self.recording, self.path, beside, samples)
     }
 
-    /// Where and when samples were taken.
+    /// The addresses and times of samples.
     pub(crate) fn sampled(&self) -> Sampled {
         sampled(self.recording, &self.chunks)
     }
 }
 
-/// Where a recording stands, and when and where it was made.
+/// The place of a recording, and the time and machine of recording.
 pub(crate) fn site<'s>(
     recording: &'s Recording,
     path: &Path,
@@ -68,7 +68,7 @@ pub(crate) fn site<'s>(
     Site { beside, written, host: host(recording), proc: Some(Path::new("/proc")), samples: Some(samples) }
 }
 
-/// Whether the recorded kernel can be the one that runs here: then its build ID and its vdso's can be asked for.
+/// True if the recorded kernel can be the one that runs here: then its build ID and its vdso's can be requested.
 pub(crate) fn kernel_runs_here(recording: &Recording, processes: &Processes) -> bool {
     let running = io::of_system(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
     let is_release = |release: &Vec<u8>| release == running.trim_ascii();
@@ -80,7 +80,7 @@ pub(crate) fn host(recording: &Recording) -> Option<&[u8]> {
     recording.features.get(&Feature::HOSTNAME)?.string(recording.header.endian).ok()
 }
 
-/// Where and when samples were taken.
+/// The addresses and times of samples.
 pub(crate) fn sampled(recording: &Recording, chunks: &RecordChunks<'_>) -> Sampled {
     let mut sampled = Sampled::default();
     for record in chunks.list().into_iter().flatten().filter(|record| record.kind == kind::SAMPLE) {

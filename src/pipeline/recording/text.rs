@@ -15,7 +15,7 @@ use crate::records::perf_script::write::{Fields, Header, Line};
 use linux_perf_event_reader::constants as abi;
 use std::io::Write;
 
-/// What the text shall have.
+/// The requirements of the text.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TextOptions {
     /// The fields.

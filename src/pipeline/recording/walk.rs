@@ -1,8 +1,8 @@
-//! Where the records of a stream stand, found by all threads.
+//! The places of the records of a stream, found by all threads.
 //!
-//! Each record tells where the next one begins. So that not one thread goes from header to header through all of a
-//! long recording, each stretch of it is begun at what looks like a record. The stretch before tells whether it is one:
-//! if it ends somewhere else, the stretch is walked once more from there.
+//! Each record shows where the next one begins. So that not one thread goes from header to header through all of a long
+//! recording, each stretch of it is begun at what looks like a record. The stretch before shows whether it is one: if
+//! it ends somewhere else, the stretch is walked once more from there.
 
 use crate::bytes::cursor::Endian;
 use crate::error::Error;
@@ -10,23 +10,23 @@ use crate::parallel::Pool;
 use crate::records::perf_data::{RawRecord, Records, Stop, is_compressed, kind, may_begin};
 use std::ops::Range;
 
-/// A stretch is at least this long: what neighbouring samples share is looked up once a stretch.
+/// A stretch is at least this long: what neighboring samples share is looked up once a stretch.
 const MIN_STRETCH: usize = 1 << 20;
-/// So many stretches a thread: the last ones to be ready wait little.
+/// The number of stretches for each thread: the last ones to be ready wait little.
 const STRETCHES_A_THREAD: usize = 4;
-/// A piece of a stretch: what one thread learns of it the others know soon.
+/// A piece of a stretch: what one thread finds of it the others know soon.
 const PIECE: usize = 1 << 20;
 
-/// Where the records of a stream stand.
+/// The places of the records of a stream.
 #[derive(Debug)]
 pub(crate) struct Walk {
     /// Whole records, in stretches of about equal length, few for each thread.
     pub(super) stretches: Vec<Range<usize>>,
     /// The same in pieces that are short.
     pub(super) pieces: Vec<Range<usize>>,
-    /// Where records begin that are no samples.
+    /// The places of records that are not samples.
     pub(super) others: Vec<usize>,
-    /// Whether any of them is compressed.
+    /// True if any of them is compressed.
     pub(crate) has_compressed: bool,
     /// Why it ended early.
     pub(super) damage: Option<Error>,
@@ -35,15 +35,15 @@ pub(crate) struct Walk {
 /// A stretch of records, as one thread walks it.
 #[derive(Debug)]
 struct WalkedStretch {
-    /// Where its first record begins.
+    /// The start of its first record.
     start: usize,
     /// One past its last record; this may be behind the next piece's start.
     end: usize,
-    /// Where it may be cut into pieces.
+    /// The places where it may be cut.
     cuts: Vec<usize>,
     others: Vec<usize>,
     has_compressed: bool,
-    /// Whether it stopped before it came to the next piece.
+    /// True if it stopped before it came to the next piece.
     stopped: bool,
 }
 
@@ -59,7 +59,7 @@ impl Walk {
         Self::in_stretches(bytes, base, endian, (length, PIECE), pool)
     }
 
-    /// The same in stretches and pieces of about so many bytes.
+    /// The same in stretches and pieces of about this many bytes.
     fn in_stretches(bytes: &[u8], base: u64, endian: Endian, (length, piece): (usize, usize), pool: &Pool) -> Self {
         // Records begin at multiples of eight.
         let length = length.next_multiple_of(8);
@@ -75,7 +75,7 @@ impl Walk {
         let mut at = 0;
         for (limits, guessed) in limits.into_iter().zip(guessed) {
             if at >= limits.end && at > 0 {
-                // What belongs to a record reaches over all of it.
+                // Parts of a record extend over all of it.
                 continue;
             }
             let right = guessed.filter(|stretch| stretch.start == at);

@@ -19,7 +19,7 @@ const LONGEST: usize = 1 << 24;
 /// Keeps the feeder from waiting for more input while what it gave out may still need names: nobody could stop it
 /// then, and a slow writer would see nothing come out.
 pub(super) struct Gate {
-    /// Blocks under way, and whether no more shall be read.
+    /// Blocks under way, and whether no more must be read.
     state: Mutex<(usize, bool)>,
     changed: Condvar,
 }
@@ -29,9 +29,9 @@ impl Gate {
         Self { state: Mutex::new((under_way, false)), changed: Condvar::new() }
     }
 
-    /// Whether the next block may be read; if the writer paused, only when all before it are through.
+    /// True if the next block may be read; if the writer paused, only when all before it are through.
     pub(super) fn may_read(&self, paused: bool) -> bool {
-        // A poisoned lock means that another worker panicked: the scope will say so.
+        // A poisoned lock means that another worker panicked: the scope will state it.
         let Ok(state) = self.state.lock() else { return false };
         let wait = |(under_way, halted): &mut (usize, bool)| paused && *under_way > 0 && !*halted;
         let Ok(mut state) = self.changed.wait_while(state, wait) else { return false };
@@ -39,7 +39,7 @@ impl Gate {
         !state.1
     }
 
-    /// A block is through; `halt` if no more shall be read.
+    /// A block is through; `halt` if no more must be read.
     pub(super) fn taken(&self, halt: bool) {
         if let Ok(mut state) = self.state.lock() {
             state.0 = state.0.saturating_sub(1);
@@ -49,40 +49,40 @@ impl Gate {
     }
 }
 
-/// A stretch of text and what the text before it told.
+/// A stretch of text and what the text before it reported.
 pub(super) struct Block {
     pub(super) bytes: Vec<u8>,
     pub(super) state: State,
-    /// Where its record lines are.
+    /// The places of its record lines.
     pub(super) records: Vec<Range<usize>>,
-    /// How many bytes the text before it has.
+    /// The number of bytes that the text before it has.
     pub(super) at: u64,
 }
 
-/// How a text is cut.
+/// The way a text is cut.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cutting {
-    /// How long a block is to be.
+    /// The length of a block.
     pub(super) block: usize,
-    /// How much of a buffer can be a block; 0 if it must be longer.
+    /// The part of a buffer that can be a block; 0 if it must be longer.
     pub(super) cut: fn(&[u8]) -> usize,
-    /// Whether a block ends where the writer pauses.
+    /// True if a block ends where the writer pauses.
     pub(super) at_pauses: bool,
 }
 
 /// Cuts the input into blocks.
 pub(super) struct Feeder<'a> {
     input: Box<dyn Read + Send>,
-    /// Where blocks come back to when they are through.
+    /// The pool for finished blocks.
     spare: &'a Spare<Vec<u8>>,
     pub(super) cutting: Cutting,
     state: State,
     /// Read, but behind the last cut.
     rest: Vec<u8>,
-    /// How much was given out.
+    /// The amount that was given out.
     at: u64,
     pub(super) ended: bool,
-    /// Whether the writer paused behind what was read last.
+    /// True if the writer paused behind what was read last.
     pub(super) paused: bool,
     pub(super) failed: Option<Error>,
 }
@@ -93,7 +93,7 @@ impl<'a> Feeder<'a> {
         Self { input, spare, cutting, state, rest, at: 0, ended: false, paused: false, failed: None }
     }
 
-    /// What the text has told so far.
+    /// The state that the text has given so far.
     pub(super) fn told(&self) -> &State {
         &self.state
     }
@@ -133,7 +133,7 @@ impl<'a> Feeder<'a> {
         Some(Block { bytes, state, records, at })
     }
 
-    /// Reads more behind so many bytes; how many there are then.
+    /// Reads more behind this many bytes; how many there are then.
     fn fill(&mut self, bytes: &mut Vec<u8>, filled: usize, wanted: usize) -> usize {
         if self.cutting.at_pauses {
             return self.fill_to_pause(bytes, filled, wanted);
@@ -151,7 +151,7 @@ impl<'a> Feeder<'a> {
         bytes.len()
     }
 
-    /// Reads until there are so many bytes, the writer pauses or the input ends.
+    /// Reads until there are this many bytes, the writer pauses or the input ends.
     fn fill_to_pause(&mut self, bytes: &mut Vec<u8>, mut filled: usize, wanted: usize) -> usize {
         if bytes.len() < wanted {
             bytes.resize(wanted, 0);
@@ -177,5 +177,5 @@ impl<'a> Feeder<'a> {
     }
 }
 
-/// What a pipe holds at most: a read that gives less has emptied it.
+/// The capacity of a pipe: a read that gives less has emptied it.
 const PAUSE: usize = 1 << 16;

@@ -40,18 +40,18 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// What to filter, and how.
+/// The text to filter, and the options.
 #[derive(Debug, Clone)]
 pub struct FilterOptions {
     /// The text.
     pub input: InPath,
     /// The text with names.
     pub output: OutPath,
-    /// How frames are named and printed.
+    /// The way frames are named and printed.
     pub style: Style,
-    /// Where names come from.
+    /// The sources of names.
     pub sources: SourceOptions,
-    /// Where names of files' code come from, if that is asked for.
+    /// The sources of names of files' code, if that is requested.
     pub symbols: SymbolOptions,
 }
 
@@ -77,12 +77,12 @@ pub fn run(input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> Resu
     Ok(outcome)
 }
 
-/// What was found in a text.
+/// The findings in a text.
 struct Filtered {
     counts: Counts,
-    /// Processes with JIT code of which no dump or map was found, if the text tells nothing of processes.
+    /// Processes with JIT code of which no dump or map was found, if the text contains nothing about processes.
     nameless: Vec<Pid>,
-    /// What source maps did.
+    /// The summary of source maps.
     maps: Vec<String>,
 }
 
@@ -101,19 +101,19 @@ struct TextFilter<'a> {
 struct NamedBlock {
     /// The text.
     bytes: Vec<u8>,
-    /// What it was before, if that is another.
+    /// The value before, if it differs.
     before: Option<Vec<u8>>,
-    /// What the text before it told.
+    /// The state that the text before it has given.
     state: State,
-    /// How many bytes the text before it had.
+    /// The number of bytes that the text before it had.
     at: u64,
 }
 
-/// What is made of blocks.
+/// The results made of blocks.
 struct Made<'f, T> {
-    /// How the text is cut.
+    /// The way the text is cut.
     cutting: Cutting,
-    /// Where the buffers of blocks come from and go to.
+    /// The pool of block buffers.
     buffers: &'f Spare<Vec<u8>>,
     /// Run by workers.
     make: &'f (dyn Fn(NamedBlock) -> T + Sync),
@@ -139,8 +139,8 @@ impl TextFilter<'_> {
         self.run(input, Made { cutting, buffers, make, take }, warnings)
     }
 
-    /// Rewrites block by block. Where names of a process are wanted that nobody looked for, it stops, looks, and
-    /// goes on with the blocks that were under way.
+    /// Rewrites block by block. If names of a process are wanted that were not looked for, it stops, looks, and goes on
+    /// with the blocks that were under way.
     fn run<T: Send>(&self, mut input: Stream, made: Made<'_, T>, warnings: &mut Warnings) -> Result<Filtered> {
         let mut style = self.style;
         style.learn(input.peek(1 << 16)?);
@@ -154,7 +154,7 @@ impl TextFilter<'_> {
         let (mut counts, mut pending) = (Counts::default(), Vec::new());
         let mut maps: Vec<String>;
         let (mut natives, mut natives_said) = (Natives::new(self.symbols), Warnings::new());
-        // Each look at the sources is at all of them: what it has to say is said by the last one.
+        // Each look at the sources is at all of them: what it has to state is reported by the last one.
         let mut said;
         let nameless = 'sources: loop {
             said = Warnings::new();
@@ -203,7 +203,7 @@ impl TextFilter<'_> {
         if !feeder.cutting.at_pauses && pending.is_empty() {
             pending.extend(feeder.next_block().map(Work::Raw));
         }
-        // Whoever reads many small texts starts no threads for each.
+        // Readers of many small texts start no threads for each.
         if feeder.ended && pending.len() < 2 {
             pending.into_iter().try_for_each(|last| round.take(last.run(shop), take))?;
             return Ok(round);
@@ -230,11 +230,11 @@ fn first_asked(asked: &[(Needs, State)]) -> Option<Pid> {
     needs.pids.first().copied().filter(|_| needs.pids.len() == 1)
 }
 
-/// What comes out between two looks for names.
+/// The output between two look-ups of names.
 struct Round<T> {
     /// From the first block on that needs more names: all blocks, done or not, in order.
     again: Vec<Work<T>>,
-    /// What they need, and what the text has told to their ends.
+    /// Their needs, and the state at their ends.
     needs: Vec<(Needs, State)>,
     counts: Counts,
 }
@@ -265,15 +265,15 @@ enum Work<T> {
     Needs(Block, Needs),
 }
 
-/// What workers work with.
+/// The context of workers.
 struct Workshop<'a, 'm, 'data, T> {
     style: Style,
     namer: &'a Namer<'m, 'data>,
     natives: &'a Natives<'a>,
-    /// What was said of earlier blocks, by whichever worker.
+    /// The memos of earlier blocks, of any worker.
     memos: &'a Spare<Memo>,
     buffers: &'a Spare<Vec<u8>>,
-    /// How long blocks are.
+    /// The length of blocks.
     block: usize,
     make: &'a (dyn Fn(NamedBlock) -> T + Sync),
 }
@@ -303,7 +303,7 @@ impl<T> Work<T> {
     }
 }
 
-/// Where `inject` would put its images: beside the output, else in the current directory.
+/// The directory in which `inject` would put its images: beside the output, else the current one.
 fn images_directory(output: &OutPath) -> PathBuf {
     let here = || std::env::current_dir().unwrap_or_default();
     match output {
@@ -321,24 +321,24 @@ fn beside(input: &InPath) -> Option<PathBuf> {
     }
 }
 
-/// The processes that were asked for in vain, if the text does not tell which was forked from which.
+/// The processes that were requested in vain, if the text does not show which was forked from which.
 fn without_code(map: &CodeMap<'_>, processes: &Processes, told: &State) -> Vec<Pid> {
     let known: BTreeSet<Pid> = map.pids().collect();
     let asked = processes.by_pid.keys().filter(|_| told.known().is_empty());
     asked.copied().filter(|pid| !known.contains(pid)).collect()
 }
 
-/// What is said of processes without a dump or map in a text that does not tell which was forked from which.
+/// The warning about processes without a dump or map in a text that does not show which was forked from which.
 fn untold(counts: &Counts, nameless: &[Pid]) -> Option<String> {
     let first = nameless.first().filter(|_| counts.unresolved > counts.relative + counts.nobodys)?;
     let more = if nameless.len() > 1 { format!(" and {} more", nameless.len() - 1) } else { String::new() };
     Some(format!(
         "no dump or map was found of process {first}{more}: a forked process runs its parent's code, and a dump may lie \
-         elsewhere (perf script --show-task-events --show-mmap-events tells both) or go by another number (FILE@PID)"
+         elsewhere (perf script --show-task-events --show-mmap-events prints both) or have another process ID (FILE@PID)"
     ))
 }
 
-/// What is said of samples that perf printed no frame of.
+/// The warning about samples that perf printed no frame of.
 fn frameless(counts: &Counts) -> Option<String> {
     let Counts { samples, frameless, .. } = *counts;
     (frameless > 0).then(|| {
@@ -366,19 +366,18 @@ fn summarise(counts: &Counts, outcome: &mut Outcome) {
     }
     if ambiguous > 0 {
         outcome.warnings.push(Warning::new(format!(
-            "{ambiguous} of the {named} named frames are at addresses that several functions had one after the other, and the \
-             text tells no times: they have the name of the last (print it with -F +time)"
+            "{ambiguous} of the {named} named frames are at addresses that several functions had one after the other, and the text has no times: they get the name of the last (print it with -F +time)"
         )));
     }
     if relative > 0 {
         outcome.warnings.push(Warning::new(format!(
-            "{relative} frames left: their addresses are relative to a file and the text does not tell where it was mapped \
+            "{relative} frames left: their addresses are relative to a file and the text does not contain the mapping \
              (print it with --show-mmap-events)"
         )));
     }
     if nobodys > 0 {
         outcome.warnings.push(Warning::new(format!(
-            "{nobodys} frames left: the text does not tell whose they are (print it with -F +pid,tid)"
+            "{nobodys} frames left: the text does not contain their process (print it with -F +pid,tid)"
         )));
     }
 }

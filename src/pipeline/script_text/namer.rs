@@ -18,9 +18,9 @@ use std::sync::OnceLock;
 pub(super) struct Namer<'m, 'data> {
     map: &'m CodeMap<'data>,
     asked: &'m Processes,
-    /// What JIT code of each process is shown under: its image, and its perf map.
+    /// The modules of JIT code of each process: its image, and its perf map.
     dsos: BTreeMap<Pid, (Vec<u8>, Vec<u8>)>,
-    /// Decoded once each, if they are asked for; else empty.
+    /// Decoded once each, if they are requested; else empty.
     lines: Vec<OnceLock<Vec<Line<'data>>>>,
     symbols: &'m SymbolOptions,
 }
@@ -48,7 +48,7 @@ impl<'m, 'data> Namer<'m, 'data> {
         let Some(process) = asked.filter(|_| wanted.markers <= markers()) else { return Answer::NotLoaded };
         let at = self.map.lookup_address(wanted.pid, wanted.addr, wanted.time);
         let Some(hit) = self.map.lookup(wanted.pid, at, wanted.time) else {
-            // Whether a child still runs its parent's program depends on the time.
+            // True if a child still runs its parent's program depends on the time.
             let never = process.forked.is_none() && self.map.lookup(wanted.pid, at, None).is_none();
             return Answer::Unknown(if never { ALWAYS } else { moment(wanted.time.unwrap_or(UNTIMED)) });
         };
@@ -72,12 +72,12 @@ impl<'m, 'data> Namer<'m, 'data> {
         Answer::Named(named, self.valid(&wanted, hit))
     }
 
-    /// At which times the answer is the same.
+    /// The period for which the answer is the same.
     fn valid(&self, wanted: &Wanted<'_>, hit: Hit) -> Range<Nanos> {
         let last = || self.map.lookup(wanted.pid, wanted.addr.for_lookup(), None);
         match (hit.how, wanted.time) {
             (_, None) => moment(UNTIMED),
-            // What a child inherits it may replace at any time.
+            // A child may replace inherited code at any time.
             (How::Live, Some(_)) if self.map.segment(hit.segment).pid == wanted.pid => {
                 let segment = self.map.segment(hit.segment);
                 segment.from..segment.until.min(UNTIMED)
@@ -98,8 +98,8 @@ fn moment(time: Nanos) -> Range<Nanos> {
     time..Nanos(time.0.saturating_add(1))
 }
 
-/// Marks processes, and those they were forked from, as asked for, with what the text says of them: forks, execs, and
-/// the jitdumps they mapped.
+/// Marks processes, and those they were forked from, as asked for, with what the text states about them: forks, execs,
+/// and the jitdumps they mapped.
 pub(super) fn ask_for(processes: &mut Processes, pids: &BTreeSet<Pid>, state: &State) {
     let mut waiting: Vec<Pid> = pids.iter().copied().collect();
     while let Some(pid) = waiting.pop() {

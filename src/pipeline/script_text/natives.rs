@@ -1,7 +1,7 @@
 //! Names for frames of files, where the text shows their mappings (`--native`).
 //!
-//! A text has no build IDs: the files that are here are taken for those that ran. What a block asks for is looked up
-//! in one go, and kept.
+//! A text has no build IDs: the files that are here are taken for those that ran. The addresses that a block requests
+//! are looked up in one go, and kept.
 
 use crate::error::Warnings;
 use crate::model::FrameAddr;
@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A function, and how far into it.
 type NativeFunction = (Box<[u8]>, u64);
 
-/// What was looked up so far.
+/// The look-ups so far.
 #[derive(Debug)]
 pub(super) struct Natives<'a> {
     options: &'a SymbolOptions,
@@ -30,7 +30,7 @@ impl<'a> Natives<'a> {
         Self { options, files: FxHashMap::default() }
     }
 
-    /// What is at an offset in a file.
+    /// The function at an offset in a file.
     pub(super) fn answer(&self, file: &[u8], addr: FrameAddr) -> Answer<'_> {
         let at = addr.for_lookup();
         let Some((path, known)) = self.files.get_key_value(file) else { return Answer::NotLoaded };
@@ -57,7 +57,7 @@ impl<'a> Natives<'a> {
     /// Looks these offsets in files up.
     pub(super) fn look_up(&mut self, places: BTreeSet<(Vec<u8>, u64)>, pool: &Pool, warnings: &mut Warnings) {
         let unknown = self.find(places, pool, warnings);
-        // Where nothing is one byte before a return address, a function may begin at the address.
+        // If nothing is one byte before a return address, a function may begin at the address.
         let entered = unknown.into_iter().map(|(path, offset)| (path, offset.saturating_add(1)));
         self.find(entered.collect(), pool, warnings);
     }

@@ -1,4 +1,4 @@
-//! A text that becomes sums of lines, for who needs no more of its stacks than how they are spelled.
+//! A text that becomes sums of lines, for outputs that need only the spelling of its stacks.
 //!
 //! A reader's stacks are spelled when they have become many, and sorted: however many stacks differ, each thread looks them
 //! up among few, and nobody has to put together what two threads read but in their order.
@@ -22,7 +22,7 @@ pub(crate) struct EventSums {
     /// Its name.
     pub(crate) name: String,
     unit: Unit,
-    /// Where it was first seen: the part, and the place among the events that began there.
+    /// Its first appearance: seen: the part, and the place among the events that began there.
     first: (u64, usize),
     /// Its lines.
     pub(crate) lines: Runs,
@@ -31,13 +31,13 @@ pub(crate) struct EventSums {
 /// A reader's stacks are spelled when they are so many, each beginning of one counted: they stay in the processor's cache.
 const MANY_STACKS: usize = 1 << 15;
 
-/// So many at most where stacks come again: what is kept need not be read twice.
+/// The largest number where stacks repeat: kept stacks need not be read twice.
 const MOST_STACKS: usize = 1 << 20;
 
 /// A reader with more names is not used again.
 const MOST_NAMES: usize = 1 << 16;
 
-/// Reads a text, with names for its frames of JIT code. Events stand in the order in which they come.
+/// Reads a text, with names for its frames of JIT code. Events are in the order in which they come.
 pub(crate) fn sums(
     (input, path): (Stream, &InPath),
     options: &WriteOptions,
@@ -48,7 +48,7 @@ pub(crate) fn sums(
     let readers: Mutex<Vec<SumReader>> = Mutex::default();
     let (mut events, mut all_skipped) = (Vec::new(), Skipped::new("line"));
     let make = |block: &NamedBlock| {
-        // A poisoned lock means that another worker panicked: the scope will say so.
+        // A poisoned lock means that another worker panicked: the scope will state it.
         let reader = readers.lock().ok().and_then(|mut readers| readers.pop());
         let mut reader = reader.unwrap_or_else(|| SumReader::new(options));
         let skipped = reader.read(block);
@@ -106,9 +106,9 @@ struct SumReader {
     reader: PartReader,
     speller: Speller,
     sorting: Unsorted,
-    /// Where each event was first seen.
+    /// The first appearance of each event.
     firsts: Vec<(u64, usize)>,
-    /// With more stacks it is asked whether they come again.
+    /// With more stacks it is queried whether they repeat.
     many: usize,
 }
 
@@ -127,7 +127,7 @@ impl SumReader {
         skipped
     }
 
-    /// Whether it has many stacks, of which few came again.
+    /// True if it has many stacks of which few repeat.
     fn is_full(&mut self) -> bool {
         let profile = self.reader.profile();
         while profile.stack_count() > self.many {
@@ -154,8 +154,8 @@ impl SumReader {
     }
 }
 
-/// What an event was called before the unit was put behind its name: which of several keeps its name is for all readers
-/// together to say.
+/// The name of an event before the unit was put behind its name: which of several keeps its name is for all readers
+/// together to state.
 fn given_name<'s>(all: &'s [Series], series: &'s Series) -> &'s str {
     let bare = series.name.strip_suffix(')').and_then(|name| name.strip_suffix(series.unit.name()));
     let bare = bare.and_then(|name| name.strip_suffix(" ("));
@@ -191,7 +191,7 @@ mod tests {
                 _ => "cpu-clock:",
             };
             writeln!(text, "{comm} {tid} {}.000001: {event} ", sample / 10).unwrap();
-            // Few come again.
+            // Few repeat.
             let mut seed = if sample % 8 == 7 { sample - 7 } else { sample };
             for frame in 0..12 {
                 seed = seed.wrapping_mul(1_103_515_245).wrapping_add(12_345);

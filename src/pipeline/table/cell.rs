@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// How a table is written.
+/// The way a table is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Layout {
     /// Aligned columns.
@@ -36,7 +36,7 @@ pub enum Cell {
     Bool(bool),
     /// A name in a tree, behind the lines that lead to it in text.
     Branch(Box<Branch>),
-    /// A number that is shown with so many decimals.
+    /// A number that is shown with this many decimals.
     Number(f64, u8),
     /// Not known: empty, or `null`.
     None,
@@ -63,7 +63,7 @@ impl Cell {
         Self::Branch(Box::new(Branch { lines, name }))
     }
 
-    /// Whether nothing stands in it.
+    /// True if nothing is in it.
     pub(super) fn is_empty(&self) -> bool {
         match self {
             Self::None | Self::Empty => true,
@@ -80,7 +80,7 @@ impl Cell {
             _ => out.push_str(&readable(name.as_bytes())),
         };
         let is_text = layout == Layout::Text;
-        // What is written to a String is written.
+        // Writing to a String cannot fail.
         _ = match *self {
             Self::Text(ref text) => return name(text, out),
             Self::Word(word) => return name(word, out),
@@ -108,7 +108,7 @@ impl Serialize for Cell {
             Self::Text(text) => serializer.serialize_str(text),
             Self::Count(count) => serializer.serialize_u64(*count),
             Self::Signed(number) => serializer.serialize_i64(*number),
-            // Rounded as in CSV, so that the two say the same.
+            // Rounded as in CSV, so that the two state the same.
             Self::Percent(percent) | Self::Points(percent) => serializer.serialize_f64((percent * 1e4).round() / 1e4),
             Self::Bool(yes) => serializer.serialize_bool(*yes),
             Self::Word(word) => serializer.serialize_str(word),

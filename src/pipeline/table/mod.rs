@@ -23,7 +23,7 @@ pub struct Table {
     pub columns: Vec<&'static str>,
     /// The rows.
     pub rows: Vec<Vec<Cell>>,
-    /// The numbers of rows that matter less: they are faint where colours are allowed.
+    /// The numbers of rows that matter less: they are faint where colors are allowed.
     pub faint: FxHashSet<usize>,
 }
 

@@ -9,22 +9,22 @@ use std::borrow::Cow;
 use std::io::Write;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// How text is fitted to who reads it. The default is for files and pipes: in full, without colours.
+/// The way that text is fitted to the reader. The default is for files and pipes: in full, without colors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TextStyle {
     /// Lines are at most so wide; names are cut in their middle.
     pub width: Option<usize>,
-    /// Whether colours and the like are allowed.
+    /// True if colors and the like are allowed.
     pub colour: bool,
 }
 
-/// Narrower than this no name is cut, whatever the width: nothing could be told from it.
+/// Narrower than this no name is cut, whatever the width: nothing could be determined from it.
 const LEAST_NAME: usize = 12;
 
 /// Names beside a symbol are cut to this before the symbol is.
 const TELLING_NAME: usize = 18;
 
-/// Where lines may be of any length, names longer than this push the columns behind them away, and not those of all rows.
+/// If lines may be of any length, names longer than this push the columns behind them away, and not those of all rows.
 const ALIGNED_NAME: usize = 100;
 
 const GAP: &str = "  ";
@@ -48,13 +48,13 @@ pub(super) struct Text<'a> {
     pub(super) style: TextStyle,
 }
 
-/// How wide columns are.
+/// The width of columns.
 struct Fitted {
-    /// How wide cells may be.
+    /// The maximum widths of cells.
     widths: Vec<usize>,
-    /// How wide they are made.
+    /// Their width made.
     padded: Vec<usize>,
-    /// Columns of names stand at the left.
+    /// Columns of names are at the left.
     left: Vec<bool>,
 }
 
@@ -103,7 +103,7 @@ impl Text<'_> {
         Fitted { widths, padded, left }
     }
 
-    /// Whether a column holds names, which stand at the left and may be cut.
+    /// True if a column holds names, which are at the left and may be cut.
     fn is_of_names(&self, at: usize) -> bool {
         let is_name = |row: &Vec<Cell>| {
             matches!(row.get(at), Some(Cell::Text(_) | Cell::Word(_) | Cell::Branch(_) | Cell::None) | None)
@@ -135,8 +135,8 @@ impl Fitted {
 }
 
 impl Cell {
-    /// As perf report colours: what takes much of the time is red, what takes some is green. A change is red where
-    /// there is more, green where there is less.
+    /// As perf report colors: what takes much of the time is red, what takes some is green. A change is red where there
+    /// is more, green where there is less.
     fn colour(&self) -> Option<&'static str> {
         match *self {
             Self::Percent(percent) if percent >= 5.0 => Some(colours::RED),
@@ -147,7 +147,7 @@ impl Cell {
         }
     }
 
-    /// What is shown of it in so many columns; the lines of a tree are not cut.
+    /// The part of it that is shown in this many columns; the lines of a tree are not cut.
     fn cut<'t>(&self, text: &'t str, most: usize) -> Cow<'t, str> {
         match self {
             _ if width(text) <= most => Cow::Borrowed(text),
@@ -161,8 +161,8 @@ impl Cell {
     }
 }
 
-/// The widest columns of names lose most, until all fit. What people look for, the symbols, is cut when the others
-/// have come down to so much as tells them apart.
+/// The widest columns of names lose most, until all fit. The symbols that people look for are cut when the others have
+/// come down to so much as distinguishes them.
 fn fit(widths: &mut [usize], names: &[bool], symbols: Option<usize>, most: usize) {
     let gaps = GAP.len() * widths.len().saturating_sub(1);
     let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(most);
@@ -186,8 +186,8 @@ fn write_line(out: &mut dyn Write, line: &str, style: Option<&str>) -> Result<()
     Ok(())
 }
 
-/// A text of at most so many columns: what is too long loses its middle, for names begin with what they are of and end
-/// with what they are.
+/// A text of at most this many columns: what is too long loses its middle, for names begin with what they are of and
+/// end with what they are.
 pub fn cut_middle(text: &str, most: usize) -> Cow<'_, str> {
     if width(text) <= most {
         return Cow::Borrowed(text);
@@ -203,7 +203,7 @@ pub fn cut_middle(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(parts.take(if most == 0 { 0 } else { usize::MAX }).collect())
 }
 
-/// How many columns of a terminal a text takes. Most are ASCII, and printable.
+/// The number of columns of a terminal a text takes. Most are ASCII, and printable.
 fn width(text: &str) -> usize {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) { text.len() } else { text.width() }
 }

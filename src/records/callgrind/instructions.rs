@@ -1,4 +1,4 @@
-//! What each instruction cost and called (`--dump-instr=yes`), by the function that callgrind booked it on.
+//! The cost and calls of each instruction (`--dump-instr=yes`), by the function that callgrind booked it on.
 
 use super::grammar::{
     Columns, IdSpace, Keyword, NameField, PositionDecoder, Statement, add_costs, decimal, event_names, lines,
@@ -15,7 +15,7 @@ pub struct InstructionCosts {
     pub events: Vec<Vec<u8>>,
     /// The process.
     pub pid: Option<i32>,
-    /// Whether positions have addresses.
+    /// True if positions have addresses.
     pub has_addresses: bool,
     /// The functions in order of appearance.
     pub functions: Vec<CostedFunction>,
@@ -23,7 +23,7 @@ pub struct InstructionCosts {
     pub stated: Vec<StatedFunction>,
     /// Source files, by their numbers in the instructions.
     pub files: Vec<Vec<u8>>,
-    /// For each event, what the file says that all of it costs; empty if it says nothing.
+    /// For each event, what the file states that all of it costs; empty if it states nothing.
     pub totals: Vec<u64>,
 }
 
@@ -43,17 +43,17 @@ pub struct CostedFunction {
 /// A function as a file states it.
 #[derive(Debug)]
 pub struct StatedFunction {
-    /// With the level of recursion, if it is told apart: `fib'2`.
+    /// With the level of recursion, if it is distinguished: `fib'2`.
     pub name: Vec<u8>,
     /// Number of its source file.
     pub file: usize,
     /// Number of the function that it is a level of.
     pub function: usize,
-    /// Where the first call led to; `None` if nothing called it.
+    /// The target of the first call; `None` if nothing called it.
     pub entry: Option<u64>,
-    /// What the calls to it cost, for each event; events at the end may be missing.
+    /// The costs of to it, for each event; events at the end may be missing.
     called: Vec<u64>,
-    /// What it and its calls cost.
+    /// The cost of it and its calls.
     calling: Vec<u64>,
 }
 
@@ -62,14 +62,14 @@ pub struct StatedFunction {
 pub struct CostedCalls {
     /// Number of the stated function.
     pub callee: usize,
-    /// How many.
+    /// The number.
     pub count: u64,
-    /// What they cost inclusively, for each event; events at the end may be missing.
+    /// Their inclusive cost, for each event; events at the end may be missing.
     pub costs: Vec<u64>,
 }
 
 impl StatedFunction {
-    /// Its inclusive cost, for each event: that of the calls to it, or if there is none, its own and that of its calls.
+    /// Its inclusive cost, for each event: that of the calls to it, or if absent, its own and that of its calls.
     pub fn inclusive(&self) -> &[u64] {
         if self.entry.is_some() { &self.called } else { &self.calling }
     }
@@ -120,12 +120,12 @@ type FunctionIds<'a> = FxHashMap<(IdSpace, u32), &'a [u8]>;
 #[derive(Default)]
 struct InstructionReader<'a> {
     costs: InstructionCosts,
-    /// What the parts say that they add up to.
+    /// The totals that the parts state.
     totals: Vec<u64>,
     summary: Vec<u64>,
     columns: Columns,
     decoder: PositionDecoder,
-    /// Whoever wrote it measures relative positions as the manual says, not as valgrind does.
+    /// Its writer measures relative positions as the manual states, not as valgrind does.
     every_line_moves: bool,
     ids: FunctionIds<'a>,
     files: FxHashMap<&'a [u8], usize>,
@@ -146,7 +146,7 @@ struct InstructionReader<'a> {
     site: Option<NextLineKind>,
 }
 
-/// What the next cost line is, if not a self cost.
+/// The kind of the next cost line, if not a self cost.
 #[derive(Debug, Clone, Copy)]
 enum NextLineKind {
     Jump,
@@ -175,8 +175,8 @@ impl<'a> InstructionReader<'a> {
             }
             b"creator" => self.every_line_moves = !value.starts_with(b"callgrind-"),
             b"pid" if costs.pid.is_none() => costs.pid = decimal(value).and_then(|pid| i32::try_from(pid).ok()),
-            b"totals" => add_costs(value, &mut self.totals).ok_or_else(|| Error::new("totals: are no numbers"))?,
-            b"summary" => add_costs(value, &mut self.summary).ok_or_else(|| Error::new("summary: is no number"))?,
+            b"totals" => add_costs(value, &mut self.totals).ok_or_else(|| Error::new("totals: are not numbers"))?,
+            b"summary" => add_costs(value, &mut self.summary).ok_or_else(|| Error::new("summary: is not a number"))?,
             _ => {}
         }
         Ok(())
@@ -190,7 +190,7 @@ impl<'a> InstructionReader<'a> {
                     value.split_at(value.iter().position(u8::is_ascii_whitespace).unwrap_or(value.len()));
                 let target = self.decoder.peek(target).ok_or_else(|| Error::new("calls= has no position"));
                 let count = number(count).ok_or_else(|| Error::new("calls= has no count"));
-                // Its cost line is no self cost, whatever is wrong with it.
+                // Its cost line is not a self cost, whatever is wrong with it.
                 self.site = Some(NextLineKind::Jump);
                 let entry = target?.0.0[self.columns.instr.unwrap_or(0)];
                 self.site = Some(NextLineKind::Calls { count: count?, entry });
@@ -198,7 +198,7 @@ impl<'a> InstructionReader<'a> {
             Keyword::Jump | Keyword::Jcnd => self.site = Some(NextLineKind::Jump),
             _ => self.site = None,
         }
-        // Costs of a function whose name is not understood are no other's.
+        // Costs of a function whose name is not understood are not other's.
         match key {
             Keyword::Fn => self.function = None,
             Keyword::Cfn => self.callee = None,
@@ -284,7 +284,8 @@ impl<'a> InstructionReader<'a> {
     fn cost(&mut self, text: &[u8]) -> Result<()> {
         let site = self.site.take();
         let position = if site.is_some() { self.decoder.site(text) } else { self.decoder.cost(text) };
-        let (position, words) = position.ok_or_else(|| Error::new("a position is no number, or relative to none"))?;
+        let (position, words) =
+            position.ok_or_else(|| Error::new("a position is not a number, or is relative to a missing one"))?;
         let callee = self.callee.take();
         if matches!(site, Some(NextLineKind::Jump)) {
             return Ok(());
@@ -316,11 +317,11 @@ impl<'a> InstructionReader<'a> {
             costs.stated[callee].entry.get_or_insert(entry);
             add_costs(words, &mut costs.stated[callee].called)
         });
-        is_number.ok_or_else(|| Error::new("a cost is no whole number, or all are more than can be counted"))
+        is_number.ok_or_else(|| Error::new("a cost is not an integer, or the sum is too large"))
     }
 }
 
-/// A function that calls itself is told apart by how often: `fib'2`. Its code is the same.
+/// A function that calls itself is distinguished by how often: `fib'2`. Its code is the same.
 fn without_recursion(name: &[u8]) -> &[u8] {
     match name.iter().rposition(|&byte| byte == b'\'') {
         Some(at) if at + 1 < name.len() && name[at + 1..].iter().all(u8::is_ascii_digit) => &name[..at],

@@ -31,7 +31,7 @@ pub use stacks::{read, write};
 
 use grammar::{Statement, lines};
 
-/// Whether an input begins like a file of this format, whoever wrote it. cachegrind's files, which look alike, lack
+/// True if an input begins like a file of this format, from any writer. cachegrind's files, which look alike, lack
 /// every one of these headers.
 pub fn sniff(head: &[u8]) -> bool {
     if head.starts_with(b"# callgrind format") {

@@ -9,7 +9,7 @@ use crate::model::Addr;
 use crate::model::code::Code;
 use std::ops::Range;
 
-/// Code that shall become an image.
+/// Code that must become an image.
 #[derive(Debug)]
 pub struct ImageBuilder<'a, 'data> {
     target: Target,
@@ -29,8 +29,8 @@ impl<'a, 'data> ImageBuilder<'a, 'data> {
         Self { for_viewers: true, ..self }
     }
 
-    /// Adds a piece of code as it stood at `addr` (for code that moved: once for each address). The order of calls
-    /// is the order of time: with [`Addressing::RunTime`] the latest wins.
+    /// Adds a code range as it was at `addr` (for code that moved: once for each address). The order of calls is the
+    /// order of time: with [`Addressing::RunTime`] the latest wins.
     pub fn add(&mut self, code: &'a Code<'data>, addr: Addr) -> SlotId {
         let id = u32::try_from(self.slots.len()).unwrap_or(NO_SLOT);
         if id < NO_SLOT {

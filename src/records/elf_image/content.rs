@@ -15,8 +15,8 @@ impl Image<'_, '_> {
     }
 }
 
-/// The ID of an image: SHA-1, as GNU ld makes it, over the inputs and their places. What is derived from them (symbol
-/// table, DWARF) need not be hashed.
+/// The ID of an image: SHA-1, as GNU ld makes it, over the inputs and their places. Parts that are derived from them
+/// (symbol table, DWARF) need not be hashed.
 fn build_id(image: &Image) -> BuildId {
     let Image { target, addressing, layout, .. } = image;
     let mut content = HashedContent::new();
@@ -45,7 +45,7 @@ struct HashedContent {
     waiting: Vec<u8>,
 }
 
-/// So many bytes wait at most.
+/// The largest number of waiting bytes.
 const WAITING: usize = 1 << 13;
 
 impl HashedContent {

@@ -22,10 +22,10 @@ use object::write::elf::{FileHeader, FileHeaderLayout, ProgramHeader};
 use std::io::{Seek, SeekFrom, Write};
 use std::ops::Range;
 
-/// What breakpoints fill: between pieces of code in one section of a viewer's image nothing was ever run.
+/// The bytes filled with breakpoints : between code ranges in one section of a viewer's image nothing was ever run.
 const GAP_FILL: u8 = 0xcc;
 
-/// What the start of a file has to know of what stands around the code.
+/// The data around the code that the start of a file depends on.
 #[derive(Debug)]
 pub struct Rest {
     frames: eh_frame::Frames,
@@ -36,14 +36,14 @@ pub struct Rest {
 }
 
 impl Image<'_, '_> {
-    /// Writes the file from the start of `out`, with seeks over what shall be holes: give a new, empty file.
+    /// Writes the file from the start of `out`, with seeks over what must be holes: give a new, empty file.
     pub fn write(&self, out: &mut (impl Write + Seek)) -> Result<Written> {
         self.write_code(out)?;
         let rest = self.write_rest(out)?;
         self.finish(&rest, self.build_id(), out)
     }
 
-    /// Writes the code to its place in the file, for who has another thread make the build ID meanwhile.
+    /// Writes the code to its place in the file, so that another thread can make the build ID meanwhile.
     pub fn write_code(&self, out: &mut (impl Write + Seek)) -> Result<()> {
         write_code(self, out)
     }
@@ -169,8 +169,8 @@ fn segment(p_type: elf::ProgramType, place: Range<u64>, p_flags: elf::ProgramFla
     }
 }
 
-/// What is loaded: the header from address 0 on, so that the image's base is what perf calculates; the code, holes
-/// and all; unwinding information.
+/// The loaded part: the header from address 0 on, so that the image's base is what perf calculates; the code, holes and
+/// all; unwinding information.
 fn segments(image: &Image, frames: &eh_frame::Frames) -> Vec<ProgramHeader> {
     let note = note(image.target, image.layout.segments);
     // An alignment of 1: libdw would round the base, which is known exactly, up to any other.

@@ -22,12 +22,12 @@ fn note_at(target: Target, segments: usize) -> u64 {
     encoder.file_header_size() + segments as u64 * encoder.program_header_size()
 }
 
-/// Where the code may start behind so many program headers.
+/// The possible start of the code behind this many program headers.
 pub(super) fn header_size(target: Target, segments: usize) -> u64 {
     (note_at(target, segments) + NOTE).next_multiple_of(16)
 }
 
-/// Where the build-ID note is, the first section.
+/// The place of the build-ID note, first section.
 pub(super) fn note(target: Target, segments: usize) -> Range<u64> {
     let at = note_at(target, segments);
     at..at + NOTE

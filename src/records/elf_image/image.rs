@@ -6,12 +6,12 @@ use super::target::Target;
 use crate::model::code::Code;
 use std::hint::black_box;
 
-/// What the addresses in an image are.
+/// The kind of addresses in an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Addressing {
     /// The code's offset in the image.
     FileOffset,
-    /// Where the code ran.
+    /// At the addresses where the code ran.
     RunTime,
 }
 
@@ -29,19 +29,19 @@ impl<'a, 'data> Image<'a, 'data> {
         Self { target, addressing, slots, layout }
     }
 
-    /// Where a piece of code is; `None` if it could not get a place: with [`Addressing::RunTime`] if later code took
+    /// The place of a code range; `None` if it could not get a place: with [`Addressing::RunTime`] if later code took
     /// its start, or if its address is beyond the class; with [`Addressing::FileOffset`] if its size is absurd.
     pub fn place(&self, slot: SlotId) -> Option<Place> {
         self.layout.places.get(slot.0 as usize).copied().flatten()
     }
 
-    /// Pieces with their code. The code of neighbours lies all over a dump, far from any cache: of a few pieces at a time all is
-    /// asked for at once, so that the processor waits for them together and not for one after the other.
+    /// Pieces with their code. The code of neighbors lies all over a dump, far from any cache: of a few pieces at a
+    /// time all is requested at once, so that the processor waits for them together and not for one after the other.
     pub(super) fn with_code<'i>(
         &'i self,
         pieces: &'i [Piece],
     ) -> impl Iterator<Item = (&'i Piece, &'a Code<'data>)> + use<'i, 'a, 'data> {
-        /// So many lines of memory can be under way.
+        /// The number of lines of memory that can be under way.
         const AT_ONCE: usize = 16;
         let code = |piece: &Piece| self.slots[piece.slot as usize].code;
         pieces.chunks(AT_ONCE).flat_map(move |some| {
@@ -55,17 +55,17 @@ impl<'a, 'data> Image<'a, 'data> {
         })
     }
 
-    /// Where in the file its code ends.
+    /// The end of its code in the file.
     pub fn code_end(&self) -> u64 {
         self.layout.code.end
     }
 
-    /// How many pieces of code were added.
+    /// The number of code ranges were added.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether there is no code in it.
+    /// True if there is no code in it.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }

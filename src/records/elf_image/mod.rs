@@ -1,7 +1,7 @@
 //! ELF images of JIT code: what perf, objdump, addr2line and KCachegrind read in place of the memory that is gone.
 //!
-//! [`ImageBuilder`] collects pieces of code with the addresses at which they ran, [`ImageBuilder::build`] gives each
-//! its place, [`Image::write`] writes the file. Two ways of addressing:
+//! [`ImageBuilder`] collects code ranges with the addresses at which they ran, [`ImageBuilder::build`] gives each its
+//! place, [`Image::write`] writes the file. Two ways of addressing:
 //!
 //! * [`Addressing::FileOffset`], for perf. ET_DYN in which every virtual address equals its file offset, because perf
 //!   finds a symbol at `ip - map.start + map.pgoff`. Code is laid out as a sparse mirror of the address space

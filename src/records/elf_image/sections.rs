@@ -15,7 +15,7 @@ use std::ops::Range;
 pub(super) struct Sections {
     headers: Vec<SectionHeader>,
     names: Vec<u8>,
-    /// Whether addresses of loaded sections are file offsets.
+    /// True if addresses of loaded sections are file offsets.
     addressed: bool,
     first_text: u32,
 }
@@ -83,7 +83,7 @@ impl Sections {
     }
 
     fn push_run(&mut self, run: &LayoutRun) {
-        // elflint accepts executable sections only with bytes in them; perf asks for "text" in the name.
+        // elflint accepts executable sections only with bytes in them; perf requests "text" in the name.
         let (name, sh_type, sh_flags) = if run.has_bytes {
             (&b".text"[..], elf::SHT_PROGBITS, elf::SHF_ALLOC | elf::SHF_EXECINSTR)
         } else {

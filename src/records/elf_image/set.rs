@@ -35,12 +35,12 @@ impl<'a, 'data> ImageSet<'a, 'data> {
         self.images.iter().map(|(image, _)| image)
     }
 
-    /// What else of an image must be mapped; nothing if the image has no unwinding information.
+    /// The other parts of an image that must be mapped; nothing if the image has no unwinding information.
     pub fn aux_mappings(&self, image: usize) -> &[AuxMapping] {
         self.images.get(image).map_or(&[], |(_, aux_mappings)| aux_mappings)
     }
 
-    /// In which image a piece of code is, and where; `None` as with [`Image::place`].
+    /// The image and the place of a code range; `None` as with [`Image::place`].
     pub fn place(&self, slot: SlotId) -> Option<(usize, Place)> {
         let (image, slot) = self.slots.get(slot.0 as usize).copied().flatten()?;
         let (of, _) = self.images.get(image as usize)?;
@@ -76,13 +76,13 @@ pub(super) fn build<'a, 'data>(
 /// What one image will be like.
 struct ImagePlan {
     layout: Layout,
-    /// Where its first byte would be in the process, if that is one place for all of it.
+    /// The address of its first byte in the process, if that is one place for all of it.
     base: Option<u64>,
     aux_mappings: Vec<AuxMapping>,
 }
 
 /// The layout of one image, and what else of it must be mapped. `same` is the base of another image of this stretch;
-/// `free` tells addresses where no code ever was.
+/// `free` gives addresses where no code ever was.
 fn plan(
     target: Target,
     slots: &[Slot],
@@ -111,8 +111,8 @@ fn plan(
     let front = header + span.start % 16;
     let Some(base) = same.or(span.start.checked_sub(front)) else { return mirror() };
     // An empty table makes libunwind go on by frame pointers. Runtimes that leave only names seldom keep them, and
-    // every stack would end in a frame from nowhere (MoarVM). But where the image stands in the place of a file,
-    // stacks that the file's own table let through must not end (node's builtins, which keep them).
+    // every stack would end in a frame from nowhere (MoarVM). But where the image is in the place of a file, stacks
+    // that the file's own table let through must not end (node's builtins, which keep them).
     let named_only = !group.in_file && slots.iter().all(|slot| slot.code.bytes.is_none());
     let frames_at = if named_only { FramesAt::Behind } else { FramesAt::BehindAlways };
     let layout = Layout::one_region(slots, target, base, span, frames_at);
@@ -140,7 +140,7 @@ mod tests {
         let codes = [named(0x100), named(0x40), named(0x80)];
         let target = Target { machine: 62, is_64: true, endian: Endian::Little };
         let mut builder = ImageBuilder::new(target, Addressing::FileOffset);
-        // The second takes the place of a part of the first, the third stands between the two ends.
+        // The second takes the place of a part of the first, the third is between the two ends.
         let slots = [0x7000, 0x70c0, 0x7200].map(Addr);
         let ids: Vec<SlotId> = slots.iter().zip(&codes).map(|(&addr, code)| builder.add(code, addr)).collect();
         let set = builder.build_set([]);

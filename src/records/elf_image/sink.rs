@@ -9,7 +9,7 @@ const SMALLEST_HOLE: u64 = 4096;
 /// So much of a gap is filled at a time: most are shorter.
 const FILL: usize = 64;
 
-/// An output that knows its offset. Buffer what is behind it: most writes are small.
+/// An output that has its offset. Buffer what is behind it: most writes are small.
 pub(super) struct ByteSink<'w, W> {
     out: &'w mut W,
     at: u64,

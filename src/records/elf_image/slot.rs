@@ -1,16 +1,16 @@
-//! The pieces of code that were added to an image, and the places that they get in it.
+//! The code ranges that were added to an image, and the places that they get in it.
 
 use crate::model::Addr;
 use crate::model::code::Code;
 
-/// A piece of code added to an image.
+/// A code range added to an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotId(pub(super) u32);
 
-/// The number of what is more than can be numbered: it gets no place.
+/// The number of entries beyond the limit: it gets no place.
 pub(super) const NO_SLOT: u32 = u32::MAX;
 
-/// Where in an image a piece of code is.
+/// The place of a code range in an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// The offset in the file of its first byte; for perf the `pgoff` of a map that starts at that byte.
@@ -19,7 +19,7 @@ pub struct Place {
     pub addr: u64,
 }
 
-/// A piece of code and where it ran.
+/// A code range and where it ran.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot<'a, 'data> {
     pub(super) code: &'a Code<'data>,

@@ -1,8 +1,8 @@
-//! `.symtab` and `.strtab`: one local function symbol for each piece of code, streamed.
+//! `.symtab` and `.strtab`: one local function symbol for each code range, streamed.
 //!
-//! In an image for perf another one stands before them, for samply: whatever a file named `jitted-*.so` has at an
-//! address, it files it under the kind of code that the *first* function's name tells (`JS:*f` is JavaScript, compiled
-//! by Turbofan), and adds a JavaScript frame of that name. The first name here tells nothing.
+//! In an image for perf another one precedes them, for samply: whatever a file named `jitted-*.so` has at an address,
+//! it files it under the kind of code that the *first* function's name gives (`JS:*f` is JavaScript, compiled by
+//! Turbofan), and adds a JavaScript frame of that name. The first name here contains nothing.
 //!
 //! Names may repeat (V8 logs one function many times, each at its own address), and are the runtime's bytes.
 
@@ -19,14 +19,14 @@ use std::io::{Seek, Write};
 /// Symbols are encoded in batches of this many bytes.
 const BATCH: usize = 1 << 16;
 
-/// The function that stands before all code: the build-ID note, which nobody runs.
+/// The function that precedes all code: the build-ID note, which nobody runs.
 const FIRST: &[u8] = b"[JIT]";
-/// The sentinels: functions that stand behind all code, in an image for viewers.
+/// The sentinels: functions that follow all code, in an image for viewers.
 const SENTINEL_NAME: &[u8] = b"[end]";
 /// The section of the note.
 const NOTE_SECTION: u32 = 1;
 
-/// A name as it goes into a string table: up to its first NUL.
+/// The form of a name in a string table: up to its first NUL.
 pub(super) fn until_nul(name: &[u8]) -> &[u8] {
     &name[..memchr::memchr(0, name).unwrap_or(name.len())]
 }

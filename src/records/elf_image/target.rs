@@ -8,14 +8,14 @@ use object::elf;
 pub struct Target {
     /// `e_machine`
     pub machine: u16,
-    /// Whether it is ELFCLASS64.
+    /// True if it is ELFCLASS64.
     pub is_64: bool,
     /// The byte order.
     pub endian: Endian,
 }
 
 impl Target {
-    /// With the class that programs for this machine usually have: dumps tell machine and byte order only.
+    /// With the class that programs for this machine usually have: dumps give machine and byte order only.
     pub fn new(machine: u16, endian: Endian) -> Self {
         let narrow = [elf::EM_386, elf::EM_ARM, elf::EM_PPC, elf::EM_MIPS, elf::EM_SPARC, elf::EM_68K, elf::EM_SH];
         Self { machine, is_64: !narrow.contains(&elf::Machine(machine)), endian }

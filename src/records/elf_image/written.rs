@@ -1,4 +1,4 @@
-//! What a file that was written is like.
+//! The facts about a file that was written.
 
 use crate::model::process::BuildId;
 
@@ -9,17 +9,17 @@ pub struct Written {
     pub build_id: BuildId,
     /// Length of the file in bytes, holes included.
     pub len: u64,
-    /// What became of the content.
+    /// The counts of the content.
     pub counts: Counts,
 }
 
-/// What became of an image's content.
+/// The counts of an image's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Pieces of code with a line table.
+    /// Code ranges with a line table.
     pub with_lines: u64,
-    /// Pieces of code with unwinding information.
+    /// Code ranges with unwinding information.
     pub with_unwind: u64,
-    /// Pieces of code whose unwinding information was malformed and left out.
+    /// Code ranges whose unwinding information was malformed and left out.
     pub bad_unwind: u64,
 }

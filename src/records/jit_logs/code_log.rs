@@ -1,4 +1,4 @@
-//! What a log is, and what it says, whoever wrote it.
+//! The type of a log, and its content, by any writer.
 
 use crate::error::{Result, Skipped};
 use crate::model::code::{ExpandedCall, SourceMap};
@@ -13,32 +13,32 @@ pub struct JitLog {
     pub name: &'static str,
     /// For programs: `v8-log`.
     pub id: &'static str,
-    /// What it is and who writes it, in a line.
+    /// The log and its writer, in a line.
     pub about: &'static str,
-    /// The names it goes by. `PID` stands for the number by which its process knows itself, `*` for anything.
+    /// The names it goes by. `PID` stands for the number of the process in its own namespace, `*` for anything.
     pub files: &'static [&'static str],
-    /// Whether a file that begins like this is one (at least 4 KiB, or all there are).
+    /// True if a file that begins like this is one (at least 4 KiB, or all there are).
     pub sniff: fn(head: &[u8]) -> bool,
-    /// Reads all of it. What is damaged is skipped and counted; it fails only if nothing can be read.
+    /// Reads all of it. Damaged parts are skipped and counted; it fails only if nothing can be read.
     pub read: fn(bytes: &[u8]) -> Result<CodeLog>,
-    /// What it tells of its process without being read whole, if it is one of those that do.
+    /// Its process, where a log shows it without being read whole.
     pub process: Option<TellsProcess>,
 }
 
-/// Tells whose a log is, if it does.
+/// Reports whose a log is, if it does.
 pub type TellsProcess = fn(bytes: &[u8]) -> Option<LogProcess>;
 
-/// Whose a log is.
+/// The process of a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogProcess {
     /// The number by which the process knew itself.
     pub pid: Option<i32>,
-    /// What it had mapped, by ascending address.
+    /// Its mappings, by ascending address.
     pub files: Vec<MappedFile>,
 }
 
 impl MappedFile {
-    /// Which of these, by ascending address, is at an address.
+    /// The one of these, ascending address, that is at an address.
     pub fn at(files: &[Self], addr: u64) -> Option<&Self> {
         let after = files.partition_point(|file| file.start <= addr);
         files[..after].last().filter(|file| addr < file.end)
@@ -52,28 +52,28 @@ pub struct MappedFile {
     pub start: u64,
     /// One past the last address.
     pub end: u64,
-    /// Where in the file it begins.
+    /// Its start in the file.
     pub offset: u64,
     /// The file.
     pub path: Vec<u8>,
 }
 
-/// What one log says of JIT code.
+/// The facts about JIT code in one log.
 #[derive(Debug)]
 pub struct CodeLog {
     /// In the log's order, which is that of time.
     pub events: Vec<LogEvent>,
     /// Names and machine code.
     pub texts: Texts,
-    /// By which clock its times are.
+    /// The clock of its times.
     pub clock: LogClock,
-    /// The number by which its process knows itself, if the log says so.
+    /// The number of its process in its own namespace, if the log states it.
     pub pid: Option<i32>,
-    /// The processor, as ELF's `e_machine`, if the log says so.
+    /// The processor, as ELF's `e_machine`, if the log states it.
     pub machine: Option<u16>,
-    /// What could not be used.
+    /// The unusable parts.
     pub skipped: Skipped,
-    /// Whether it ends in the middle of something.
+    /// True if it ends in the middle of something.
     pub torn: bool,
     /// Finds source lines and inlined calls, if the log has any.
     pub positions: Option<Box<dyn LogPositions>>,
@@ -87,7 +87,7 @@ impl CodeLog {
     }
 }
 
-/// By which clock a log's times are. All but ticks are nanoseconds.
+/// The clock of a log's times. All but ticks are nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogClock {
     /// It has no times.
@@ -110,11 +110,11 @@ pub enum LogClock {
 pub struct LogEvent {
     /// When, on the log's clock.
     pub time: Option<u64>,
-    /// What.
+    /// The kind.
     pub kind: LogEventKind,
 }
 
-/// What happened.
+/// The kind of event.
 #[derive(Debug, Clone, Copy)]
 pub enum LogEventKind {
     /// Code was made.
@@ -123,19 +123,19 @@ pub enum LogEventKind {
     Move {
         /// The place of the load in [`CodeLog::events`].
         load: usize,
-        /// Where it is now.
+        /// Its new place.
         to: u64,
     },
     /// The code of an earlier load is no more.
     Unload {
         /// The place of the load in [`CodeLog::events`].
         load: usize,
-        /// Where it was.
+        /// Its old place.
         at: u64,
     },
 }
 
-/// A piece of code.
+/// A code range.
 #[derive(Debug, Clone, Copy)]
 pub struct LogCode {
     /// As the runtime's own perf map would call it, if it has any.
@@ -146,11 +146,11 @@ pub struct LogCode {
     pub size: u64,
     /// The machine code, if the log has it: `size` bytes.
     pub bytes: Option<TextId>,
-    /// What [`CodeLog::positions`] needs to tell of it: bytes of the log; empty if there is nothing.
+    /// The place that [`CodeLog::positions`] needs to report it: bytes of the log; empty if there is nothing.
     pub positions: (u64, u64),
     /// The same where it stands nowhere in the log.
     pub place: Option<TextId>,
-    /// The machine code, if it stands in the log as it is: from where to where; empty if it does not.
+    /// The machine code, if it is in the log as it is: from where to where; empty if it does not.
     pub memory: (u64, u64),
     /// Unwinding information, if there is any ([`Unwind::eh_frame`](crate::model::code::Unwind)).
     pub unwind: Option<TextId>,
@@ -163,7 +163,7 @@ impl LogCode {
         Self { name, addr, size, bytes: None, positions, place: None, memory, unwind: None }
     }
 
-    /// The part of the log that tells of lines.
+    /// The part of the log that reports lines.
     pub fn positions(&self) -> Range<usize> {
         part(self.positions)
     }
@@ -178,12 +178,13 @@ fn part((start, end): (u64, u64)) -> Range<usize> {
     usize::try_from(start).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX)
 }
 
-/// Tells of source lines and inlined calls, late: only code that was sampled is asked for.
+/// Reports of source lines and inlined calls, late: only code that was sampled is requested.
 pub trait LogPositions: Debug + Send + Sync {
-    /// What `entry` ([`LogCode::positions`]), a part of the log `file`, says. Damage gives less, never wrong lines.
+    /// The source map that `entry` ([`LogCode::positions`]), a part of the log `file`, states. Damage gives less, never
+    /// wrong lines.
     fn source_map<'a>(&'a self, file: &'a [u8], entry: &'a [u8]) -> SourceMap<'a>;
 
-    /// The calls that the compiler expanded, where `entry` tells of them without their addresses.
+    /// The calls that the compiler expanded, where `entry` reports them without their addresses.
     fn expanded(&self, _entry: &[u8]) -> Vec<ExpandedCall> {
         Vec::new()
     }

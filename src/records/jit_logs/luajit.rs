@@ -12,14 +12,14 @@
 //! ---- TRACE flush                           all code is thrown away, and numbers begin again
 //! ```
 //!
-//! What the reader must know:
-//! * There are no times and no bytes of machine code: of two traces at one address the later one holds.
+//! Facts that the reader must know:
+//! * There are not times and no bytes of machine code: of two traces at one address the later one holds.
 //! * A trace is compiled before its dump is written, and may run before that.
 //! * Exits that no side trace has been made for yet jump to stubs of a few bytes, which the dump names only where they
 //!   are jumped to (`->0`); several traces share them.
-//! * The same text in HTML (`-jdump=H`) has tags around its lines, and coloured text (`A`) escape sequences in others.
-//! * By default the dump goes to the standard output: lines of the program may stand in it.
-//! * `-jv` tells of the same traces without addresses: no use here.
+//! * The same text in HTML (`-jdump=H`) has tags around its lines, and colored text (`A`) escape sequences in others.
+//! * By default the dump goes to the standard output: lines of the program may be in it.
+//! * `-jv` reports the same traces without addresses: no use here.
 //!
 //! Names are those of LuaJIT's own perf map (`-DLUAJIT_USE_PERFTOOLS`): `TRACE_3::work.lua:9`.
 //!
@@ -64,7 +64,7 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
     if !reader.has_code && (verbose || reader.started) {
         return Err(Error::new("LuaJIT wrote this without addresses: -jdump=m,FILE has them"));
     }
-    // What is cut off ends in the machine code of a trace, or in the middle of a line.
+    // A log that is cut off ends in the machine code of a trace, or in the middle of a line.
     log.torn = reader.in_code || bytes.last().is_some_and(|last| *last != b'\n');
     Ok(log)
 }
@@ -74,13 +74,13 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
 enum Head<'a> {
     /// Recording of a trace begins here.
     Start { trace: u64, place: &'a [u8] },
-    /// So many bytes of machine code follow.
+    /// This many bytes of machine code follow.
     Code { trace: u64, size: u64 },
     /// A trace is done.
     Stop,
     /// All traces are gone.
     Flush,
-    /// What has no meaning here.
+    /// Lines without a meaning here.
     Other,
 }
 
@@ -100,7 +100,7 @@ fn head_of(line: &[u8]) -> Option<Head<'_>> {
     })
 }
 
-/// Where a trace begins: without the exit `2/2` or `2/stitch` that a side trace leaves another one by.
+/// The start of a trace: without the exit `2/2` or `2/stitch` that a side trace leaves another one by.
 fn place(text: &[u8]) -> &[u8] {
     let (exit, rest) = word(text);
     let mut parts = exit.splitn(2, |&byte| byte == b'/');
@@ -117,15 +117,15 @@ fn is_verbose(line: &[u8]) -> bool {
 #[derive(Debug)]
 struct TraceReader {
     log: CodeLog,
-    /// Where each trace that is being made begins.
+    /// The start of each trace in progress.
     places: FxHashMap<u64, TextId>,
     /// The loads of traces that are not gone.
     alive: Vec<(usize, u64)>,
-    /// The trace whose first instruction is to come, its bytes, and where that is said.
+    /// The trace whose first instruction is to come, its bytes, and where that is reported.
     expected: Option<(u64, u64, u64)>,
-    /// Whether the machine code of a trace was the last that was seen.
+    /// True if the machine code of a trace was the last that was seen.
     in_code: bool,
-    /// Whether any trace was begun, and the machine code of any.
+    /// True if any trace was begun, and the machine code of any.
     started: bool,
     has_code: bool,
 }

@@ -1,11 +1,11 @@
-//! Logs of engines that tell of JIT code though nobody asked for a jitdump or a perf map: what was where and when,
-//! some with lines, inlined calls and machine code.
+//! Logs of engines that report JIT code though nobody asked for a jitdump or a perf map: what was where and when, some
+//! with lines, inlined calls and machine code.
 //!
 //! [`JIT_LOGS`] is the one table of them: how people call one, by which names it goes, how it is known and read. A new
 //! log is its own file or folder here, a `mod` line and an entry; `sources` finds, dates and loads it.
 //!
-//! What a log says becomes a [`CodeLog`], which owns it: engines spread a name over several fields and lines, so that
-//! it is put together here.
+//! The content of a log becomes a [`CodeLog`], which owns it: engines spread a name over several fields and lines, so
+//! that it is put together here.
 
 mod code_log;
 pub mod gdb;
@@ -33,7 +33,7 @@ impl LogId {
         (0..JIT_LOGS.len() as u8).map(Self)
     }
 
-    /// What there is to know of it.
+    /// The facts about it.
     pub fn log(self) -> &'static JitLog {
         &JIT_LOGS[self.0 as usize]
     }
@@ -43,7 +43,7 @@ impl LogId {
         Self::all().find(|id| (id.log().sniff)(head))
     }
 
-    /// The sorts that go by this name, with the number of the process if the name tells one.
+    /// The sorts that go by this name, with the number of the process if the name gives one.
     pub fn named(name: &str) -> impl Iterator<Item = (Self, Option<i32>)> {
         let patterns = Self::all().flat_map(|id| id.log().files.iter().map(move |pattern| (id, *pattern)));
         let patterns = patterns.filter(|(_, pattern)| may_fit(pattern, name));
@@ -51,7 +51,7 @@ impl LogId {
     }
 }
 
-/// Whether a name begins and ends as a pattern does: a directory may hold a hundred thousand names that do not.
+/// True if a name start and end as a pattern does: a directory may hold a hundred thousand names that do not.
 fn may_fit(pattern: &str, name: &str) -> bool {
     let (begin, end) = (pattern.bytes().zip(name.bytes()), pattern.bytes().rev().zip(name.bytes().rev()));
     let same_until = |open: [u8; 2]| move |&(pattern, _): &(u8, u8)| !open.contains(&pattern);
@@ -59,10 +59,10 @@ fn may_fit(pattern: &str, name: &str) -> bool {
         && end.take_while(same_until(*b"*D")).all(|(pattern, name)| pattern == name)
 }
 
-/// Whether a name fits a pattern, and the number that stands in it for `PID`, if the pattern has that.
+/// True if a name fits a pattern, and the number that is in it for `PID`, if the pattern has that.
 fn number_in(pattern: &str, name: &str) -> Option<Option<i32>> {
     let Some((before, behind)) = pattern.split_once("PID") else { return fits(pattern, name).then_some(None) };
-    // The number is all digits between its neighbours: a `*` before it takes none of them.
+    // The number is all digits between its neighbors: a `*` before it takes none of them.
     let mut starts = name.char_indices().filter(|(at, letter)| {
         letter.is_ascii_digit() && !name[..*at].ends_with(|letter: char| letter.is_ascii_digit())
     });
@@ -73,7 +73,7 @@ fn number_in(pattern: &str, name: &str) -> Option<Option<i32>> {
     })
 }
 
-/// Whether a name fits a pattern in which `*` stands for anything.
+/// True if a name fits a pattern in which `*` stands for anything.
 fn fits(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,

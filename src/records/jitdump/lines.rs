@@ -1,10 +1,10 @@
-//! The entries of a DEBUG_INFO record, decoded when somebody asks for them.
+//! The entries of a DEBUG_INFO record, decoded when somebody requests them.
 //!
 //! `addr u64 · line u32 · discriminator u32 · file name NUL`: entries have no length of their own, the name ends them.
-//! V8 (node 20) logs names out of memory that it has freed already: the allocator has written its own pointers over
-//! the first 16 bytes, NULs among them, in most records. What is left of the name is enough to tell whether it was
-//! the script that stands in the function's own name (`JS:*inner /app/main.js:2:15`); then that is taken. Otherwise
-//! the entry has no file and is left out, and the walk goes on where an entry can be.
+//! V8 (node 20) logs names out of memory that it has freed already: the allocator has written its own pointers over the
+//! first 16 bytes, NULs among them, in most records. The rest of the name is enough to show whether it was the script
+//! that is in the function's own name (`JS:*inner /app/main.js:2:15`); then that is taken. Otherwise the entry has no
+//! file and is left out, and the walk goes on where an entry can be.
 
 use crate::bytes::cursor::{Cursor, Endian};
 use crate::model::code::{Line, Lines};
@@ -15,7 +15,7 @@ const SAME_FILE: &[u8] = b"\xff";
 /// Address, line, discriminator and an empty name.
 const SHORTEST: usize = 8 + 4 + 4 + 1;
 
-/// So many bytes of freed memory the allocator overwrites: two pointers of its own.
+/// The number of bytes of freed memory that the allocator overwrites: two pointers of its own.
 const OVERWRITTEN: usize = 16;
 
 /// The longest file name that is looked for behind overwritten bytes (`PATH_MAX`).
@@ -73,20 +73,20 @@ fn offset(addr: u64, lines: &Lines<'_>) -> Option<u64> {
     addr.checked_sub(lines.base).filter(|offset| *offset <= lines.size)
 }
 
-/// Whether an entry of this code can stand here, or the end.
+/// True if an entry of this code can be here, or the end.
 fn follows(cursor: &Cursor<'_>, lines: &Lines<'_>) -> bool {
     let mut next = *cursor;
     // Writers may pad the record.
     next.left() < SHORTEST || next.u64("addr").is_ok_and(|addr| offset(addr, lines).is_some())
 }
 
-/// Whether a name of so many bytes can stand here.
+/// True if a name of this many bytes can be here.
 fn can_end(cursor: &Cursor<'_>, len: usize, lines: &Lines<'_>) -> bool {
     let mut behind = *cursor;
     cursor.rest().get(len) == Some(&0) && behind.bytes(len as u64 + 1, "").is_ok() && follows(&behind, lines)
 }
 
-/// The function's script, if what stands here can be its name with the start overwritten.
+/// The function's script, if what is here can be its name with the start overwritten.
 fn script<'data>(cursor: Cursor<'data>, lines: &Lines<'data>) -> Option<&'data [u8]> {
     scripts(lines.function).find(|script| {
         let kept = script.len().min(OVERWRITTEN);
@@ -94,14 +94,14 @@ fn script<'data>(cursor: Cursor<'data>, lines: &Lines<'data>) -> Option<&'data [
     })
 }
 
-/// The length of a name of which nothing can be told.
+/// The length of a name of which nothing can be determined.
 fn lost(cursor: Cursor<'_>, lines: &Lines<'_>) -> Option<usize> {
     let bytes = cursor.rest();
     let mut ends = memchr::memchr_iter(0, &bytes[..LONGEST.min(bytes.len())]);
     ends.find(|&len| can_end(&cursor, len, lines))
 }
 
-/// What may be the script in a function's name: all between a space and `:line:column`, for any space.
+/// The possible script in a function's name: all between a space and `:line:column`, for any space.
 fn scripts(function: &[u8]) -> impl Iterator<Item = &[u8]> {
     let position = |name| -> Option<&[u8]> {
         let colon = memchr::memrchr(b':', name)?;
@@ -124,7 +124,7 @@ mod tests {
         raw.push(0);
     }
 
-    /// (offset, line, file) of what is decoded.
+    /// (offset, line, file) of the decoded entries.
     fn decoded(raw: &[u8], count: u64, function: &[u8]) -> Vec<(u64, u32, String)> {
         let lines = Lines { raw, decode: Some(decode), count, base: BASE, size: 0x40, function, ..Lines::default() };
         let shown = |line: &Line<'_>| (line.offset, line.line, String::from_utf8_lossy(line.file).into_owned());

@@ -5,8 +5,8 @@
 //! id u32 · total_size u32 (these 16 bytes included) · timestamp u64 · payload
 //! ```
 //!
-//! What the reader must know (the specification leaves it open, producers differ):
-//! * Everything is in the producer's byte order, which the magic tells.
+//! Facts that the reader must know (the specification leaves it open, producers differ):
+//! * Everything is in the producer's byte order, which the magic gives.
 //! * Behind damage, records go on: a length that is nonsense does not end the walk if later records can be found.
 //! * A record of exactly 16 bytes is legal, and CLOSE is only a mark: records may follow.
 //! * `code_index` repeats; a load is known by its place in the file.
@@ -26,7 +26,7 @@ use crate::bytes::cursor::{Cursor, Endian};
 use crate::error::{Error, Result};
 use crate::model::code::Unwind;
 
-/// What is said of a file without a byte: not even the header was written.
+/// The message about a file without a byte: not even the header was written.
 const EMPTY: &str = "is empty: what its process had buffered was lost when it was killed or ended by _exit";
 
 /// Bytes of the header that every version has.
@@ -56,7 +56,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Whether times are the processor's time-stamp counter, not nanoseconds.
+    /// True if times are the processor's time-stamp counter, not nanoseconds.
     pub fn has_arch_timestamps(&self) -> bool {
         self.flags & ARCH_TIMESTAMP != 0
     }
@@ -75,7 +75,7 @@ pub struct JitDump<'data> {
     records: Cursor<'data>,
 }
 
-/// Whether a file begins as a jitdump of either byte order does.
+/// True if a file begins as a jitdump of either byte order does.
 pub fn sniff(head: &[u8]) -> bool {
     matches!(head, [b'D', b'T', b'i', b'J', ..] | [b'J', b'i', b'T', b'D', ..])
 }
@@ -86,10 +86,12 @@ impl<'data> JitDump<'data> {
         let endian = match bytes.first_chunk() {
             Some(b"DTiJ") => Endian::Little,
             Some(b"JiTD") => Endian::Big,
-            // What it begins with instead is not told: it may be somebody's secret.
-            Some(_) => return Err(Error::new("is no jitdump: it does not begin with \"DTiJ\"").at(0)),
+            // The actual first bytes are not reported: they may be somebody's secret.
+            Some(_) => return Err(Error::new("is not a jitdump: it does not begin with \"DTiJ\"").at(0)),
             None if bytes.is_empty() => return Err(Error::new(EMPTY).at(0)),
-            None => return Err(Error::new(format!("is no jitdump: it has {} bytes, a header 40", bytes.len())).at(0)),
+            None => {
+                return Err(Error::new(format!("is not a jitdump: it has {} bytes, a header 40", bytes.len())).at(0));
+            }
         };
         let mut cursor = Cursor::new(bytes, 0, endian);
         cursor.bytes(4, "magic")?;
@@ -121,11 +123,11 @@ pub struct Record<'data> {
     pub offset: u64,
     /// On the dump's clock.
     pub timestamp: u64,
-    /// What it says.
+    /// Its content.
     pub body: Body<'data>,
 }
 
-/// What a record says.
+/// The content of a record.
 #[derive(Debug, Clone, Copy)]
 pub enum Body<'data> {
     /// JIT_CODE_LOAD
@@ -179,7 +181,7 @@ pub struct Move {
 /// `struct jr_code_debug_info`, its entries not decoded.
 #[derive(Debug, Clone, Copy)]
 pub struct DebugInfo<'data> {
-    /// `code_addr`: of which load it speaks.
+    /// `code_addr`: the load's address.
     pub addr: u64,
     /// `nr_entry`, as claimed.
     pub count: u64,
@@ -193,7 +195,7 @@ pub struct DebugInfo<'data> {
 #[derive(Debug, Clone)]
 pub struct Records<'data> {
     cursor: Cursor<'data>,
-    /// Of the last good record.
+    /// The time of the last good record.
     last_time: u64,
     dead: bool,
 }
@@ -230,7 +232,7 @@ impl<'data> Iterator for Records<'data> {
 }
 
 impl<'data> Records<'data> {
-    /// Whether the walk ended before the file did.
+    /// True if the walk ended before the file did.
     pub fn is_cut(&self) -> bool {
         self.dead
     }
@@ -250,8 +252,8 @@ impl<'data> Records<'data> {
         }
     }
 
-    /// What follows a record that begins here, if one can: of a known type, as long as that needs, and not before the
-    /// last good one, nor days after it.
+    /// The position after a record that begins here, if one can: of a known type, as long as that needs, and not before
+    /// the last good one, nor days after it.
     fn plausible(&self, mut at: Cursor<'data>) -> Option<Cursor<'data>> {
         /// In nanoseconds; counters of processors run at about that rate.
         const DAYS: u64 = 3 * 86_400_000_000_000;
@@ -298,13 +300,13 @@ fn skip_zeros(cursor: &mut Cursor<'_>) {
     let _ = cursor.bytes(skipped as u64, "");
 }
 
-/// Why a record cannot be told from what follows.
+/// Why a record cannot be determined from what follows.
 enum Torn {
-    /// The file ends before its length is told.
+    /// The file ends before its length is reported.
     Prefix,
-    /// It is said to be shorter than its prefix.
+    /// It is claimed to be shorter than its prefix.
     Short { id: u32, total_size: u64 },
-    /// It is said to pass the end of the file.
+    /// It is claimed to pass the end of the file.
     Long { id: u32, total_size: u64 },
 }
 
@@ -357,7 +359,7 @@ fn cut_load(start: Cursor<'_>) -> Option<Record<'_>> {
     let total_size = u64::from(at.u32("record total_size").ok()?);
     let timestamp = at.u64("record timestamp").ok()?;
     let load = read_load_header(&mut at).ok().filter(|_| id == 0)?;
-    // What was read is not damaged: it says of itself how long it would be.
+    // The bytes that were read are not damaged: the record states its own length.
     let read = at.offset() - start.offset();
     let fits = read.checked_add(load.size).is_some_and(|needed| needed <= total_size);
     fits.then_some(Record { offset: start.offset(), timestamp, body: Body::Load(load) })

@@ -1,27 +1,28 @@
 //! Pieces of a dump whose records are read before those in front of them.
 //!
-//! Each record tells where the next one begins. A piece is begun at what looks like a record ([`JitDump::piece`]); whether
-//! it is one tells the walk through the records in front of it ([`Records::step_over`]), which else reads them itself.
+//! Each record shows where the next one begins. A piece is begun at what looks like a record ([`JitDump::piece`]);
+//! whether it is one gives the walk through the records in front of it ([`Records::step_over`]), which else reads them
+//! itself.
 
 use super::{JitDump, Record, Records};
 use std::ops::Range;
 
-/// As many records in a row are no accident of somebody's machine code.
+/// As many records in a row are not accident of somebody's machine code.
 const IN_A_ROW: usize = 4;
 
-/// Records that stand behind one another.
+/// Records that follow one another.
 #[derive(Debug)]
 pub struct Piece<'data> {
-    /// What was read.
+    /// The records that were read.
     pub records: Vec<Record<'data>>,
-    /// Where the first one begins.
+    /// The start of the first one.
     start: u64,
     /// The walk behind the last one.
     behind: Records<'data>,
 }
 
 impl<'data> JitDump<'data> {
-    /// Where the records stand in the file.
+    /// The places of the records in the file.
     pub fn extent(&self) -> Range<u64> {
         self.records.offset()..self.records.offset() + self.records.left() as u64
     }
@@ -38,13 +39,13 @@ impl<'data> JitDump<'data> {
         while behind.cursor.offset() < range.end {
             records.push(behind.next()?.ok()?);
         }
-        // The last one of a dump that was cut off has more to be said of it.
+        // The last one of a dump that was cut off has more to be reported about it.
         (!behind.is_cut()).then_some(Piece { records, start, behind })
     }
 }
 
 impl<'data> Records<'data> {
-    /// Where the next record begins, if there is one.
+    /// The start of the next record, if there is one.
     pub fn next_offset(&self) -> Option<u64> {
         (!self.dead && !self.cursor.is_empty()).then(|| self.cursor.offset())
     }

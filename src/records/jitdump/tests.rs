@@ -200,8 +200,8 @@ fn headers_that_are_none() {
         say(b""),
         "at byte 0x0: is empty: what its process had buffered was lost when it was killed or ended by _exit"
     );
-    assert_eq!(say(b"DT"), "at byte 0x0: is no jitdump: it has 2 bytes, a header 40");
-    assert_eq!(say(b"\x7fELFrest"), "at byte 0x0: is no jitdump: it does not begin with \"DTiJ\"");
+    assert_eq!(say(b"DT"), "at byte 0x0: is not a jitdump: it has 2 bytes, a header 40");
+    assert_eq!(say(b"\x7fELFrest"), "at byte 0x0: is not a jitdump: it does not begin with \"DTiJ\"");
     let short = Writer::new(Endian::Little, 24, 1, 0).bytes;
     assert!(JitDump::parse(&short).is_err());
     assert!(!sniff(b"PERFILE2") && sniff(b"JiTD") && sniff(b"DTiJ"));

@@ -28,7 +28,7 @@ pub struct EventAttr {
     pub sample_regs_user: u64,
     /// `sample_stack_user`: the most bytes of user stack a sample may have.
     pub sample_stack_user: u32,
-    /// `clockid`; meaningful where [`Self::clock`] says so.
+    /// `clockid`; meaningful where [`Self::clock`] states it.
     pub clockid: i32,
     /// `sample_regs_intr`: which registers a sample has of the moment of the interrupt.
     pub sample_regs_intr: u64,
@@ -38,7 +38,7 @@ pub struct EventAttr {
 }
 
 impl EventAttr {
-    /// From the bytes of the attr; its own `size` field may say that fewer of them are used.
+    /// From the bytes of the attr; its own `size` field may state that fewer of them are used.
     pub(super) fn parse(bytes: &[u8], base: u64, endian: Endian) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, base, endian);
         let kind = cursor.u32("attr type")?;
@@ -46,7 +46,7 @@ impl EventAttr {
         if size != 0 && size < ATTR_SIZE_MIN {
             return Err(Error::new(format!("perf_event_attr.size is {size}, less than {ATTR_SIZE_MIN}")).at(base + 4));
         }
-        // 0 is written by the very first recorders. A longer one than the entry holds is cut to it, as perf does.
+        // 0 is written by the very first recorders. A longer one than the entry holds is cut to it, like perf.
         let used = if size == 0 { ATTR_SIZE_MIN } else { size.min(bytes.len() as u64) };
         let mut cursor = Cursor::new(&bytes[..used as usize], base, endian);
         cursor.bytes(8, "attr type and size")?;
@@ -86,17 +86,17 @@ impl EventAttr {
         Ok(())
     }
 
-    /// Whether samples have this field (`PERF_SAMPLE_*`).
+    /// True if samples have this field (`PERF_SAMPLE_*`).
     pub fn samples(&self, bit: u64) -> bool {
         self.sample_type & bit != 0
     }
 
-    /// `sample_id_all`: whether records that are no samples end with a [`super::SampleId`].
+    /// `sample_id_all`: whether records that are not samples end with a [`super::SampleId`].
     pub fn sample_id_all(&self) -> bool {
         self.flags & abi::ATTR_FLAG_BIT_SAMPLE_ID_ALL != 0
     }
 
-    /// `freq`: whether samples were asked for so many times a second.
+    /// `freq`: whether samples were requested this many times a second.
     pub fn is_frequency(&self) -> bool {
         self.flags & abi::ATTR_FLAG_BIT_FREQ != 0
     }
@@ -118,7 +118,7 @@ impl EventAttr {
         (self.flags & abi::ATTR_FLAG_BIT_USE_CLOCKID != 0).then_some(self.clockid)
     }
 
-    /// What `perf` calls it where the recording does not say.
+    /// The name in `perf` where the recording does not state one.
     fn default_name(&self) -> String {
         let known = match self.kind {
             abi::PERF_TYPE_HARDWARE => HARDWARE.get(usize::try_from(self.config & 0xff).unwrap_or(usize::MAX)),
@@ -170,7 +170,7 @@ fn bit_field(word: u64, endian: Endian) -> u64 {
 /// One event of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// What it counts and what its samples hold.
+    /// The counter, and the fields of its samples.
     pub attr: EventAttr,
     /// The attr's bytes, as recorded.
     pub attr_bytes: Vec<u8>,

@@ -1,9 +1,9 @@
 //! Call chains that perf drops whole.
 //!
-//! Marks are words above `PERF_CONTEXT_MAX`. What the kernel takes for a return
-//! address may be any word of the stack: code without frame pointers leads it astray. If such a word is in the range of
-//! the marks, but none of them, perf (6.1) says `invalid callchain context` when it is verbose, and drops the
-//! whole chain, the sample's own address with it. Zeros and other words that are no addresses do no harm.
+//! Marks are words above `PERF_CONTEXT_MAX`. The kernel may take any word of the stack for a return address: code
+//! without frame pointers leads it astray. If such a word is in the range of the marks, but none of them, perf (6.1)
+//! states `invalid callchain context` when it is verbose, and drops the whole chain, the sample's own address with it.
+//! Zeros and other words that are not addresses do no harm.
 
 use super::attr::EventAttr;
 use super::encode::record;
@@ -13,14 +13,14 @@ use super::walk::RawRecord;
 use crate::bytes::byte_writer::ByteWriter;
 use crate::error::Result;
 
-/// Whether a word of a call chain makes perf drop the chain.
+/// True if a word of a call chain makes perf drop the chain.
 #[inline]
 pub fn is_bad_entry(word: u64) -> bool {
     is_context(word) && !is_mark(word)
 }
 
 impl Sample<'_> {
-    /// How many entries of the call chain make perf drop the chain.
+    /// The number of entries of the call chain make perf drop the chain.
     #[inline]
     pub fn bad_chain_entries(&self) -> usize {
         self.callchain.iter().filter(|&word| is_bad_entry(word)).count()

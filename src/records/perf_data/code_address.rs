@@ -1,4 +1,5 @@
-//! Where in a sample's record its code addresses stand: those who give code other addresses write there.
+//! The places of code addresses in a sample's record: a sample's record its code addresses stand: those who give code
+//! other addresses write there.
 
 use super::attr::EventAttr;
 use super::recording::Recording;
@@ -14,7 +15,7 @@ use linux_perf_event_reader::constants as abi;
 pub struct CodeAddress {
     /// Its offset in bytes in the record.
     pub at: usize,
-    /// Whose code it is.
+    /// The owner of the code.
     pub mode: CpuMode,
     /// The address.
     pub frame: FrameAddr,
@@ -60,7 +61,7 @@ fn branches(sample: &Sample<'_>, at: usize) -> impl Iterator<Item = CodeAddress>
     branches.flat_map(move |(index, branch)| {
         let at = first + index * BRANCH;
         [(at, branch.from), (at + WORD, branch.to)].map(|(at, addr)| {
-            // A branch says nothing of whose code it left. Kernel addresses are in the upper half.
+            // A branch contains nothing about whose code it left. Kernel addresses are in the upper half.
             let mode = if addr.0 >> 63 == 0 { CpuMode::User } else { CpuMode::Kernel };
             CodeAddress { at, mode, frame: FrameAddr::Ip(addr) }
         })

@@ -1,8 +1,8 @@
 //! Records inside COMPRESSED and COMPRESSED2 records (`perf record -z`).
 //!
-//! All of them in one file are pieces of one zstd stream, so they are decompressed one after the other. What comes
-//! out of one piece may end inside a record: the rest comes out of the next piece, even if other records stand
-//! between the two in the file.
+//! All of them in one file are pieces of one zstd stream, so they are decompressed one after the other. The output of
+//! one piece may end inside a record: the rest comes out of the next piece, even if other records are between the two
+//! in the file.
 
 use super::kind;
 use super::walk::{RawRecord, Records, Stop};
@@ -10,7 +10,7 @@ use crate::bytes::cursor::Endian;
 use crate::error::{Error, Result};
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
-/// Whether a record holds others.
+/// True if a record holds others.
 pub fn is_compressed(record: &RawRecord<'_>) -> bool {
     matches!(record.kind, kind::COMPRESSED | kind::COMPRESSED2)
 }
@@ -21,9 +21,9 @@ pub struct Decompressor {
     endian: Endian,
     /// Decompressed bytes: whole records, then the start of the next one.
     plain: Vec<u8>,
-    /// How many bytes of `plain` were given out.
+    /// The number of bytes of `plain` were given out.
     given: usize,
-    /// What a record may unpack to.
+    /// The limit of a record's unpacked size.
     most: usize,
     failed: bool,
 }
@@ -39,7 +39,7 @@ impl std::fmt::Debug for Decompressor {
 /// samples choose a few MiB (`perf record -m`), and 65 KB that unpack to more than this are not samples with times.
 const LARGEST: usize = 64 << 20;
 
-/// What a step of decompression makes at most; zstd's own blocks are no longer.
+/// The largest output of a step of decompression; zstd's own blocks are not longer.
 const STEP: usize = 128 << 10;
 
 impl Decompressor {
@@ -92,7 +92,7 @@ impl Decompressor {
         Ok(())
     }
 
-    /// Where the last whole record ends.
+    /// The end of the last whole record.
     fn whole_records(&self) -> Result<usize> {
         let mut records = Records::new(&self.plain, 0, self.endian);
         records.by_ref().for_each(drop);
@@ -102,17 +102,17 @@ impl Decompressor {
         }
     }
 
-    /// How many bytes of a record are there whose rest did not come.
+    /// The number of bytes of a record are there whose rest did not come.
     pub fn pending(&self) -> usize {
         self.plain.len() - self.given
     }
 }
 
-/// What is left to unpack of a compressed record.
+/// The rest of a compressed record.
 #[derive(Debug)]
 pub struct Packed<'data> {
     left: &'data [u8],
-    /// Where the record is, for messages.
+    /// The place of the record, for messages.
     offset: u64,
     unpacked: usize,
     is_done: bool,

@@ -20,13 +20,13 @@ const FLAGS: usize = 40;
 const SAMPLE_REGS_USER: usize = 80;
 const SAMPLE_STACK_USER: usize = 88;
 
-/// Whether samples of this event have copies of user stacks.
+/// True if samples of this event have copies of user stacks.
 pub fn copies_stacks(attr: &EventAttr) -> bool {
     attr.samples(abi::PERF_SAMPLE_STACK_USER)
 }
 
 impl Recording {
-    /// Makes its events say that samples have call chains, and no copies of user stacks.
+    /// Makes its events state that samples have call chains, and no copies of user stacks.
     pub fn plain_chains(&mut self) {
         let endian = self.header.endian;
         for event in self.events.iter_mut().filter(|event| copies_stacks(&event.attr)) {

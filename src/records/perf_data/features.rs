@@ -1,6 +1,6 @@
 //! Feature sections: what the recorder wrote about the machine and about itself, behind the data.
 //!
-//! They are kept as bytes; those that jitgraft asks for are parsed here. Layouts:
+//! They are kept as bytes; those that jitgraft requests are parsed here. Layouts:
 //! tools/perf/Documentation/perf.data-file-format.txt.
 
 use super::record::{BuildIdRecord, Record};
@@ -9,10 +9,10 @@ use super::{Event, kind};
 use crate::bytes::cursor::{Cursor, Endian};
 use crate::error::Result;
 
-/// A feature section as it stands in the file.
+/// A feature section as it is in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeatureSection {
-    /// Where it was; 0 in pipe form.
+    /// Its place; 0 in pipe form.
     pub offset: u64,
     /// Its bytes.
     pub bytes: Vec<u8>,
@@ -35,7 +35,7 @@ impl FeatureSection {
         (0..count).map(|_| string(&mut cursor)).collect()
     }
 
-    /// NRCPUS: how many processors were at work, of those that there were.
+    /// NRCPUS: the number of processors online, of all.
     pub fn online_cpus(&self, endian: Endian) -> Result<u32> {
         let mut cursor = self.cursor(endian);
         cursor.u32("number of processors")?;
@@ -61,7 +61,7 @@ impl FeatureSection {
         Ok((clockid, cursor.u64("wall clock")?, cursor.u64("clock")?))
     }
 
-    /// EVENT_DESC: names for the events, told apart by their ids, or by position.
+    /// EVENT_DESC: names for the events, distinguished by their ids, or by position.
     pub(super) fn name_events(&self, endian: Endian, events: &mut [Event]) -> Result<()> {
         let mut cursor = self.cursor(endian);
         let count = cursor.u32("number of events")?;

@@ -23,7 +23,7 @@ impl FileSection {
     }
 }
 
-/// How a recording is laid out.
+/// The way a recording is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Sections at offsets that the header names.
@@ -49,7 +49,7 @@ pub struct Header {
     pub data: FileSection,
     /// A bit for each feature section, number 0 lowest.
     pub features: u128,
-    /// Whether the feature bits are kept in 64-bit words (false: 32-bit words of a big-endian machine).
+    /// True if the feature bits are kept in 64-bit words (false: 32-bit words of a big-endian machine).
     pub wide_feature_words: bool,
 }
 
@@ -59,10 +59,10 @@ pub(super) const PIPE_HEADER: u64 = 16;
 /// Length of `struct perf_event_attr` in its first version.
 pub(super) const ATTR_SIZE_MIN: u64 = linux_perf_event_reader::constants::PERF_ATTR_SIZE_VER0 as u64;
 const SECTION: u64 = 16;
-/// perf looks for this bit (HOSTNAME) to tell how wide a foreign machine's bitmap words are.
+/// perf looks for this bit (HOSTNAME) to show how wide a foreign machine's bitmap words are.
 const HOSTNAME: u32 = 3;
 
-/// Whether these first bytes are those of a perf.data.
+/// True if these first bytes are those of a perf.data.
 pub fn sniff(head: &[u8]) -> bool {
     head.starts_with(b"PERFILE2") || head.starts_with(b"2ELIFREP")
 }
@@ -105,7 +105,7 @@ impl Header {
         Ok(header)
     }
 
-    /// Of a recording in pipe form.
+    /// From a recording in pipe form.
     pub fn pipe(endian: Endian) -> Self {
         let none = FileSection::default();
         let data = FileSection { offset: PIPE_HEADER, size: 0 };

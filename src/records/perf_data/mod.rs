@@ -9,12 +9,12 @@
 //! * Pipe form: header (16 bytes), then records only; attrs and features are records too.
 //! * Directory form (`perf record --threads`): the file `data` in file form, and `data.N` with records only.
 //!
-//! What is whose: the numbers and names of features ([`Feature`]) are those of linux-perf-data, the kernel's constants
-//! those of linux-perf-event-reader. Walking, parsing and writing are ours. We rewrite without loss, so each record
-//! keeps its offset and bytes, FINISHED_ROUND and unknown ones, too, where the crate swallows, sorts and decompresses;
-//! pipes and directories are read; and no count of the file is trusted. Its typed features parse from a reader and lose
-//! what does not fit (build IDs without a pid, names that are not UTF-8). tests/perf_data_crates.rs holds both readers
-//! against each other: samples and features must be the same.
+//! Sources: the numbers and names of features ([`Feature`]) are those of linux-perf-data, the kernel's constants those
+//! of linux-perf-event-reader. Walking, parsing and writing are ours. We rewrite without loss, so each record keeps its
+//! offset and bytes, FINISHED_ROUND and unknown ones, too, where the crate swallows, sorts and decompresses; pipes and
+//! directories are read; and no count of the file is trusted. Its typed features parse from a reader and lose what does
+//! not fit (build IDs without a pid, names that are not UTF-8). tests/perf_data_crates.rs holds both readers against
+//! each other: samples and features must be the same.
 //!
 //! Specification: tools/perf/Documentation/perf.data-file-format.txt and include/uapi/linux/perf_event.h of Linux.
 
@@ -74,7 +74,7 @@ pub mod kind {
     pub const HEADER_BUILD_ID: u32 = 67;
     /// All records before the previous mark that are older than it can be given out.
     pub const FINISHED_ROUND: u32 = 68;
-    /// Which id belongs to which event, CPU and thread.
+    /// The event, CPU and thread of each id.
     pub const ID_INDEX: u32 = 69;
     /// Followed by a payload: trace data of a CPU.
     pub const AUXTRACE: u32 = 71;
@@ -86,7 +86,7 @@ pub mod kind {
     pub const HEADER_FEATURE: u32 = 80;
     /// zstd data up to the record's end.
     pub const COMPRESSED: u32 = 81;
-    /// The end of what perf wrote down about processes that were there before.
+    /// The end of perf's records about processes that were there before.
     pub const FINISHED_INIT: u32 = 82;
     /// A length, zstd data of that length, padding to 8.
     pub const COMPRESSED2: u32 = 83;

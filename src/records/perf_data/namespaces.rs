@@ -1,7 +1,7 @@
-//! Under which number a process knows itself in its pid namespace, counted from the records.
+//! The number that a process has in knows its pid namespace, counted from the records.
 //!
 //! The kernel writes a NAMESPACES record for every new thread (`perf record --namespaces`; `perf_event_namespaces` in
-//! kernel/events/core.c), which tells the namespace, but not the number in it. Numbers are given out one after the
+//! kernel/events/core.c), which gives the namespace, but not the number in it. Numbers are given out one after the
 //! other, so where a recording has seen a namespace begin, the forks into it can be counted.
 
 use super::record::{Namespaces, Task};
@@ -9,13 +9,13 @@ use crate::model::{Pid, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
-/// Which namespace a thread is in: device and inode of its file below `/proc/PID/ns`.
+/// The namespace of a thread: in: device and inode of its file below `/proc/PID/ns`.
 type Namespace = [u8; 16];
 
 /// `PID_NS_INDEX` of include/uapi/linux/perf_event.h: the place among the kinds of namespace.
 const PID_NS_INDEX: usize = 3;
 
-/// What the records tell of namespaces.
+/// The namespaces that the records report.
 #[derive(Debug, Default)]
 pub(super) struct PidNamespaces {
     /// A thread stays in the one that it was born into.

@@ -1,4 +1,4 @@
-//! The records that say what ran where: mappings, names, forks and exits, namespaces, kernel symbols.
+//! The records that show what ran where: mappings, names, forks and exits, namespaces, kernel symbols.
 //!
 //! Layouts: include/uapi/linux/perf_event.h; those from 64 on: tools/lib/perf/include/perf/event.h.
 
@@ -11,11 +11,11 @@ use crate::model::process::{BuildId, CpuMode, FileId, TscConversion};
 use crate::model::{Addr, Nanos, Pid, Tid};
 use linux_perf_event_reader::constants as abi;
 
-/// Of a LOST_SAMPLES record: a BPF filter dropped them (`PERF_RECORD_MISC_LOST_SAMPLES_BPF`,
+/// In a LOST_SAMPLES record: a BPF filter dropped them (`PERF_RECORD_MISC_LOST_SAMPLES_BPF`,
 /// tools/lib/perf/include/perf/event.h).
 const MISC_LOST_SAMPLES_BPF: u16 = 1 << 15;
 
-/// A record that is no sample, parsed.
+/// A record that is not a sample, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record<'data> {
     /// MMAP or MMAP2
@@ -38,9 +38,9 @@ pub enum Record<'data> {
     TimeConv(TscConversion),
     /// The build ID of a file.
     BuildId(BuildIdRecord<'data>),
-    /// So many records found no room in the kernel's buffer.
+    /// This many records found no room in the kernel's buffer.
     Lost(u64),
-    /// So many samples were lost; the same loss may be told by LOST records, too.
+    /// This many samples were lost; the same loss may be recognized by LOST records, too.
     LostSamples(u64),
     /// Any other, or one too short for its fields to be read.
     Other,
@@ -69,14 +69,14 @@ pub struct Mmap<'data> {
     pub prot: Option<u32>,
     /// `MAP_*` bits; `None` in MMAP
     pub flags: Option<u32>,
-    /// Whose address space it is in
+    /// Its address space
     pub cpumode: CpuMode,
-    /// Whether the recorder says that it is data (`PERF_RECORD_MISC_MMAP_DATA`)
+    /// True if the recorder states that it is data (`PERF_RECORD_MISC_MMAP_DATA`)
     pub data: bool,
 }
 
 impl Mmap<'_> {
-    /// Whether code can run in it: not marked as data, and PROT_EXEC as far as recorded.
+    /// True if code can run in it: not marked as data, and PROT_EXEC as far as recorded.
     pub fn executable(&self) -> bool {
         !self.data && self.prot.is_none_or(|prot| prot & PROT_EXEC != 0)
     }
@@ -111,7 +111,7 @@ pub struct Comm<'data> {
     pub tid: Tid,
     /// The name
     pub name: &'data [u8],
-    /// Whether an exec set it, and so replaced the process's memory
+    /// True if an exec set it, and so replaced the process's memory
     pub exec: bool,
 }
 
@@ -150,7 +150,7 @@ pub struct Ksymbol<'data> {
     pub len: u32,
     /// 1: BPF program, 2: out of line
     pub kind: u16,
-    /// Whether it vanished
+    /// True if it vanished
     pub unregister: bool,
     /// Its name
     pub name: &'data [u8],
@@ -189,7 +189,7 @@ pub struct BuildIdRecord<'data> {
     pub cpumode: CpuMode,
 }
 
-/// The bits of a record's misc that say whose code it is.
+/// The bits of a record's misc that show whose code it is.
 fn misc_of(mode: CpuMode) -> u16 {
     match mode {
         CpuMode::Unknown => abi::PERF_RECORD_MISC_CPUMODE_UNKNOWN,
@@ -201,7 +201,7 @@ fn misc_of(mode: CpuMode) -> u16 {
     }
 }
 
-/// Whose code it is, from a record's misc.
+/// The owner of the code, from a record's misc.
 pub(super) fn cpumode(misc: u16) -> CpuMode {
     match misc & abi::PERF_RECORD_MISC_CPUMODE_MASK {
         abi::PERF_RECORD_MISC_KERNEL => CpuMode::Kernel,
@@ -230,7 +230,7 @@ impl<'data> Record<'data> {
                 body.u64("lost id")?;
                 Self::Lost(body.u64("lost records")?)
             }
-            // What a filter of the user's dropped is not lost.
+            // A sample that the user's filter dropped is not lost.
             kind::LOST_SAMPLES if raw.misc & MISC_LOST_SAMPLES_BPF == 0 => Self::LostSamples(body.u64("lost samples")?),
             kind::CGROUP => Self::Cgroup(Cgroup { id: body.u64("cgroup id")?, path: text(body) }),
             kind::TIME_CONV => Self::TimeConv(time_conv(body)?),

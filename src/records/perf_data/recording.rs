@@ -1,4 +1,4 @@
-//! What stands around the records, and what makes sense of them: events, ids, features.
+//! The data around the records that gives them meaning: events, ids, features.
 
 use super::attr::Event;
 use super::features::FeatureSection;
@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Gives so many bytes from an offset of the file on; fails if it is shorter.
+/// Gives this many bytes from an offset of the file on; fails if it is shorter.
 pub type ReadAt<'a> = dyn FnMut(u64, u64) -> Result<Vec<u8>> + 'a;
 
 /// A recording without its records.
@@ -31,15 +31,15 @@ pub struct Recording {
     pub events: Vec<Event>,
     /// The feature sections.
     pub features: BTreeMap<Feature, FeatureSection>,
-    /// Where the records are in the file: to its end for a pipe, and for a recorder that was killed.
+    /// The range of the records in the file: to its end for a pipe, and for a recorder that was killed.
     pub data: Range<u64>,
-    /// Where the last of attrs and ids ends in file form.
+    /// The end of attrs and ids in file form.
     pub(super) attrs_end: u64,
     by_id: FxHashMap<u64, usize>,
 }
 
 impl Recording {
-    /// Whether an event of it was recorded with more than the innermost frame: with call chains, copies of stacks or
+    /// True if an event of it was recorded with more than the innermost frame: with call chains, copies of stacks or
     /// branches.
     pub fn has_stacks(&self) -> bool {
         let wanted =
@@ -139,7 +139,7 @@ impl Recording {
         }
     }
 
-    /// Takes what a record of a pipe says about events and features; whether it did say something.
+    /// Takes what a record of a pipe states about events and features; whether it did state something.
     pub fn absorb(&mut self, record: &RawRecord<'_>) -> Result<bool> {
         let mut body = record.body();
         match record.kind {
@@ -165,7 +165,7 @@ impl Recording {
 
     fn absorb_attr(&mut self, mut body: Cursor<'_>) -> Result<()> {
         let base = body.offset();
-        // The attr says its own length; the ids are what is left.
+        // The attr states its own length; the ids are what is left.
         let mut peek = body;
         peek.u32("attr type")?;
         let size = u64::from(peek.u32("attr size")?).max(ATTR_SIZE_MIN);
@@ -228,7 +228,7 @@ impl Recording {
         Sample::parse(record, event, &of.attr)
     }
 
-    /// The trailer of a kernel record that is no sample; `None` where there is none.
+    /// The trailer of a kernel record that is not a sample; `None` if absent.
     pub fn sample_id(&self, record: &RawRecord<'_>) -> Option<SampleId> {
         if record.kind >= kind::USER_START || record.kind == kind::SAMPLE {
             return None;
@@ -250,12 +250,12 @@ impl Recording {
         Cursor::new(bytes, 0, record.endian).u64("time").ok().map(Nanos)
     }
 
-    /// Parses a record that is no sample.
+    /// Parses a record that is not a sample.
     pub fn parse_record<'data>(&self, record: &RawRecord<'data>) -> Result<Record<'data>> {
         Record::parse(record)
     }
 
-    /// Whether records may hold others (`perf record -z`).
+    /// True if records may hold others (`perf record -z`).
     pub fn says_compressed(&self) -> bool {
         self.features.contains_key(&Feature::COMPRESSED)
     }
@@ -333,7 +333,7 @@ fn words(bytes: &[u8], base: u64, endian: Endian) -> Vec<u64> {
     std::iter::from_fn(|| cursor.u64("id").ok()).collect()
 }
 
-/// Where a sample has its event's id, from the record's start.
+/// The place of the event's id in a sample, from the record's start.
 fn sample_id_position(sample_type: u64) -> Option<usize> {
     if sample_type & event_abi::PERF_SAMPLE_IDENTIFIER != 0 {
         return Some(8);
@@ -346,7 +346,7 @@ fn sample_id_position(sample_type: u64) -> Option<usize> {
     (sample_type & event_abi::PERF_SAMPLE_ID != 0).then_some(at)
 }
 
-/// Where a trailer has its event's id, from the record's end.
+/// The place of the event's id in a trailer, from the record's end.
 fn trailer_id_position(sample_type: u64) -> Option<usize> {
     if sample_type & event_abi::PERF_SAMPLE_IDENTIFIER != 0 {
         return Some(8);

@@ -1,7 +1,7 @@
 //! A recording with changes: the records are passed on but for a list of edits, and what stands around them follows.
 //!
-//! The rewriter knows nothing of what the edits are for. Everything that no edit names is copied byte for byte, in
-//! order. What has to follow a change of length: `data.size` and `data.offset` of the header, the places in the table
+//! The rewriter has no knowledge about the purpose of the edits. Everything that no edit names is copied byte for byte,
+//! in order. The fields that depend on the length: `data.size` and `data.offset` of the header, the places in the table
 //! of features, and the file offsets inside the AUXTRACE feature (`struct auxtrace_index`).
 
 use super::encode::record;
@@ -20,9 +20,9 @@ use std::ops::Range;
 pub struct Edit {
     /// The offset of a record's start (or of the stream's end).
     pub at: u64,
-    /// How many bytes go: whole records with their payloads.
+    /// The number of bytes that go: whole records with their payloads.
     pub remove: u64,
-    /// What comes.
+    /// The inserted bytes.
     pub insert: Vec<u8>,
 }
 
@@ -32,7 +32,7 @@ pub struct Edits {
     list: Vec<Edit>,
 }
 
-/// Where a rewritten record stream goes.
+/// The sink for a rewritten record stream.
 pub trait EditSink {
     /// New bytes.
     fn bytes(&mut self, bytes: &[u8]) -> Result<()>;
@@ -47,7 +47,7 @@ impl Edits {
         Self { list }
     }
 
-    /// Whether the stream stays as it is.
+    /// True if the stream stays as it is.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -84,7 +84,7 @@ impl Edits {
     }
 }
 
-/// What stands before the records in file form.
+/// The part before the records in file form.
 #[derive(Debug)]
 pub struct Front {
     /// Its bytes: the records begin behind them.
@@ -153,10 +153,10 @@ impl Front {
 /// The feature sections of the output.
 #[derive(Debug, Clone, Default)]
 pub struct Features {
-    /// What is in each.
+    /// The content of each.
     pub sections: BTreeMap<Feature, Vec<u8>>,
-    /// How many bytes are between their table and the first of them: perf makes room in the table for features
-    /// of which it then finds that it has nothing to write.
+    /// The number of bytes that are between their table and the first of them: perf makes room in the table for
+    /// features of which it then finds that it has nothing to write.
     pub gap: u64,
 }
 
@@ -174,7 +174,7 @@ impl Features {
         Self { sections, gap }
     }
 
-    /// Corrects the offsets of AUXTRACE records: `moved` tells where one that was at an offset is now.
+    /// Corrects the offsets of AUXTRACE records: `moved` shows where one that was at an offset is now.
     pub fn move_auxtrace(&mut self, endian: Endian, moved: impl Fn(u64) -> u64) {
         let Some(index) = self.sections.get_mut(&Feature::AUXTRACE) else { return };
         // u64 number of entries, then for each: u64 offset in the file, u64 size.
@@ -187,7 +187,7 @@ impl Features {
         }
     }
 
-    /// What stands behind the records in file form, from offset `at` of the file on: the table, then the sections.
+    /// The part after the records in file form, from offset `at` of the file on: the table, then the sections.
     pub fn behind_data(&self, at: u64, endian: Endian) -> Vec<u8> {
         let mut offset = at + self.sections.len() as u64 * 16 + self.gap;
         let mut table = ByteWriter::new(endian);
@@ -202,8 +202,8 @@ impl Features {
     }
 }
 
-/// Where an AUXTRACE record that was at `offset` of a stream beginning at `old_start` is in an output whose stream
-/// begins at `new_start`.
+/// The place of an AUXTRACE record that was at `offset` of a stream beginning at `old_start` is in an output whose
+/// stream begins at `new_start`.
 pub fn moved(edits: &Edits, offset: u64, old_start: u64, new_start: u64) -> u64 {
     offset.wrapping_add(edits.shift(offset)).wrapping_sub(old_start).wrapping_add(new_start)
 }
@@ -219,8 +219,8 @@ const NOT_IN_PIPES: [Feature; 6] = [
     Feature::DIR_FORMAT,
 ];
 
-/// What a pipe begins with, in place of what a file has around its records: header, attrs, features, trace point
-/// formats, build IDs.
+/// The start of a pipe, in place of the parts around a file's records: header, attrs, features, trace point formats,
+/// build IDs.
 pub fn pipe_front(recording: &Recording, features: &Features, warnings: &mut Warnings) -> Vec<u8> {
     let endian = recording.header.endian;
     let mut out = ByteWriter::new(endian);
@@ -282,7 +282,7 @@ pub fn leave_pipe(recording: &Recording, data: &[u8], base: u64, features: &mut 
     edits
 }
 
-/// Whether all that stands before the records of a recording in file form can be kept as it is.
+/// True if all that precedes the records of a recording in file form can be kept as it is.
 pub fn front_can_stay(recording: &Recording) -> bool {
     recording.header.form == Form::File && recording.attrs_end <= recording.header.data.offset
 }

@@ -18,7 +18,7 @@ const PERF_FORMAT_LOST: u64 = 1 << 4;
 /// `PERF_SAMPLE_BRANCH_COUNTERS`: a word of counters for each branch (since Linux 6.8).
 const PERF_SAMPLE_BRANCH_COUNTERS: u64 = 1 << 19;
 
-/// What stands in a sample up to its call chain.
+/// The fields of a sample up to its call chain.
 const UP_TO_CALLCHAIN: u64 = abi::PERF_SAMPLE_IDENTIFIER
     | abi::PERF_SAMPLE_IP
     | abi::PERF_SAMPLE_TID
@@ -34,13 +34,13 @@ const UP_TO_CALLCHAIN: u64 = abi::PERF_SAMPLE_IDENTIFIER
 /// A sample. A field is `None` (a list is empty) if the event does not have it.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample<'data> {
-    /// Which event: an index into [`super::Recording::events`].
+    /// The event: index into [`super::Recording::events`].
     pub event: usize,
-    /// Who was running.
+    /// The mode.
     pub cpumode: CpuMode,
     /// The event's id, from IDENTIFIER or ID.
     pub id: Option<u64>,
-    /// Where it was running.
+    /// The instruction pointer.
     pub ip: Option<Addr>,
     /// Process and thread.
     pub pid_tid: Option<(Pid, Tid)>,
@@ -52,7 +52,7 @@ pub struct Sample<'data> {
     pub stream_id: Option<u64>,
     /// The processor.
     pub cpu: Option<u32>,
-    /// How much the sample counts for.
+    /// The weight of the sample.
     pub period: Option<u64>,
     /// Counter values.
     pub read: Option<ReadValues<'data>>,
@@ -68,7 +68,7 @@ pub struct Sample<'data> {
     pub user_stack: Option<StackCopy<'data>>,
     /// WEIGHT, or the three parts of WEIGHT_STRUCT as one word.
     pub weight: Option<u64>,
-    /// Where the data came from.
+    /// The source of the data.
     pub data_src: Option<u64>,
     /// Transactional memory.
     pub transaction: Option<u64>,
@@ -91,7 +91,7 @@ pub struct Sample<'data> {
 pub struct Registers<'data> {
     /// `PERF_SAMPLE_REGS_ABI_*`: 0 none, 1 32-bit, 2 64-bit.
     pub abi: u64,
-    /// Which registers: a bit for each `PERF_REG_*` number.
+    /// The registers: bit for each `PERF_REG_*` number.
     pub mask: u64,
     /// Their values, lowest number first.
     pub values: Words<'data>,
@@ -109,9 +109,9 @@ impl Registers<'_> {
 /// A copy of the top of the user stack, starting at the stack pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackCopy<'data> {
-    /// What was copied; may be followed by bytes that could not be read and are not here.
+    /// The copied bytes; may be followed by bytes that could not be read and are not here.
     pub bytes: &'data [u8],
-    /// How many bytes the recorder had set aside.
+    /// The number of bytes that the recorder had set aside.
     pub room: u64,
 }
 
@@ -167,7 +167,7 @@ pub struct Branches<'data> {
 pub struct Branch {
     /// The branch instruction.
     pub from: Addr,
-    /// Where it went.
+    /// The target.
     pub to: Addr,
     /// Bits of `struct perf_branch_entry`: mispredicted, cycles, type, …
     pub flags: u64,
@@ -234,7 +234,7 @@ impl<'data> Sample<'data> {
         Ok(sample)
     }
 
-    /// Reads what stands behind the call chain.
+    /// Reads what follows the call chain.
     fn read_rest(&mut self, fields: &mut Fields<'data, '_>) -> Result<()> {
         self.raw = fields.raw()?;
         self.branches = fields.branches()?;
@@ -262,8 +262,8 @@ impl<'data> Sample<'data> {
         alone.into_iter().chain(self.chain().map(|(_, mode, frame)| (mode, frame)))
     }
 
-    /// How many frames of the call chain the kernel counted: all words but its own marks. What it found on a stack is
-    /// counted even if it cannot be an address.
+    /// The number of frames of the call chain the kernel counted: all words but its own marks. A value found on a stack
+    /// is counted even if it cannot be an address.
     pub fn chain_len(&self) -> usize {
         self.callchain.iter().filter(|&word| !is_mark(word)).count()
     }
@@ -274,18 +274,18 @@ impl<'data> Sample<'data> {
         ChainFrames { words: self.callchain, index: 0, context: self.context() }
     }
 
-    /// What holds for the first word of the call chain.
+    /// The context of the first word of the call chain.
     #[inline]
     pub fn context(&self) -> ChainContext {
         ChainContext { mode: self.cpumode, is_first: true }
     }
 }
 
-/// What the words of a call chain say of the next one.
+/// The context that words of a call chain give the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChainContext {
     mode: CpuMode,
-    /// Whether the next frame is the first of its context.
+    /// True if the next frame is the first of its context.
     is_first: bool,
 }
 
@@ -309,7 +309,7 @@ impl ChainContext {
 /// Goes through a call chain: half of all the time that a recording takes is spent here.
 pub(super) struct ChainFrames<'data> {
     words: Words<'data>,
-    /// Of the next word.
+    /// The index of the next word.
     index: usize,
     context: ChainContext,
 }
@@ -330,16 +330,16 @@ impl Iterator for ChainFrames<'_> {
     }
 }
 
-/// `PERF_CONTEXT_USER_DEFERRED` (since Linux 6.18): the user's part is told later, under the number that follows.
+/// `PERF_CONTEXT_USER_DEFERRED` (since Linux 6.18): the user's part is reported later, under the number that follows.
 const USER_DEFERRED: u64 = -640i64 as u64;
 
-/// Whether a word of a call chain is in the range of the marks, above `PERF_CONTEXT_MAX`: no address is.
+/// True if a word of a call chain is in the range of the marks, above `PERF_CONTEXT_MAX`: no address is.
 #[inline]
 pub fn is_context(word: u64) -> bool {
     word >= abi::PERF_CONTEXT_MAX
 }
 
-/// Whether a word of a call chain is a mark that the kernel makes.
+/// True if a word of a call chain is a mark that the kernel makes.
 #[inline]
 pub(super) fn is_mark(word: u64) -> bool {
     context(word).is_some() || word == USER_DEFERRED
@@ -369,7 +369,7 @@ impl<'data> Fields<'data, '_> {
         self.optional(self.attr.sample_type & bit, field)
     }
 
-    /// Reads over what stands before the call chain.
+    /// Reads over what precedes the call chain.
     pub(super) fn skip_to_chain(&mut self) -> Result<()> {
         const WORDS: [u64; 9] = [
             abi::PERF_SAMPLE_IDENTIFIER,

@@ -1,5 +1,5 @@
-//! `struct sample_id`: who, when and where, at the end of every kernel record that is no sample
-//! (`attr.sample_id_all`). Fields stand in a fixed order, each only if `sample_type` has its bit.
+//! `struct sample_id`: who, when and where, at the end of every kernel record that is not a sample
+//! (`attr.sample_id_all`). Fields are in a fixed order, each only if `sample_type` has its bit.
 
 use crate::bytes::byte_writer::ByteWriter;
 use crate::bytes::cursor::Endian;

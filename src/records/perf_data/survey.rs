@@ -1,4 +1,4 @@
-//! What the records beside the samples tell: processes, threads and their names, mappings, clocks.
+//! The data of the records beside the samples: processes, threads and their names, mappings, clocks.
 
 use super::bpf::BpfSurvey;
 use super::kind;
@@ -57,7 +57,7 @@ impl Default for RecordSurvey {
 }
 
 impl RecordSurvey {
-    /// Takes what a record says. Samples say nothing here and are passed over.
+    /// Takes what a record states. Samples state nothing here and are passed over.
     pub fn add(&mut self, recording: &Recording, raw: &RawRecord<'_>) {
         if raw.kind == kind::SAMPLE {
             return;
@@ -111,7 +111,7 @@ impl RecordSurvey {
         }
     }
 
-    /// A name as it is kept; the same one may come again and again.
+    /// A name as it is kept; the same one may repeat and again.
     fn name(&mut self, number: usize, name: &[u8]) -> Arc<[u8]> {
         if let Some(known) = self.names.get(number) {
             return known.clone();
@@ -137,7 +137,7 @@ impl RecordSurvey {
         });
     }
 
-    /// What has no time was so before the recording began.
+    /// Events without a time happened before the recording began.
     fn happened(&mut self, moment: Moment) {
         if moment.time > Nanos(0) {
             self.processes.moments.push(moment);
@@ -235,7 +235,7 @@ impl RecordSurvey {
     }
 }
 
-/// Under which path the build ID of a mapping's file stands: the kernel's without the symbol behind it.
+/// The path which of the build ID of a mapping's file: the kernel's without the symbol behind it.
 fn path_of_build_id(mapping: &Mapping) -> &[u8] {
     match mapping.cpumode {
         CpuMode::Kernel | CpuMode::GuestKernel => backing::split_reference_symbol(&mapping.path).0,
@@ -243,7 +243,7 @@ fn path_of_build_id(mapping: &Mapping) -> &[u8] {
     }
 }
 
-/// The process that a jitdump's name tells: `jit-PID.dump`, or Bun's `jit-TID-PID.dump`.
+/// The process that a jitdump's name gives: `jit-PID.dump`, or Bun's `jit-TID-PID.dump`.
 fn marker(path: &[u8]) -> Option<Pid> {
     let name = path.rsplit(|&byte| byte == b'/').next()?;
     let numbers = std::str::from_utf8(name.strip_prefix(b"jit-")?.strip_suffix(b".dump")?).ok()?;

@@ -11,10 +11,10 @@ use std::ops::Range;
 
 const HEADER: usize = 8;
 
-/// A record as it stands in the file.
+/// A record as it is in the file.
 #[derive(Debug, Clone, Copy)]
 pub struct RawRecord<'data> {
-    /// Where it starts in the file.
+    /// Its start in the file.
     pub offset: u64,
     /// `PERF_RECORD_*`, see [`super::kind`].
     pub kind: u32,
@@ -22,14 +22,14 @@ pub struct RawRecord<'data> {
     pub misc: u16,
     /// All of it, its header included, without the payload.
     pub bytes: &'data [u8],
-    /// How many bytes directly behind belong to it.
+    /// The number of bytes directly behind that belong to it.
     pub payload: u64,
     /// The byte order of its fields.
     pub endian: Endian,
 }
 
 impl<'data> RawRecord<'data> {
-    /// A record that is whole in `bytes`, which start with it; `Err` says how many bytes are needed (of the record,
+    /// A record that is whole in `bytes`, which start with it; `Err` shows how many bytes are needed (of the record,
     /// not its payload), 0 for a size that no record can have.
     #[inline]
     fn read(bytes: &'data [u8], offset: u64, endian: Endian) -> Result<Self, usize> {
@@ -75,10 +75,10 @@ impl<'data> RawRecord<'data> {
     }
 }
 
-/// The first place in a range at which records may begin: what stands there looks like a few of them. The fields of
-/// a sample may look so, too.
+/// The first place in a range at which records may begin: what is there looks like a few of them. The fields of a
+/// sample may look so, too.
 pub fn may_begin(bytes: &[u8], range: Range<usize>, endian: Endian) -> Option<usize> {
-    /// So many records in a row are none by chance.
+    /// This many records in a row are not a coincidence.
     const IN_A_ROW: usize = 6;
     let looks_right = |record: &RawRecord<'_>| {
         matches!(record.kind, 1..=32 | 64..=96) && record.bytes.len().is_multiple_of(8) && record.misc & !0xf007 == 0

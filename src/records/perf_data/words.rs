@@ -16,19 +16,19 @@ impl<'data> Words<'data> {
         Self { bytes, endian }
     }
 
-    /// As they stand in the file.
+    /// As they are in the file.
     #[inline]
     pub fn bytes(self) -> &'data [u8] {
         self.bytes
     }
 
-    /// How many.
+    /// The number.
     #[inline]
     pub fn len(self) -> usize {
         self.bytes.len() / 8
     }
 
-    /// Whether there are none.
+    /// True if it is empty.
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
@@ -41,7 +41,8 @@ impl<'data> Words<'data> {
         Some(if self.endian == Endian::Big { u64::from_be_bytes(*word) } else { u64::from_le_bytes(*word) })
     }
 
-    /// Does something with each word of those blocks of `N` that are asked for, and of what is left behind the last block.
+    /// Does something with each word of those blocks of `N` that are requested, and of what is left behind the last
+    /// block.
     #[inline]
     pub fn for_each_in<const N: usize>(self, asked_for: impl Fn(&[u64; N]) -> bool, mut act: impl FnMut(u64)) {
         let (words, _) = self.bytes.as_chunks::<8>();
@@ -60,9 +61,9 @@ impl<'data> Words<'data> {
         rest.iter().for_each(|word| act(read(word)));
     }
 
-    /// How many words at the end of two lists are the same.
+    /// The number of words at the end of two lists are the same.
     pub fn same_at_end(self, other: Self) -> usize {
-        /// So many are compared at a time.
+        /// The number that is compared at a time.
         const BLOCK: usize = 4;
         let ((own, _), (other, _)) = (self.bytes.as_chunks::<8>(), other.bytes.as_chunks::<8>());
         let most = own.len().min(other.len());

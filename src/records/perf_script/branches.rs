@@ -16,7 +16,7 @@ use super::write::{Fields, Line, put};
 pub struct BranchLine<'a> {
     /// The branch instruction.
     pub from: Line<'a>,
-    /// Where it went.
+    /// The target.
     pub to: Line<'a>,
     /// The bits of `struct perf_branch_entry` behind the addresses.
     pub flags: u64,
@@ -40,7 +40,7 @@ const TYPES: [&str; 15] = [
     "SERROR",
     "NO_TX",
 ];
-/// The type that says that it is one of these (`PERF_BR_NEW_*`).
+/// The type that states that it is one of these (`PERF_BR_NEW_*`).
 const EXTENDED: u64 = 15;
 const EXTENDED_TYPES: [&str; 8] =
     ["FAULT_ALGN", "FAULT_DATA", "FAULT_INST", "ARCH_1", "ARCH_2", "ARCH_3", "ARCH_4", "ARCH_5"];

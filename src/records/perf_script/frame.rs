@@ -13,16 +13,16 @@ pub struct Frame<'a> {
     pub offset: Option<u64>,
     /// The object, without its parentheses; `None` if it was not printed.
     pub dso: Option<&'a [u8]>,
-    /// Whether perf marked it as expanded into its caller.
+    /// True if perf marked it as expanded into its caller.
     pub inlined: bool,
 }
 
-/// What perf prints for a symbol or an object that it does not know.
+/// perf's text for an unknown symbol or object.
 pub const UNKNOWN: &[u8] = b"[unknown]";
 
 impl<'a> Frame<'a> {
-    /// Takes a frame line apart (leading white space is allowed, the line's end is cut off before). `None` if the
-    /// line is no frame.
+    /// Takes a frame line apart (leading white space is allowed, the line's end is cut off before). `None` if the line
+    /// is not a frame.
     pub fn parse(line: &'a [u8]) -> Option<Self> {
         let line = line.trim_ascii_start();
         let (addr, rest) = address(line)?;
@@ -91,7 +91,7 @@ fn split_offset(symbol: &[u8]) -> (&[u8], Option<u64>) {
     offset.unwrap_or((symbol, None))
 }
 
-/// Where names of JIT code can be missing, told by the object that perf printed.
+/// Places where names of JIT code can be missing, reported by the object that perf printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Memory that no file backs, or nothing known: the address is absolute. The process, if the object names it.
@@ -103,7 +103,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Tells it from the object's name; `None` is an object that was not printed.
+    /// Reports it from the object's name; `None` is an object that was not printed.
     pub fn of(dso: Option<&[u8]>) -> Self {
         let Some(dso) = dso else { return Self::Anonymous(None) };
         let backing = Backing::of(dso);

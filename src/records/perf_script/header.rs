@@ -3,7 +3,7 @@
 use crate::model::{Nanos, Pid, Tid};
 use std::ops::Range;
 
-/// The fields of a sample's first line that could be told. All borrow from the line.
+/// The fields of a sample's first line that could be determined. All borrow from the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header<'a> {
     /// The command's name; empty if it was not printed.
@@ -14,11 +14,11 @@ pub struct Header<'a> {
     pub tid: Option<Tid>,
     /// The processor.
     pub cpu: Option<u32>,
-    /// The time; cut to microseconds unless `nanos` says otherwise.
+    /// The time; cut to microseconds unless `nanos` states otherwise.
     pub time: Option<Nanos>,
-    /// Whether the time was printed with nine digits (`--ns`).
+    /// True if the time was printed with nine digits (`--ns`).
     pub nanos: bool,
-    /// What stands behind: period, event and, in one-line samples, the frame.
+    /// The rest: period, event and, in one-line samples, the frame.
     pub rest: &'a [u8],
 }
 
@@ -32,7 +32,7 @@ impl<'a> Header<'a> {
         Self::by_time(line, tokens).or_else(|| Self::by_event(line, tokens))
     }
 
-    /// Whether a line can be the first of a sample and has a time.
+    /// True if a line can be the first of a sample and has a time.
     pub(super) fn has_time(line: &'a [u8]) -> bool {
         // Words of other texts are not looked at one by one if nothing ends as a time does.
         let ends_a_number = |at: usize| at > 0 && line[at - 1].is_ascii_digit();
@@ -88,18 +88,18 @@ impl<'a> Header<'a> {
         None
     }
 
-    /// The event's name: what stands before the last colon that ends a word, behind the period.
+    /// The event's name: what precedes the last colon that ends a word, behind the period.
     pub fn event(&self) -> Option<&'a [u8]> {
         self.event_place().map(|place| &self.rest[place])
     }
 
-    /// Where in `rest` that name is.
+    /// The place of that name in `rest`.
     pub(super) fn event_place(&self) -> Option<Range<usize>> {
         let (start, event) = Tokens { line: self.rest, at: 0 }.find(|(_, token)| token.ends_with(b":"))?;
         (event.len() > 1).then_some(start..start + event.len() - 1)
     }
 
-    /// Where in `rest` the event ends, if it was printed: it stands first, or behind the period.
+    /// The end of the event in `rest`, if it was printed: it is first, or behind the period.
     pub(super) fn event_end(&self) -> Option<usize> {
         let mut tokens = Tokens { line: self.rest, at: 0 };
         let (start, first) = tokens.next()?;

@@ -1,5 +1,5 @@
-//! What the record lines of a text tell (`perf script --show-mmap-events --show-task-events`): which thread belongs
-//! to which process, and what a process has mapped.
+//! The mappings and tasks in record lines of a text (`perf script --show-mmap-events --show-task-events`): which thread
+//! belongs to which process, and what a process has mapped.
 //!
 //! ```text
 //! java 18314   551.186815: PERF_RECORD_MMAP2 18314/18314: [0x5602cc667000(0x1000) @ 0x1000 fe:00 314800 0]: r-xp /usr/bin/java
@@ -15,15 +15,15 @@ use std::sync::Arc;
 
 const RECORD: &[u8] = b"PERF_RECORD_";
 
-/// Whether a line shows a record that is not a sample.
+/// True if a line shows a record that is not a sample.
 pub(crate) fn is_record_line(line: &[u8]) -> bool {
-    // The name stands behind the sample_id's fields: far to the left. A symbol of that name would stand behind a tab.
-    // Most first lines of samples have no letter of it.
+    // The name follows the sample_id's fields: far to the left. A symbol of that name would follow a tab. Most first
+    // lines of samples have no letter of it.
     let may_be = !line.starts_with(b"\t") && memchr::memchr(RECORD[0], line).is_some();
     may_be && memchr::memmem::find(line, RECORD).is_some()
 }
 
-/// What perf prints as the address of a frame in a file.
+/// The kinds of addresses that perf prints for frames in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileAddresses {
     /// The offset in the file (perf up to at least 6.1).
@@ -48,7 +48,7 @@ struct Facts {
     execs: BTreeMap<Pid, Vec<Nanos>>,
 }
 
-/// A mapping of a file whose name says that it is a jitdump.
+/// A mapping of a file whose name states that it is a jitdump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marked {
     /// The process that mapped it.
@@ -59,7 +59,7 @@ pub struct Marked {
     pub path: Vec<u8>,
     /// When.
     pub time: Nanos,
-    /// Where.
+    /// The address.
     pub addr: Addr,
 }
 
@@ -77,12 +77,12 @@ impl Known {
         self.facts.threads.get(&tid).copied()
     }
 
-    /// Whether no line told of threads or mappings.
+    /// True if no line reported threads or mappings.
     pub fn is_empty(&self) -> bool {
         self.facts.threads.is_empty()
     }
 
-    /// How many jitdumps a process has mapped.
+    /// The number of jitdumps that a process has mapped.
     pub fn markers_of(&self, pid: Pid) -> usize {
         self.facts.markers.iter().filter(|marked| marked.pid == pid).count()
     }
@@ -102,8 +102,8 @@ impl Known {
         &self.facts.markers
     }
 
-    /// The absolute address of one printed for a file-backed object. `None` if neither the mappings nor the
-    /// number itself tell whether it is relative to the file.
+    /// The absolute address of one printed for a file-backed object. `None` if neither the mappings nor the number
+    /// itself show whether it is relative to the file.
     pub fn absolute(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> Option<u64> {
         match self.mapped(pid, dso, addr) {
             (Some(_), None) => Some(addr),
@@ -114,7 +114,7 @@ impl Known {
     }
 
     /// The offset in its file of an address printed for one, in a text that prints addresses so (`None`: not known).
-    /// `None` if that cannot be told from the mappings.
+    /// `None` if that cannot be determined from the mappings.
     pub fn file_offset(&self, pid: Option<Pid>, dso: &[u8], addr: u64, printed: Option<FileAddresses>) -> Option<u64> {
         match (printed, self.mapped(pid, dso, addr)) {
             (Some(FileAddresses::Relative), _) | (None, (None, Some(_))) => Some(addr),

@@ -7,13 +7,13 @@
 //!
 //! ```
 //!
-//! What the reader must know:
+//! Facts that the reader must know:
 //! * The fields of the first line depend on `-F`; without `pid` the number is a *thread* id. Names of commands may
 //!   hold spaces and digits.
 //! * Times are cut to microseconds unless `--ns` was given.
 //! * perf up to at least 6.1 prints addresses of file-backed objects relative to the file, 7.x absolute; addresses
 //!   of anonymous memory and of nothing (`[unknown]`) are absolute in all.
-//! * There is no quoting: a symbol may hold anything, spaces and parentheses too.
+//! * There is not a quoting: a symbol may hold anything, spaces and parentheses too.
 //!
 //! Printed by `tools/perf/builtin-script.c` and `tools/perf/util/evsel_fprintf.c`.
 
@@ -26,8 +26,8 @@ pub mod registers;
 pub mod rewrite;
 pub mod write;
 
-/// Whether a text is perf script's: among its first lines is one that begins a sample, behind comments, record
-/// lines and blank ones.
+/// True if a text is perf script's: among its first lines is one that begins a sample, behind comments, record lines
+/// and blank ones.
 pub fn sniff(head: &[u8]) -> bool {
     let complete = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
     complete

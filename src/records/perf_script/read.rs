@@ -1,6 +1,6 @@
 //! perf script's text as stacks.
 //!
-//! A text can be read in parts ([`cut`]), side by side; what the record lines before a part told of threads is given
+//! A text can be read in parts ([`cut`]), side by side; what the record lines before a part reported threads is given
 //! with it.
 //!
 //! Most stacks were seen before, and are known again by their text as a whole (`seen`). Others share most of their callers
@@ -34,7 +34,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(reader.into_profile())
 }
 
-/// Reads parts of a text, one after the other, into one profile. What it learnt of earlier parts makes later ones cheap.
+/// Reads parts of a text, one after the other, into one profile. Results for earlier parts make later ones cheap.
 #[derive(Debug)]
 pub struct PartReader {
     profile: Profile,
@@ -51,8 +51,8 @@ impl PartReader {
         Self { profile, tiers: Tiers::default(), lines: LineMemo::default(), stacks: StackMemo::default() }
     }
 
-    /// Reads a part that begins where a text was [`cut`]; `known` is what the lines before it told. Lines that are none of
-    /// a sample are skipped.
+    /// Reads a part that begins where a text was [`cut`]; `known` is what the lines before it reported. Lines that are
+    /// none of a sample are skipped.
     pub fn read(&mut self, text: &[u8], known: &Known) -> Skipped {
         self.lines.make_room();
         let mut reader = TextReader::new(text, known, self);
@@ -60,31 +60,31 @@ impl PartReader {
         reader.skipped
     }
 
-    /// What was read.
+    /// The profile that was read.
     pub fn profile(&mut self) -> &mut Profile {
         &mut self.profile
     }
 
-    /// Forgets the rows that were read, and their stacks: what they were made of stays known.
+    /// Removes the rows that were read, and their stacks: their parts stay known.
     pub fn forget_rows(&mut self) {
         self.profile.forget_rows();
         self.stacks = StackMemo::default();
     }
 
-    /// What was read, and the end of it.
+    /// The profile that was read, and its end.
     pub fn into_profile(self) -> Profile {
         self.profile
     }
 }
 
-/// How much of a buffer can be read as a part: no sample goes on behind it. 0 if there is no such place.
+/// The part of a buffer can be read as a part: no sample goes on behind it. 0 if there is no such place.
 pub fn cut(buffer: &[u8]) -> usize {
     let sample_end = memchr::memmem::rfind(buffer, b"\n\n").map(|at| at + 2);
     let windows_end = || memchr::memmem::rfind(buffer, b"\n\r\n").map(|at| at + 3);
     sample_end.or_else(windows_end).unwrap_or_else(|| last_header(buffer))
 }
 
-/// Where the last sample begins whose first line is whole.
+/// The start of the last sample whose first line is whole.
 fn last_header(buffer: &[u8]) -> usize {
     let mut end = memchr::memrchr(b'\n', buffer).unwrap_or(0);
     while end > 0 {
@@ -100,24 +100,24 @@ fn last_header(buffer: &[u8]) -> usize {
 
 struct TextReader<'t> {
     text: &'t [u8],
-    /// What is known from earlier parts, too.
+    /// The state of earlier parts, too.
     part: &'t mut PartReader,
-    /// What the lines before the text told, and what its own did.
+    /// The facts from lines before the text, and from its own.
     before: &'t Known,
     known: Known,
     sample: Option<OpenSample<'t>>,
     skipped: Skipped,
     paragraphs: Paragraphs,
     callers: Callers,
-    /// The stack's own lines, by how many bytes there are from the begin of each to the stack's end.
+    /// The stack's own lines, by how many bytes there are from the start of each to the stack's end.
     lines: Vec<(usize, LineFrames)>,
-    /// The last sample's thread, as its first line tells it.
+    /// The last sample's thread, as its first line gives it.
     thread: Option<(TextThread<'t>, TrackId)>,
     /// The events of this part, and the series of each; the last sample's is the first.
     events: Vec<(&'t [u8], usize)>,
 }
 
-/// Whose sample it is.
+/// The thread of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TextThread<'t> {
     comm: &'t [u8],
@@ -129,7 +129,7 @@ struct TextThread<'t> {
 struct OpenSample<'t> {
     event: &'t [u8],
     track: TrackId,
-    /// The period, if the text tells it.
+    /// The period, if the text gives it.
     period: Option<u64>,
     time: Option<Nanos>,
     /// Leaf first, as printed.
@@ -166,7 +166,7 @@ impl<'t> TextReader<'t> {
         self.end_sample();
     }
 
-    /// Whether a sample begins that has no frame yet.
+    /// True if a sample begins that has no frame yet.
     fn line(&mut self, line: &'t [u8], at: u64) -> bool {
         if line.is_empty() {
             self.end_sample();
@@ -228,7 +228,7 @@ impl<'t> TextReader<'t> {
         Some(stack)
     }
 
-    /// The frames of a line, which was mostly seen before; `None` if it is no frame's.
+    /// The frames of a line, which was mostly seen before; `None` if it is not a frame's.
     fn frames_of(&mut self, line: &'t [u8]) -> Option<LineFrames> {
         let known = self.part.lines.get(line);
         if known.is_some() || line.first() != Some(&b'\t') {
@@ -239,7 +239,7 @@ impl<'t> TextReader<'t> {
         self.part.lines.add(line, &frames)
     }
 
-    /// Whether it has no frame yet.
+    /// True if it has no frame yet.
     fn begin_sample(&mut self, header: &Header<'t>, event: Range<usize>) -> bool {
         let (track, period) = (self.track(header), header.period());
         let behind = header.rest.get(event.end + 1..);
@@ -281,7 +281,7 @@ impl<'t> TextReader<'t> {
         }
     }
 
-    /// `  file.c:12` tells where the frame above is.
+    /// `  file.c:12` shows where the frame above is.
     fn source_line(&mut self, text: &[u8]) {
         let Some(colon) = memchr::memrchr(b':', text) else { return };
         let line = std::str::from_utf8(&text[colon + 1..]).ok().and_then(|line| line.parse().ok());
@@ -293,7 +293,7 @@ impl<'t> TextReader<'t> {
         }
     }
 
-    /// A line's frame, behind those that its name tells of to have been expanded in it.
+    /// A line's frame, behind those that its name reports to have been expanded in it.
     fn push(&mut self, frame: &Frame<'_>, frames: &mut Vec<FrameId>) {
         let calls = Some(frame)
             .filter(|frame| kind(frame) == FrameKind::Jit)
@@ -314,9 +314,9 @@ impl<'t> TextReader<'t> {
             kind if !frame.inlined || kind.is_jit() => kind,
             _ => FrameKind::Inlined,
         };
-        // The address decides nothing once the function is known; kept, it would tell equal stacks apart.
+        // The address decides nothing once the function is known; kept, it would distinguish equal stacks.
         let addr = (frame.symbol == UNKNOWN).then_some(frame.addr);
-        // A text does not tell what its processes run.
+        // A text does not show what its processes run.
         let jit = kind == FrameKind::Jit;
         let tier = jit.then(|| self.part.tiers.of(name, frame.symbol, RuntimeSet::default())).flatten();
         let joined = frame.inlined && kind == FrameKind::Jit;
@@ -339,7 +339,7 @@ impl<'t> TextReader<'t> {
         self.part.profile.push(series, row);
     }
 
-    /// The series of a sample's event. What it counts is told by its first sample in each part.
+    /// The series of a sample's event. Its unit is recognized by its first sample in each part.
     fn series(&mut self, sample: &OpenSample<'t>) -> usize {
         match self.events.iter().position(|(event, _)| *event == sample.event) {
             Some(at) => self.events.swap(0, at),

@@ -11,11 +11,11 @@ use crate::model::abi::{EM_386, EM_AARCH64, EM_X86_64};
 /// The registers of a sample.
 #[derive(Debug, Clone, Copy)]
 pub struct RegisterLine<'a> {
-    /// The processor, as ELF's `e_machine`: it says what registers are called.
+    /// The processor, as ELF's `e_machine`: it shows what registers are called.
     pub machine: u16,
     /// `PERF_SAMPLE_REGS_ABI_*`; with none there are no registers.
     pub abi: u64,
-    /// Which: a bit for each.
+    /// One bit for each.
     pub mask: u64,
     /// Their values, the lowest bit's first.
     pub values: &'a [u64],

@@ -13,7 +13,7 @@ use crate::model::{Nanos, Pid, Tid};
 use std::io::Write;
 use std::str::FromStr;
 
-/// Which fields are printed (`-F`).
+/// The printed fields (`-F`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fields {
     /// Name of the thread.
@@ -26,7 +26,7 @@ pub struct Fields {
     pub cpu: bool,
     /// Seconds.
     pub time: bool,
-    /// How much the sample counts for.
+    /// The weight of the sample.
     pub period: bool,
     /// The event's name.
     pub event: bool,
@@ -34,7 +34,7 @@ pub struct Fields {
     pub ip: bool,
     /// Functions.
     pub sym: bool,
-    /// How far in the function.
+    /// The offset in the function.
     pub symoff: bool,
     /// Files.
     pub dso: bool,
@@ -50,7 +50,7 @@ pub struct Fields {
     pub brstack: bool,
     /// The branch stack, by function.
     pub brstacksym: bool,
-    /// Whether times are to the nanosecond (`--ns`).
+    /// True if times are to the nanosecond (`--ns`).
     pub ns: bool,
 }
 
@@ -144,7 +144,7 @@ impl FromStr for Fields {
     }
 }
 
-/// What stands before the frames of a sample.
+/// The lines before the frames of a sample.
 #[derive(Debug, Clone, Copy)]
 pub struct Header<'a> {
     /// Name of the thread.
@@ -157,7 +157,7 @@ pub struct Header<'a> {
     pub cpu: Option<u32>,
     /// When.
     pub time: Option<Nanos>,
-    /// How much it counts for, where the event's samples have it.
+    /// The weight, if the event's samples have it.
     pub period: Option<u64>,
     /// Its event.
     pub event: &'a str,
@@ -165,7 +165,7 @@ pub struct Header<'a> {
     pub event_width: usize,
     /// The data address, where recorded.
     pub addr: Option<u64>,
-    /// Whether frames follow on lines of their own.
+    /// True if frames follow on lines of their own.
     pub chain: bool,
 }
 
@@ -176,7 +176,7 @@ pub struct Line<'a> {
     pub addr: u64,
     /// The function; `None` is printed as `[unknown]`.
     pub symbol: Option<&'a [u8]>,
-    /// How far into the function the address is.
+    /// The offset of the address in the function.
     pub offset: u64,
     /// The file; `None` is printed as `[unknown]`.
     pub dso: Option<&'a [u8]>,
@@ -186,7 +186,7 @@ pub struct Line<'a> {
     pub source: Option<(&'a [u8], u32)>,
 }
 
-/// Appends what stands before the frames, with the line break that a call chain wants.
+/// Appends what precedes the frames, with the line break that a call chain wants.
 pub fn header(out: &mut Vec<u8>, fields: Fields, header: &Header<'_>) {
     if fields.comm && header.chain && fields.ip {
         put_in_line(out, header.comm);

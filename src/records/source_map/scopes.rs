@@ -26,7 +26,7 @@ const IS_HIDDEN: u64 = 8;
 /// A flag of both: it is a function.
 const IS_FUNCTION: u64 = 4;
 
-/// Reads the scopes of a map with so many names. The script begins at `begin`.
+/// Reads the scopes of a map with this many names. The script begins at `begin`.
 pub(super) fn read(text: &str, names: usize, begin: Place) -> Result<ScriptScopes> {
     let mut reader = ScopesReader { names, generated: begin, ..ScopesReader::default() };
     for (at, item) in text.split(',').enumerate() {
@@ -112,7 +112,7 @@ impl ScopesReader {
     }
 }
 
-/// A place so many lines further; columns count from the last place only on the same line.
+/// A place this many lines further; columns count from the last place only on the same line.
 fn moved(place: Place, lines: u64, columns: u64) -> Option<Place> {
     let (lines, columns) = (u32::try_from(lines).ok()?, u32::try_from(columns).ok()?);
     let column = if lines == 0 { place.column.checked_add(columns)? } else { columns };

@@ -4,23 +4,23 @@ use super::decimal::grouped;
 use crate::model::printable::readable;
 use crate::model::stacks::{Series, Unit, Weight};
 
-/// What the weights of a picture count, and how they are told.
+/// The unit of the weights of a picture, and their format.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Amounts {
-    /// How they are spelled.
+    /// The way they are spelled.
     pub(super) scale: Scale,
-    /// What they count; empty for time.
+    /// Their unit; empty for time.
     pub(super) name: String,
-    /// Weights are told multiplied by this.
+    /// Weights are reported multiplied by this.
     pub(super) factor: f64,
 }
 
-/// How amounts are spelled.
+/// The way amounts are spelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scale {
-    /// Nanoseconds, told in the unit of time that fits.
+    /// Nanoseconds, reported in the unit of time that fits.
     Time,
-    /// Bytes, told in multiples of 1024.
+    /// Bytes, reported in multiples of 1024.
     Bytes,
     /// In full.
     Whole,
@@ -34,7 +34,7 @@ const BYTES: &[(f64, &str)] =
 const LARGE: &[(f64, &str)] = &[(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
 
 impl Amounts {
-    /// Those of one event; `name` if the user says what they count.
+    /// Those of one event; `name` if the user shows what they count.
     pub(super) fn of(series: &Series, weight: Weight, name: Option<&str>, factor: Option<f64>) -> Self {
         let factor = factor.unwrap_or(1.0);
         if let Some(name) = name {
@@ -72,7 +72,7 @@ pub(super) fn whole(number: u64) -> String {
 
 /// In the largest unit of which there is one; below ten and a hundred with a digit behind the point.
 fn in_unit(amount: f64, units: &[(f64, &str)]) -> Option<String> {
-    // What would be rounded to 1000 is one of the next unit.
+    // A value that would be rounded to 1000 is one of the next unit.
     let (size, unit) =
         units.iter().find(|(size, _)| amount / size >= 0.9995).or(units.last().filter(|_| amount > 0.0))?;
     let number = amount / size;

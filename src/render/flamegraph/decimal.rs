@@ -52,7 +52,7 @@ pub(super) fn grouped(out: &mut Vec<u8>, number: u64) {
     }
 }
 
-/// Appends a number with so many digits behind the point, as `{:.N}` does.
+/// Appends a number with this many digits behind the point, as `{:.N}` does.
 pub(super) fn fixed(out: &mut Vec<u8>, number: f64, behind: usize) {
     let Some(mut rest) = scaled(number, behind) else {
         // Writing to memory does not fail.
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(text(|out| grouped(out, 999)), "999");
         assert_eq!(text(|out| grouped(out, 1_234_567)), "1,234,567");
         let odd = [0.0, -0.0, 0.25, 0.5, 0.125, 0.03125, 0.00005, 99.99995, 100.0, 1e-9, 1e12, -3.0, f64::NAN];
-        // Neighbours of what ends in 5, where rounding turns.
+        // Neighbors of numbers that end in 5, where rounding turns.
         let turning = (0..20_000).map(|n| f64::from(n) / 20_000.0);
         let near = turning.flat_map(|number: f64| [number.next_down(), number, number.next_up(), number * 73.0]);
         for number in odd.into_iter().chain(near) {

@@ -1,4 +1,4 @@
-//! The difference between two profiles: the picture of the one after, coloured by what is more and what is less than
+//! The difference between two profiles: the picture of the one after, colored by what is more and what is less than
 //! before.
 
 use super::amount::percent;
@@ -21,11 +21,11 @@ pub struct Side<'a> {
     pub series: usize,
 }
 
-/// A side's trees: by what was asked for, and by samples, which have the same nodes.
+/// A side's trees: by what was requested, and by samples, which have the same nodes.
 struct CountedTrees {
     tree: CallTree,
     samples: CallTree,
-    /// What one sample counts.
+    /// The weight of one sample.
     one: u64,
 }
 
@@ -48,7 +48,7 @@ impl CountedTrees {
 }
 
 impl Drawing {
-    /// Of what was after, compared with what was before.
+    /// The boxes of the later profile , compared with the earlier one.
     pub(super) fn difference(
         before: Side<'_>,
         after: Side<'_>,
@@ -95,7 +95,7 @@ impl Drawing {
     }
 }
 
-/// How far from no change a colour is.
+/// The distance of a color from "no change".
 fn step(before: u64, after: u64) -> i8 {
     let (before, after) = (before as f64, after as f64);
     let part = (after - before) / after.max(before).max(1.0);
@@ -116,7 +116,7 @@ fn legend(negate: bool) -> Vec<(Swatch, String)> {
     texts.map(|(step, text)| (Swatch::Change(if negate { -step } else { step }), text.to_owned())).to_vec()
 }
 
-/// Which node of the tree before has the same callers and name as each node of the tree after.
+/// The node of the tree before that before has the same callers and name as each node of the tree after.
 fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
     let mut known: FxHashMap<(u32, &str), u32> = FxHashMap::default();
     for (node, label) in before.labelled_nodes() {
@@ -131,7 +131,7 @@ fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
     was
 }
 
-/// The weight of what was before and has no counterpart, though its callers have.
+/// The weight of the earlier boxes that have no counterpart, though its callers have.
 fn gone(before: &CallTree, was: &[Option<u32>]) -> u64 {
     let mut kept = vec![false; before.node_count()];
     was.iter().flatten().for_each(|&node| kept[node as usize] = true);

@@ -1,4 +1,4 @@
-//! What a picture shows, before it is known where on a page: boxes, their names and colours, title and legend.
+//! The content of a picture, before it is known where on a page: boxes, their names and colors, title and legend.
 
 use super::amount::{Amounts, percent, whole};
 use super::look::{Look, nothing};
@@ -19,28 +19,28 @@ use rustc_hash::FxHashMap;
 pub(super) struct Drawing {
     /// The first line.
     pub(super) title: String,
-    /// What is known of the profile, one thing each.
+    /// The facts about the profile, one each.
     pub(super) facts: Vec<String>,
-    /// What colours mean.
+    /// The meanings of colors.
     pub(super) legend: Vec<(Swatch, String)>,
     /// Printable, by number.
     pub(super) names: Vec<String>,
     /// From left to right, each before those above it; those of each thread of a chart together.
     pub(super) boxes: Vec<PageBox>,
-    /// How many rows of boxes there are.
+    /// The number of rows of boxes there are.
     pub(super) rows: u32,
     /// The whole, in the unit of the boxes.
     pub(super) total: u64,
-    /// How amounts are told.
+    /// The way amounts are reported.
     pub(super) amounts: Amounts,
-    /// Whether boxes stand where their time was.
+    /// True if boxes are where their time was.
     pub(super) is_chart: bool,
 }
 
 /// A box.
 #[derive(Debug)]
 pub(super) struct PageBox {
-    /// How many rows are below it.
+    /// The number of rows that are below it.
     pub(super) row: u32,
     /// The amount of all that is left of it.
     pub(super) start: u64,
@@ -48,20 +48,20 @@ pub(super) struct PageBox {
     pub(super) end: u64,
     /// Its name's number.
     pub(super) name: u32,
-    /// What its colour says.
+    /// The meaning of its color.
     pub(super) swatch: Swatch,
     /// The tiers of its function, if there are several, the heaviest first.
     pub(super) shares: Vec<(Swatch, u64)>,
-    /// What it was before, in a difference.
+    /// Its weight before, in a difference.
     pub(super) before: Option<Before>,
 }
 
-/// What a box of a difference was before.
+/// The weight of a box before, in a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Before {
     /// Its amount.
     pub(super) amount: u64,
-    /// Whether the change is more than chance.
+    /// True if the change is more than chance.
     pub(super) significant: bool,
 }
 
@@ -95,7 +95,7 @@ impl NameTable {
     }
 }
 
-/// A name without the suffix that says what sort of code it is: that is told by the colour.
+/// A name without the suffix that shows what sort of code it is: that is recognized by the color.
 pub(super) fn without_suffix(name: &str) -> &str {
     let bare = name.strip_suffix(']').and_then(|name| name.strip_suffix(['k', 'w', 'i', 'j']));
     bare.and_then(|name| name.strip_suffix("_[")).unwrap_or(name)
@@ -116,7 +116,7 @@ pub(super) fn tree_of(profile: &Profile, series: &Series, options: &WriteOptions
     if tree.total() == 0 { Err(nothing()) } else { Ok(tree) }
 }
 
-/// What ran itself, by sort of code; empty if none is known.
+/// Self weight by kind of code; empty if none is known.
 fn own_by_category(tree: &CallTree) -> FxHashMap<Category, u64> {
     let mut by_label = vec![None; tree.label_count()];
     for (node, label) in tree.labelled_nodes() {
@@ -131,7 +131,7 @@ fn own_by_category(tree: &CallTree) -> FxHashMap<Category, u64> {
     own
 }
 
-/// The colour of a box, by its label and what is known of its tiers.
+/// The color of a box, by its label and what is known of its tiers.
 fn swatch(tree: &CallTree, label: Option<u32>, tiers: &[(Option<Tier>, u64)], are_known: bool) -> Swatch {
     let Some(label) = label else { return Swatch::Whose };
     match tree.category(label) {
@@ -142,7 +142,7 @@ fn swatch(tree: &CallTree, label: Option<u32>, tiers: &[(Option<Tier>, u64)], ar
     }
 }
 
-/// The sorts of code that there are, with their share of what ran itself.
+/// The sorts of code that there are, with their share of self weight.
 fn legend(own: &FxHashMap<Category, u64>, total: u64) -> Vec<(Swatch, String)> {
     let seen = Category::ALL.into_iter().filter_map(|category| Some((category, *own.get(&category)?)));
     let told = |(category, own): (Category, u64)| {
@@ -152,7 +152,7 @@ fn legend(own: &FxHashMap<Category, u64>, total: u64) -> Vec<(Swatch, String)> {
 }
 
 impl Drawing {
-    /// Of the merged stacks of one event.
+    /// The flame graph of the merged stacks of one event.
     pub(super) fn flame(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
         let series = profile.series.get(options.series).ok_or_else(nothing)?;
         let tree = tree_of(profile, series, options, look)?;
@@ -204,13 +204,13 @@ impl Drawing {
         drawing.finished(names)
     }
 
-    /// Of one event in order of time, a thread below the other.
+    /// The chart of one event in order of time, a thread below the other.
     pub(super) fn chart(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
         let series = profile.series.get(options.series).ok_or_else(nothing)?;
         let spelling = spelling(profile, &WriteOptions { annotate: Annotate::default(), ..options.clone() }, look);
         let chart = Chart::new(profile, series, options.weight, spelling);
         let mut drawing = Self::empty(profile, series, options, look);
-        // Rows without times stand in their order: where a box begins is no time then.
+        // Rows without times are in their order: where a box begins is not time then.
         drawing.is_chart = chart.begin.is_some();
         drawing.total = chart.length;
         let sum = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(options.weight.of(row)));
@@ -228,7 +228,7 @@ impl Drawing {
         for lane in order {
             let height = lane.boxes.iter().map(|placed| placed.depth + 1).max().unwrap_or(0);
             let named = u32::from(!lane.name.is_empty());
-            // The name stands at the outermost functions.
+            // The name is at the outermost functions.
             if named > 0 {
                 drawing.boxes.push(PageBox::plain(row, chart.length, names.number(&lane.name), Swatch::Lane));
             }

@@ -1,24 +1,24 @@
 //! As much of a name as a box has room for.
 //!
-//! What people look for is the function: what stands before it (namespaces, packages) is left out first, then the end
-//! is cut. The page's script does the same with the room that there is after zooming.
+//! People look for the function: the part before it (namespaces, packages) is left out first, then the end is cut. The
+//! page's script does the same with the room that there is after zooming.
 
 use std::borrow::Cow;
 
-/// Which end of a name is cut.
+/// The end of a name that is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Cut {
     /// Its end; namespaces and packages before the function go first.
     #[default]
     End,
-    /// Its begin.
+    /// Its start.
     Begin,
 }
 
-/// Fewer letters tell nothing.
+/// Fewer letters contain nothing.
 const FEWEST: usize = 3;
 
-/// What of a name stands in a box with room for so many letters.
+/// The part of a name that fits a box with room for this many letters.
 pub(super) fn fitted(name: &str, room: usize, dots_qualify: bool, cut: Cut) -> Option<Cow<'_, str>> {
     let letters = name.chars().count();
     if room < FEWEST {
@@ -42,7 +42,7 @@ pub(super) fn fitted(name: &str, room: usize, dots_qualify: bool, cut: Cut) -> O
     Some(Cow::Owned(format!("{kept}…")))
 }
 
-/// Behind each `::` before the function's own name (or `.`, where that stands between names), outside of brackets.
+/// Behind each `::` before the function's own name (or `.`, where that is between names), outside of brackets.
 fn qualified_at(name: &str, dots_qualify: bool) -> Vec<usize> {
     let (bytes, mut depth, mut found) = (name.as_bytes(), 0usize, Vec::new());
     for (at, &byte) in bytes.iter().enumerate() {
@@ -58,8 +58,7 @@ fn qualified_at(name: &str, dots_qualify: bool) -> Vec<usize> {
     found
 }
 
-/// Whether a dot, behind its neighbour, stands alone between two names: V8's `Module._extensions..js` has a name with a
-/// dot.
+/// True if a dot, behind its neighbor, is alone between two names: V8's `Module._extensions..js` has a name with a dot.
 fn begins_a_name(from_neighbour: &[u8]) -> bool {
     matches!(from_neighbour, [before, _, after, ..] if *before != b'.' && *after != b'.')
 }

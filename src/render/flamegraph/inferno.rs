@@ -1,5 +1,5 @@
-//! Flame graphs as inferno's library draws them: for its palettes, its colours by difference, and to have the very
-//! page that inferno-flamegraph makes of the same folded lines.
+//! Flame graphs as inferno's library draws them: for its palettes, its colors by difference, and to have the very page
+//! that inferno-flamegraph makes of the same folded lines.
 //!
 //! Boxes that would be too narrow to be seen are left out of the lines: the picture is the same, but a deep recording
 //! need not be spelled out stack by stack.
@@ -32,7 +32,7 @@ pub(super) fn draw(profile: &Profile, options: &WriteOptions, look: &mut Look, o
     draw_lines(lines.iter().map(String::as_str), look, out)
 }
 
-/// Draws `after`, coloured by what it has more (red) or less (blue) than `before`, both as folded stacks.
+/// Draws `after`, colored by what it has more (red) or less (blue) than `before`, both as folded stacks.
 pub fn draw_difference(
     before: &[u8],
     after: &[u8],
@@ -50,7 +50,7 @@ pub fn draw_difference(
 
 /// The smallest weight that is drawn, as inferno decides it.
 fn narrowest(tree: &CallTree, look: &Look) -> u64 {
-    // Of what the whole will be, only the drawing knows then.
+    // The drawing determines the unit of the whole.
     if !look.base.is_empty() {
         return 0;
     }

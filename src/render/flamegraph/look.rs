@@ -1,11 +1,11 @@
-//! What a flame graph shall look like, as it is asked for.
+//! The requested look of a flame graph.
 
 use super::fit::Cut;
 use crate::error::Error;
 use inferno::flamegraph::Palette;
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap, SearchColor, StrokeColor};
 
-/// Whose page it is.
+/// The owner of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Style {
     /// Ours.
@@ -15,10 +15,10 @@ pub enum Style {
     Inferno,
 }
 
-/// What a flame graph looks like. What is `None` is as usual.
+/// The look of a flame graph. `None` is the default.
 #[derive(Debug, Clone, Default)]
 pub struct Look {
-    /// Whose page it is. The fields that say so are for inferno's only.
+    /// The owner of the page. The fields that state it are for inferno's only.
     pub style: Style,
     /// The first line.
     pub title: Option<String>,
@@ -32,17 +32,17 @@ pub struct Look {
     pub colors: Option<Palette>,
     /// The background (inferno's).
     pub bgcolors: Option<BackgroundColor>,
-    /// Colour by a hash that gives similar names similar colours (inferno's).
+    /// Color by a hash that gives similar names similar colors (inferno's).
     pub hash: bool,
-    /// Colour by width (inferno's).
+    /// Color by width (inferno's).
     pub color_diffusion: bool,
-    /// Colours of names drawn before; those of new names are added (inferno's).
+    /// Colors of names drawn before; those of new names are added (inferno's).
     pub palette: Option<PaletteMap>,
-    /// Colour of matches of a search.
+    /// Color of matches of a search.
     pub search_color: Option<SearchColor>,
     /// Outline of frames (inferno's).
     pub stroke_color: Option<StrokeColor>,
-    /// Colour of the texts outside the graph (inferno's).
+    /// Color of the texts outside the graph (inferno's).
     pub ui_color: Option<Color>,
     /// Roots at the top (an icicle graph).
     pub inverted: bool,
@@ -64,17 +64,17 @@ pub struct Look {
     pub font_size: Option<usize>,
     /// Average width of a letter, relative to the font's size.
     pub font_width: Option<f64>,
-    /// What the weights count.
+    /// The unit of the weights.
     pub count_name: Option<String>,
-    /// What the frames are.
+    /// The word for frames.
     pub name_type: Option<String>,
     /// Weights are shown multiplied by this.
     pub factor: Option<f64>,
-    /// Which end of names is cut (ours).
+    /// The end of names that is cut (ours).
     pub cut: Cut,
     /// Cut names at their right instead of their left end (inferno's).
     pub truncate_right: bool,
-    /// Swap the colours of more and less.
+    /// Swap the colors of more and less.
     pub negate: bool,
     /// Break lines in the SVG (inferno's).
     pub pretty_xml: bool,
@@ -82,7 +82,7 @@ pub struct Look {
     pub no_javascript: bool,
 }
 
-/// How a difference is taken.
+/// The way a difference is taken.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Difference {
     /// Scale the profile before to the sum of the one after.

@@ -1,8 +1,7 @@
 //! Flame graphs as SVG: a page of our own, or, with [`Style::Inferno`], inferno's.
 //!
-//! What is to be seen (`drawing`, `difference`) comes out of a tree of labels or, for charts, of rows in order of
-//! time; `page` puts it on a page. Colours say what sort of code a box is (`palette`). Equal inputs give equal
-//! bytes.
+//! The content (`drawing`, `difference`) comes out of a tree of labels or, for charts, of rows in order of time; `page`
+//! puts it on a page. Colors show what sort of code a box is (`palette`). Equal inputs give equal bytes.
 
 mod amount;
 mod decimal;
@@ -53,7 +52,7 @@ pub fn of_sorted(runs: &Runs, options: &WriteOptions, look: &Look) -> Result<Pic
     Ok(Picture::new(Drawing::of_sorted(runs, options, look)?, look))
 }
 
-/// The picture of `after`, coloured by what is more and what is less than `before`.
+/// The picture of `after`, colored by what is more and what is less than `before`.
 pub fn difference(
     before: Side<'_>,
     after: Side<'_>,

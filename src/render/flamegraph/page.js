@@ -1,5 +1,5 @@
 // Makes the picture a page: the boxes in view are drawn on a canvas, at the window's width, and can be pointed at,
-// searched and zoomed into. What is found and zoomed to stands behind the address's "#", so that it can be passed on.
+// searched and zoomed into. The search and the zoom are in the address after "#", so that it can be passed on.
 (() => {
   'use strict';
   const svg = document.documentElement;
@@ -70,7 +70,7 @@
     return { body, legend, main, scroll, canvas, what, much, output, input, regex, reset, probe };
   }
 
-  // The style sheet knows the colours of both themes: it is asked by letter and shade.
+  // The style sheet has the colors of both themes: it is queried by letter and shade.
   function readColors() {
     colors = new Map();
     const image = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
@@ -86,7 +86,7 @@
         return getComputedStyle(element);
       };
       const { stroke } = styled('path', 'c'), ink = styled('text', 'c').fill;
-      // What has no name is hatched.
+      // Unnamed code is hatched.
       const isHatched = stroke.startsWith('url'), base = isHatched ? styled('rect', 'c').fill : stroke;
       const line = isHatched && styled('path', 'h').stroke;
       colors.set(color, [line ? hatched(base, line) : base, ink, line ? `repeating-linear-gradient(135deg,${base} 0 3px,${line} 3px 5px)` : base]);
@@ -119,7 +119,7 @@
     return tilePen.createPattern(tile, 'repeat');
   }
 
-  // Geometry: rows from below, or from above if inverted; a graph that is lower than the window stands on the bar.
+  // Geometry: rows from below, or from above if inverted; a graph that is lower than the window is on the bar.
   const extent = () => ({ width: page.scroll.clientWidth, height: page.scroll.clientHeight });
   const scaleOf = width => (width - 2 * MARGIN) / (view.end - view.start);
   function topOf(row, height) {
@@ -167,7 +167,7 @@
       const box = row[at];
       const left = MARGIN + (Math.max(box.start, view.start) - view.start) * scale;
       const right = MARGIN + (Math.min(box.end, view.end) - view.start) * scale;
-      // What is too narrow to be seen is drawn once a part of a pixel.
+      // A box that is too narrow to be seen is drawn once a part of a pixel.
       if (right - left < NARROWEST && right - drawnTo < NARROWEST) continue;
       drawnTo = right;
       drawBox(box, left, Math.max(right - left, NARROWEST), top);
@@ -387,7 +387,7 @@
     page.output.title = functions.size + ' functions, ' + told(sum);
   }
 
-  // Of a chart all that ran is the whole: the outermost boxes.
+  // In a chart, all activity is the whole: the outermost boxes.
   let outermost = null;
   function busyTo(box) {
     if (!outermost) {

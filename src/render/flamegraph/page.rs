@@ -1,12 +1,12 @@
 //! A flame graph as a page: an SVG file that is a picture wherever SVG is shown, and that its own script makes
 //! searchable and zoomable where scripts run.
 //!
-//! The picture is drawn with few elements: boxes of one colour are strokes of one path. The script does not look at
-//! it: it reads the names (element `names`, one a line), what else there is to know (`facts`, JSON) and the boxes
+//! The picture is drawn with few elements: boxes of one color are strokes of one path. The script does not look at it:
+//! it reads the names (element `names`, one a line), what else there is to know (`facts`, JSON) and the boxes
 //! (attribute `data-b` of the groups in `boxes`), and draws what is in view on a canvas.
 //!
 //! A box is `row,start,width,name,colour[,shares[,before]]`, and boxes are separated by blanks. `start` is counted from
-//! the start of the box before it in its group; amounts are multiples of the fact `unit`. A colour is a letter and the
+//! the start of the box before it in its group; amounts are multiples of the fact `unit`. A color is a letter and the
 //! number of a shade. Shares are the letters of tiers, each followed by its amount. `before` ends in `~` if the change
 //! may be chance.
 
@@ -27,7 +27,7 @@ const SCRIPT: &str = include_str!("page.js");
 /// Boxes in a piece: about half a megabyte of text.
 const PIECE: usize = 4096;
 
-/// The picture's width where none is asked for; the page takes the window's.
+/// The picture's width where none is requested; the page takes the window's.
 const WIDTH: f64 = 1200.0;
 
 /// Between boxes and the picture's sides, and above the first line of text.
@@ -39,7 +39,7 @@ const LINE: f64 = 19.0;
 /// Room for the row of times below a chart.
 const AXIS: f64 = 20.0;
 
-/// A box with less room shows no line between itself and its neighbour, and no tiers.
+/// A box with less room shows no line between itself and its neighbor, and no tiers.
 const NARROW: f64 = 2.0;
 
 /// A box of less than that is not to be seen in a picture, not even among others.
@@ -59,7 +59,7 @@ pub struct Picture {
     name_type: String,
 }
 
-/// Where things are on the picture, in pixels.
+/// The places on the picture, in pixels.
 #[derive(Debug, Clone, Copy)]
 struct Sizes {
     width: f64,
@@ -122,7 +122,7 @@ impl Picture {
         picture
     }
 
-    /// What stands before the boxes.
+    /// The text before the boxes.
     pub fn head(&self) -> &[u8] {
         &self.head
     }
@@ -132,7 +132,7 @@ impl Picture {
         self.drawing.boxes.chunks(PIECE).map(Piece)
     }
 
-    /// What stands behind the boxes.
+    /// The text after the boxes.
     pub fn tail(&self) -> &[u8] {
         &self.tail
     }
@@ -329,7 +329,7 @@ impl Picture {
         (MARGIN + start, end - start)
     }
 
-    /// Boxes of one colour are one path.
+    /// Boxes of one color are one path.
     fn paths(&self, boxes: &[PageBox], out: &mut Vec<u8>) {
         let mut by_color: BTreeMap<Color, Vec<u8>> = BTreeMap::new();
         let mut stripes: BTreeMap<char, Vec<u8>> = BTreeMap::new();
@@ -355,7 +355,7 @@ impl Picture {
     fn bar(&self, one: &PageBox, path: &mut Vec<u8>) {
         let (left, width) = self.stretch(one);
         let width = if width > NARROW { width - 0.6 } else { width };
-        // What zooming brings out only is in the data.
+        // A box that only zooming shows is in the data.
         if width < INVISIBLE {
             return;
         }
@@ -392,7 +392,7 @@ impl Picture {
         out.extend_from_slice(b"</text>\n");
     }
 
-    /// For readers without script: a box that says by itself what it is.
+    /// For readers without script: a box that states by itself what it is.
     fn titled(&self, one: &PageBox, out: &mut Vec<u8>) {
         out.extend_from_slice(b"<g><title>");
         out.extend_from_slice(escaped(&self.told(one)).as_bytes());
@@ -432,11 +432,11 @@ impl Color {
     }
 }
 
-/// Neighbouring boxes, and all that is above them as far as it fits.
+/// Neighboring boxes, and all that is above them as far as it fits.
 #[derive(Debug)]
 pub struct Piece<'a>(&'a [PageBox]);
 
-/// The words for colours that are letters.
+/// The words for colors that are letters.
 fn words() -> serde_json::Map<String, serde_json::Value> {
     let word = |category: Category| (Swatch::Code(category).letter().to_string(), category.name().into());
     Category::ALL.into_iter().map(word).collect()
@@ -483,7 +483,7 @@ fn escaped(text: &str) -> String {
             '>' => out += "&gt;",
             '&' => out += "&amp;",
             '"' => out += "&quot;",
-            // What XML forbids; names are printable already, titles are as the user typed them.
+            // Characters that XML forbids; names are printable already, titles are as the user typed them.
             c if c.is_control() && c != '\n' => {}
             '\u{fffe}' | '\u{ffff}' => {}
             c => out.push(c),

@@ -6,7 +6,7 @@
 //! modules.rs   js/*.js → one script
 //! ```
 //!
-//! Whoever has more to tell than a profile holds adds a [`Section`]; the part of the page that is made from it is a
+//! Code that has more data than a profile holds adds a [`Section`]; the part of the page that is made from it is a
 //! module of the same name. Nothing is fetched, and the page's own policy forbids it.
 
 mod modules;
@@ -25,10 +25,10 @@ const PAGE: &str = include_str!("page.html");
 const STYLE: &str =
     concat!(include_str!("page.css"), include_str!("time.css"), include_str!("flame.css"), include_str!("code.css"));
 
-/// What a page shows.
+/// The content of a page.
 #[derive(Debug)]
 pub struct Page {
-    /// What it is called.
+    /// Its title.
     pub title: String,
     /// Its data.
     pub sections: Vec<Section>,

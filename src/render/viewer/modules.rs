@@ -1,9 +1,9 @@
 //! The page's script: modules with names in the repository, one inline module on the page, since a page from disk
-//! cannot import its neighbours.
+//! cannot import its neighbors.
 //!
 //! A module imports by `import { a, b } from "./other.js";` and exports by `export` before a declaration. Joined, each
-//! stands behind those that it imports, without these words; so a name at the top of one module must not be at the
-//! top of another.
+//! follows those that it imports, without these words; so a name at the top of one module must not be at the top of
+//! another.
 
 /// The modules, by their file's name, in no certain order.
 const MODULES: &[(&str, &str)] = &[
@@ -74,7 +74,7 @@ pub(super) fn script() -> String {
 struct ModuleParts<'t> {
     /// The names that it imports, with the module that has each.
     imports: Vec<(&'t str, &'t str)>,
-    /// Everything else, as it is without its neighbours.
+    /// Everything else, as it is without its neighbors.
     text: String,
 }
 

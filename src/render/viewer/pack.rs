@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// What one part of the page is made from.
+/// The source of one part of the page.
 #[derive(Debug, Clone)]
 pub struct Section {
     name: &'static str,
@@ -42,7 +42,7 @@ impl Section {
         Self { name, json: Value::Null.to_string(), columns: Vec::new() }
     }
 
-    /// What is few or has structure. Texts in it are made readable.
+    /// Data that is small or has structure. Texts in it are made readable.
     pub fn json(mut self, json: Value) -> Self {
         self.json = text_of(json);
         self

@@ -1,8 +1,8 @@
 //! A profile as columns: functions, stacks of functions, threads, and for each event its samples.
 //!
-//! Frames that differ only in line or address are one function here: machine code and lines are told by the listings.
-//! A profile to compare with shares functions, stacks and threads with the one that is shown, so that its samples are
-//! more rows of the same tables.
+//! Frames that differ only in line or address are one function here: machine code and lines are recognized by the
+//! listings. A profile to compare with shares functions, stacks and threads with the one that is shown, so that its
+//! samples are more rows of the same tables.
 
 use super::pack::Section;
 use crate::analysis::call_graph::CallGraph;
@@ -16,7 +16,7 @@ use crate::render::palette;
 use rustc_hash::FxHashMap;
 use serde_json::json;
 
-/// With more samples than this, times are told in microseconds.
+/// With more samples than this, times are reported in microseconds.
 const EXACT: usize = 300_000;
 
 /// The section `profile`, and with a profile to compare with the section `baseline`: the samples of its events of the
@@ -66,7 +66,7 @@ fn emptied(series: &Series) -> Series {
 #[derive(Default)]
 struct PageTables<'p> {
     texts: PageTexts,
-    /// Whether two profiles are put together.
+    /// True if two profiles are put together.
     compares: bool,
     /// Then, by the last part of a module's path, the text of the path that was seen first.
     modules: FxHashMap<Box<[u8]>, u32>,
@@ -85,7 +85,7 @@ struct PageNumbers {
     tracks: Vec<u32>,
 }
 
-/// What makes a function one: name, module and category; the file, where calls are stated.
+/// The key of a function: name, module and category; the file, where calls are stated.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct PageFunctionKey {
     name: u32,
@@ -101,7 +101,7 @@ struct PageFunction {
     line: u32,
 }
 
-/// By frame the file and line where most of the first event ends in its function, as report's tables tell it.
+/// By frame the file and line where most of the first event ends in its function, as report's tables give it.
 fn places(profile: &Profile) -> Vec<Option<(NameId, u32)>> {
     let grouping = Grouping::new(profile, &[Key::Module, Key::Function], Unnamed::ByModule);
     let groups = profile.series.first().map(|series| groups(profile, series, Weight::Period, &grouping));
@@ -169,7 +169,7 @@ impl<'p> PageTables<'p> {
         })
     }
 
-    /// Tells of the functions from `first` on where they are written.
+    /// Reports of the functions from `first` on where they are written.
     fn find_places(&mut self, profile: &Profile, functions: &[u32], first: usize) {
         for ((number, place), (_, frame)) in functions.iter().zip(places(profile)).zip(profile.frames()) {
             let Some((file, line)) = place.or(frame.file.map(|file| (file, frame.line))) else { continue };
@@ -219,7 +219,7 @@ impl<'p> PageTables<'p> {
     }
 }
 
-/// The number that the page knows a sort of code by.
+/// The number of a kind of code in the page.
 pub fn category_number(category: Category) -> u64 {
     Category::ALL.iter().position(|other| *other == category).unwrap_or(Category::ALL.len() - 1) as u64
 }
@@ -274,7 +274,7 @@ fn rows(profile: &Profile, series: &[Series], numbers: &PageNumbers, mut section
     section
 }
 
-/// How times are told.
+/// The way times are reported.
 #[derive(Clone, Copy)]
 struct PageClock {
     start: u64,
@@ -322,7 +322,7 @@ fn track(track: &&Track) -> serde_json::Value {
     })
 }
 
-/// What sorts of code there are, in the order of legends; a colour is a variable of the page's style.
+/// The kinds of code, in the order of legends; a color is a variable of the page's style.
 fn categories() -> Vec<serde_json::Value> {
     let category = |category: Category| {
         let (name, kind) = (category.name(), category.of_any_tier().name());

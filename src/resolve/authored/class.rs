@@ -1,14 +1,14 @@
 //! The class that a constructor belongs to, found in the text around it.
 //!
 //! From each `class` before the constructor, the nearest first, the text is read as tokens: the constructor belongs to
-//! the class in whose body it stands and in no braces of it. Where a `/` may begin a regular expression or divide, it is
-//! not known what follows, and no class is found.
+//! the class in whose body it stands and in no braces of it. If a `/` may begin a regular expression or divide, the
+//! rest is unknown, and no class is found.
 
 use super::words::{first_word, is_keyword, is_word};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Where the class begins whose constructor's keyword is at `constructor`. `effort` is how many bytes may still be looked
-/// at for one script; `text` is what of it is looked at.
+/// The start of the class whose constructor's keyword is at `constructor`. `effort` is how many bytes may still be
+/// looked at for one script; `text` is what of it is looked at.
 pub(super) fn enclosing_class(text: &str, constructor: usize, effort: &AtomicUsize) -> Option<usize> {
     for class in memchr::memmem::rfind_iter(&text.as_bytes()[..constructor], b"class") {
         if text[..class].ends_with(|letter| is_word(letter) || letter == '.') || first_word(&text[class..]) != "class" {
@@ -18,17 +18,17 @@ pub(super) fn enclosing_class(text: &str, constructor: usize, effort: &AtomicUsi
         effort.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(cost)).ok()?;
         match depth(&text[class + "class".len()..constructor])? {
             1 => return Some(class),
-            // The class ended before, or is no class but a word in a text.
+            // The class ended before, or is not a class but a word in a text.
             _ => continue,
         }
     }
     None
 }
 
-/// How many braces are open at the end of a text that begins behind `class`; 0 if the class ended before. `None` if that
-/// cannot be told.
+/// The number of braces that are open at the end of a text that begins behind `class`; 0 if the class ended before.
+/// `None` if that cannot be determined.
 fn depth(text: &str) -> Option<usize> {
-    // Braces and parentheses that are open; a template's braces are told from others.
+    // Braces and parentheses that are open; a template's braces are reported from others.
     let mut open: Vec<u8> = Vec::new();
     let mut in_body = false;
     let bytes = text.as_bytes();
@@ -111,7 +111,7 @@ fn string_end(bytes: &[u8], mut at: usize, quote: u8) -> Option<usize> {
     }
 }
 
-/// The end of a piece of a template: of the whole, or the begin of an expression in it.
+/// The end of a piece of a template: of the whole, or the start of an expression in it.
 fn template_end(bytes: &[u8], mut at: usize, open: &mut Vec<u8>) -> Option<usize> {
     loop {
         match *bytes.get(at)? {

@@ -1,4 +1,4 @@
-//! What the authored text says where a map leads: whether a word is declared there, and as what.
+//! The authored text where a map leads: whether a word is declared there, and as what.
 //!
 //! Some tools map each token, others each statement: the word is looked for at the place, and on the rest of its line.
 
@@ -9,11 +9,11 @@ use super::words::{first_word, is_word};
 pub(super) struct Declared<'t> {
     /// The word.
     pub(super) word: &'t str,
-    /// What follows it.
+    /// The text after it.
     after: &'t str,
 }
 
-/// What a word is in the name of a function.
+/// The role of a word in the name of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// All of it.
@@ -25,7 +25,7 @@ pub(super) enum Role {
 }
 
 impl Role {
-    /// Whether the word at a place can have this role.
+    /// True if the word at a place can have this role.
     fn stands(self, text: &str, begin: usize, len: usize) -> bool {
         let (before, after) = (text[..begin].trim_end(), &text[begin + len..]);
         match self {
@@ -36,7 +36,7 @@ impl Role {
     }
 }
 
-/// Keywords that may stand before the name of what is declared.
+/// Keywords that may precede the name of a declaration.
 const KEYWORDS: &[&str] = &[
     "abstract",
     "async",
@@ -80,7 +80,7 @@ impl<'t> Declared<'t> {
         whole.next().map(|(place, word)| Self { word, after: &text[place + word.len()..] })
     }
 
-    /// Whether it is one of several words in parentheses.
+    /// True if it is one of several words in parentheses.
     pub(super) fn is_argument(&self) -> bool {
         self.after.trim_start().starts_with([',', ')'])
     }
@@ -101,7 +101,7 @@ pub(super) fn own_name(text: &str) -> Option<&str> {
     (!name.is_empty() && name != "extends").then_some(name)
 }
 
-/// Where the word begins that is declared at the start of a text: behind the keywords of a declaration.
+/// The start of the declared word at word the start of a text: behind the keywords of a declaration.
 fn declared_at(text: &str) -> usize {
     let mut at = 0;
     for _ in 0..KEYWORDS.len() {
@@ -115,7 +115,7 @@ fn declared_at(text: &str) -> usize {
     at
 }
 
-/// Whether a tool may have made one word of another to tell it from others: `_Matrix`, `Matrix2`, `Matrix$1`.
+/// True if a tool may have made one word of another to give it from others: `_Matrix`, `Matrix2`, `Matrix$1`.
 fn is_spelling_of(word: &str, authored: &str) -> bool {
     let Some(at) = word.find(authored).filter(|_| !authored.is_empty()) else { return false };
     let (before, after) = (&word[..at], &word[at + authored.len()..]);

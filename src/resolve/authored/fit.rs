@@ -1,25 +1,26 @@
-//! Whether a map belongs to a script, as a whole and around a place.
+//! True if a map belongs to a script, as a whole and around a place.
 //!
-//! File times say nothing after copying. A map of another build has segments that begin in the middle of words, behind
-//! the end of lines, and names that the authored text doesn't have there. Up to the first change between two builds it
-//! fits all the same, so the segments around each place are asked, too.
+//! File times state nothing after copying. A map of another build has segments that begin in the middle of words,
+//! behind the end of lines, and names that the authored text doesn't have there. Up to the first change between two
+//! builds it fits all the same, so the segments around each place are queried, too.
 
 use crate::model::script_map::{ScriptMap, Segment};
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// So many segments are looked at, spread over the map: some in a hundred are odd in one that fits, most in one that doesn't.
+/// The number of segments that are looked at, spread over the map: some in a hundred are odd in one that fits, most in
+/// one that doesn't.
 const MOST: usize = 1 << 13;
 
-/// So many are a block.
+/// The number in a block.
 const NEAR: usize = 16;
 
-/// What the segments of a map say, as a whole, and in blocks of neighbors.
+/// The agreement of a map's segments with the texts, as a whole, and in blocks of neighbors.
 #[derive(Debug, Default)]
 pub(super) struct Fit {
     whole: SegmentCounts,
-    /// Whether all segments were asked.
+    /// True if all segments were queried.
     is_complete: bool,
-    /// Of each [`NEAR`] segments, as far as they were asked: [`FITS`] or [`DIFFERS`].
+    /// The result for each [`NEAR`] segments, as far as they were queried: [`FITS`] or [`DIFFERS`].
     blocks: Vec<AtomicU8>,
 }
 
@@ -50,7 +51,7 @@ impl SegmentCounts {
 }
 
 impl Fit {
-    /// Asks the segments of a map, evenly, whether they are right; those that cannot tell don't count.
+    /// Checks segments of a map, evenly; those without an answer don't count.
     pub(super) fn of(map: &ScriptMap, check: impl Fn(&Segment) -> Option<bool>) -> Self {
         let segments = map.segments();
         let step = segments.len().div_ceil(MOST).max(1);
@@ -59,12 +60,12 @@ impl Fit {
         Self { whole, is_complete: step == 1, blocks: (0..blocks).map(|_| AtomicU8::new(0)).collect() }
     }
 
-    /// Whether the map belongs to the script.
+    /// True if the map belongs to the script.
     pub(super) fn is_whole(&self) -> bool {
         self.whole.holds()
     }
 
-    /// Whether it does around a segment. Each block is asked once.
+    /// True if it does around a segment. Each block is queried once.
     pub(super) fn at(&self, map: &ScriptMap, segment: &Segment, check: impl Fn(&Segment) -> Option<bool>) -> bool {
         if self.whole.wrong == 0 && self.is_complete {
             return true;
@@ -82,7 +83,7 @@ impl Fit {
     }
 }
 
-/// Whether a block of segments and its neighbors fit: behind a change nothing fits any more, before it everything does.
+/// True if a block of segments and its neighbors fit: behind a change nothing fits any more, before it everything does.
 fn fits_around(segments: &[Segment], block: usize, check: impl Fn(&Segment) -> Option<bool>) -> bool {
     let mut near = SegmentCounts::default();
     for block in block.saturating_sub(1)..=block + 1 {

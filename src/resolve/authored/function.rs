@@ -1,7 +1,7 @@
-//! What a script's text says of a function that an engine names by its place: the tokens that are its name.
+//! The facts in a script's text about a function that an engine names by its place: the tokens that are its name.
 //!
-//! An engine says where a function starts: at its parameters, an `async` arrow function at `async`, a class without a
-//! constructor at `class`. The name stands before that, in one of these ways:
+//! An engine shows where a function starts: at its parameters, an `async` arrow function at `async`, a class without a
+//! constructor at `class`. The name precedes that, in one of these ways:
 //!
 //! ```text
 //! function i(   function*i(   i(){   get i(){   #i(){      the word before the parameters
@@ -10,35 +10,36 @@
 //! class i{…constructor(   i=class{…constructor(            the class
 //! ```
 //!
-//! A word counts only if it is the name that the engine says: that proves that script and place belong together.
+//! A word counts only if it is the name that the engine states: that proves that script and place belong together.
 
 use super::class::enclosing_class;
 use super::words::{before, first_word, is_keyword, is_word, word_before};
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
 
-/// What the text says of a function.
+/// The facts in the text about a function.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FunctionText {
-    /// Where its declaration begins: whatever is mapped between here and its parameters belongs to it.
+    /// The start of its declaration: whatever is mapped between here and its parameters belongs to it.
     pub(super) begin: usize,
-    /// What stands before the name without being part of it: `get `.
+    /// The text before the name that is not part of it: `get `.
     pub(super) prefix: &'static str,
-    /// The words that are its name, from the outermost object to the property; empty if nothing says the name.
+    /// The words that are its name, from the outermost object to the property; empty if nothing states the name.
     pub(super) name: Vec<Range<usize>>,
-    /// Whether that is the name of what the function is bound to, not its own.
+    /// True if that is the name that the function is bound to, not its own.
     pub(super) is_bound: bool,
 }
 
 impl FunctionText {
-    /// The same, in a text that has so many bytes more at its start.
+    /// The same, in a text that has this many bytes more at its start.
     pub(super) fn behind(mut self, bytes: usize) -> Self {
         self.begin += bytes;
         self.name.iter_mut().for_each(|word| *word = word.start + bytes..word.end + bytes);
         self
     }
 
-    /// What the text says of the function at a byte that an engine calls `name`; `None` if no such function is there.
+    /// The facts in the text about the function at a byte that an engine calls `name`; `None` if no such function is
+    /// there.
     pub(super) fn find(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> Option<Self> {
         let rest = text.get(at..)?;
         let first = rest.chars().next()?;
@@ -51,7 +52,7 @@ impl FunctionText {
         }
         match first_word(rest) {
             "class" => Some(of_class(text, at, name)),
-            // Of an arrow function, its only parameter or `async`.
+            // The only parameter of an arrow function, or `async`.
             word if !word.is_empty() && !is_keyword(word) => Some(bound(text, without_async(text, at), name)),
             _ => None,
         }
@@ -96,18 +97,18 @@ fn with_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> O
     }
 }
 
-/// Whether the word that a function is bound to is `name`: then `function` is its keyword.
+/// True if the word that a function is bound to is `name`: then `function` is its keyword.
 fn is_bound_to(text: &str, begin: usize, name: &str) -> bool {
     !bound(text, without_async(text, begin), name).name.is_empty()
 }
 
-/// Where a function begins whose own part begins at `begin`: `async` may stand before it.
+/// The start of a function whose own part begins at `begin`: `async` may precede it.
 fn without_async(text: &str, begin: usize) -> usize {
     let word = word_before(text, before(text, begin));
     if &text[word.clone()] == "async" { word.start } else { begin }
 }
 
-/// Where a named function or a method begins: at the keywords before its name.
+/// The start of a named function or method: begins: at the keywords before its name.
 fn declared(text: &str, name: usize) -> usize {
     let mut begin = name;
     loop {
@@ -149,7 +150,7 @@ fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
         }
         words.insert(0, word);
     }
-    // A property of an object literal stands alone; elsewhere this is `a?b.i:()=>…`.
+    // A property of an object literal is alone; elsewhere this is `a?b.i:()=>…`.
     if is_property && words.len() > 1 {
         return nameless;
     }
@@ -178,7 +179,7 @@ fn of_class(text: &str, class: usize, name: &str) -> FunctionText {
     if is_nameless { bound(text, class, name) } else { FunctionText { begin: class, ..FunctionText::default() } }
 }
 
-/// Whether a word begins at a byte: a letter of one, and none before it. A private name also begins behind its `#`.
+/// True if a word begins at a byte: a letter of one, and none before it. A private name also begins behind its `#`.
 pub(super) fn begins_word(text: &str, at: usize) -> bool {
     text[at..].starts_with(is_word) && !text[..at].ends_with(|letter| is_word(letter) && letter != '#')
 }
@@ -187,7 +188,7 @@ pub(super) fn begins_word(text: &str, at: usize) -> bool {
 mod tests {
     use super::*;
 
-    /// What is found of the function at `|`: where it begins, and its name.
+    /// The function found at `|`: where it begins, and its name.
     fn found(marked: &str, name: &str) -> Option<(String, String)> {
         let at = marked.find('|').unwrap();
         let text = marked.replacen('|', "", 1);

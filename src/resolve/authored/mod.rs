@@ -46,7 +46,7 @@ impl Authored {
         self.scripts.get(path)
     }
 
-    /// Whether no script has a map.
+    /// True if no script has a map.
     pub fn is_empty(&self) -> bool {
         self.scripts.is_empty()
     }
@@ -67,7 +67,7 @@ impl Authored {
         Some(parts.spell(function.as_deref().unwrap_or(parts.function), file, line, column))
     }
 
-    /// What a script's map says of the function that starts at a place (from 1).
+    /// The facts in a script's map about the function that starts at a place (from 1).
     pub fn function(&self, script: &str, name: &str, line: u32, column: u32) -> FunctionAnswer<'_> {
         self.scripts.get(script).map_or(Ok(None), |script| script.function(name, line, column))
     }

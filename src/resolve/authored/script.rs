@@ -3,7 +3,7 @@
 //! Nothing is shown that the script doesn't prove:
 //!
 //! * A name comes from the map's segment at the very token that is the function's name in the script, and only if that
-//!   token is what the engine calls the function. Where the authored text is at hand, it must have the name there, too.
+//!   token is what the engine calls the function. If the authored text is available, it must have the name there, too.
 //! * A function's place comes from a segment within its own declaration. Bundlers wrap modules in functions that nobody
 //!   wrote: these have no segment, and the one before them belongs to another file.
 //! * The code of a script outside of all functions belongs to all of its files: it stays what it is.
@@ -21,7 +21,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
 
-/// So many bytes are looked at to find the classes of constructors.
+/// The number of bytes that are searched to find the classes of constructors.
 const EFFORT: usize = 1 << 28;
 
 /// So much of a script before a function is looked at: a class may begin so far before its constructor.
@@ -36,7 +36,7 @@ const AFTER: usize = 1 << 11;
 pub struct AuthoredScript {
     text: Text,
     map: ScriptMap,
-    /// What the authored files are called, in the order of the map.
+    /// The names of the authored files, in the order of the map.
     files: Vec<String>,
     /// Their texts, where the map has them.
     contents: Vec<Option<Text>>,
@@ -53,11 +53,11 @@ pub struct AuthoredPlace<'a> {
     pub line: u32,
     /// The column, in UTF-16 units.
     pub column: u32,
-    /// Whether the map lists the file as third-party code.
+    /// True if the map lists the file as third-party code.
     pub is_third_party: bool,
 }
 
-/// Where a function was written, and its name if that is not the script's; `None` if the map says nothing of it.
+/// The place of a function and its name if that is not the script's; `None` if the map contains nothing about it.
 pub type FunctionAnswer<'a> = Result<Option<(AuthoredPlace<'a>, Option<String>)>, Contradiction>;
 
 /// Script, map and engine contradict each other.
@@ -65,7 +65,7 @@ pub type FunctionAnswer<'a> = Result<Option<(AuthoredPlace<'a>, Option<String>)>
 pub struct Contradiction;
 
 impl AuthoredScript {
-    /// Of the text of a script and its map; `files` are the names of the authored files.
+    /// From the text script and its map; `files` are the names of the authored files.
     pub fn new(text: &[u8], mut map: ScriptMap, files: Vec<String>) -> Self {
         let text = Text::new(text);
         let texts = map.sources.iter_mut().map(|source| source.content.take());
@@ -94,12 +94,13 @@ impl AuthoredScript {
         self
     }
 
-    /// What a segment that leads to this script becomes, if this one's files and names count from `first`.
+    /// The new form of a segment that leads to this script, if this one's files and names count from `first`.
     fn before(&self, segment: &Segment, (first_source, first_name): (u32, u32)) -> Segment {
         let Some(own) = self.map.at(segment.authored).filter(|own| own.source != NONE && self.fits_at(own)) else {
             return Segment { source: NONE, name: NONE, ..*segment };
         };
-        // A name that the later tool replaced is the author's if this script has it from there, too: the authored text says.
+        // A name that the later tool replaced is the author's if this script has it from there, too: the authored text
+        // states.
         let is_token = own.generated == segment.authored;
         let name = match own.name {
             NONE if is_token || self.content(own.source).is_some() => segment.name,
@@ -109,12 +110,13 @@ impl AuthoredScript {
         Segment { authored: own.authored, source: first_source.saturating_add(own.source), name, ..*segment }
     }
 
-    /// Whether the map belongs to the script at all.
+    /// True if the map belongs to the script at all.
     pub fn fits(&self) -> bool {
         self.fit.is_whole()
     }
 
-    /// Whether the script is the one that ran: of these functions, as the engine names them, hardly any stands elsewhere.
+    /// True if the script is the one that ran: of these functions, as the engine names them, hardly any stands
+    /// elsewhere.
     pub fn ran<'n>(&self, functions: impl Iterator<Item = (&'n str, Place)>) -> bool {
         let (mut here, mut elsewhere) = (0usize, 0usize);
         for (name, place) in functions.filter(|(name, place)| !is_outermost(name, *place)) {
@@ -126,7 +128,7 @@ impl AuthoredScript {
         elsewhere * 10 <= here
     }
 
-    /// Where code at a place was written. Line and column count from 1.
+    /// The place where code was written. Line and column count from 1.
     pub fn place(&self, line: u32, column: u32) -> Option<AuthoredPlace<'_>> {
         let place = Place::from_one(line, column)?;
         let segment = self.map.at(place).filter(|segment| segment.source != NONE)?;
@@ -134,8 +136,7 @@ impl AuthoredScript {
         self.authored(segment)
     }
 
-    /// Where the function was written that starts at a place (from 1), and how it was called, if the script calls it
-    /// `name`.
+    /// The authored place of the function that starts at a place (from 1), and its name, if the script calls it `name`.
     pub fn function(&self, name: &str, line: u32, column: u32) -> FunctionAnswer<'_> {
         let place = Place::from_one(line, column).ok_or(Contradiction)?;
         if is_outermost(name, place) {
@@ -191,9 +192,9 @@ impl AuthoredScript {
         is_there.then(|| format!("{}{name}", found.prefix))
     }
 
-    /// The authored name of a function whose place is in `segment`; `None` if its words don't say.
+    /// The authored name of a function whose place is in `segment`; `None` if its words don't state.
     fn name(&self, found: &FunctionText, segment: &Segment) -> Result<Option<String>, Contradiction> {
-        // What was bound to a name may have had one of its own, which tools leave out.
+        // A function that was bound to a name may have had one of its own, which tools leave out.
         if found.is_bound
             && let Some(own) = self.authored_text(segment).and_then(|(text, at)| own_name(&text[at..]))
         {
@@ -214,14 +215,14 @@ impl AuthoredScript {
         Ok((!words.is_empty()).then(|| format!("{}{}", found.prefix, words.join("."))))
     }
 
-    /// What the authored file has instead of a word; `None` if nothing says so.
+    /// The authored file's text instead of a word; `None` if nothing states it.
     fn word(&self, word: &Range<usize>, role: Role) -> Result<Option<AuthoredWord<'_>>, Contradiction> {
         let own = &self.text.as_str()[word.clone()];
         let role = if self.text.as_str()[..word.start].ends_with('.') { Role::Property } else { role };
         // Some tools map a private name behind its `#`.
         let places = [Some(word.start), own.starts_with('#').then_some(word.start + 1)];
         let segments = places.into_iter().flatten().flat_map(|at| self.map.exactly_at(self.text.place(at)));
-        // Of several segments, one that has a name says most.
+        // The best of several segments is one that has a name.
         let Some(segment) = segments.min_by_key(|segment| segment.name == NONE) else { return Ok(None) };
         let called = self.map.names.get(segment.name as usize).map(String::as_str);
         let called = called.filter(|called| is_identifier(called)).map(|called| match own.starts_with('#') {
@@ -261,7 +262,7 @@ impl AuthoredScript {
         self.fit.at(&self.map, segment, |segment| self.check(segment))
     }
 
-    /// Whether a segment begins where a word does, and the authored text has the same word; `None` if it doesn't tell.
+    /// True if a segment begins where a word does, and the authored text has the same word; `None` if it doesn't give.
     fn check(&self, segment: &Segment) -> Option<bool> {
         let text = self.text.as_str();
         let Some(byte) = self.text.byte(segment.generated) else { return Some(false) };
@@ -292,17 +293,17 @@ impl AuthoredScript {
 /// A word of an authored name.
 struct AuthoredWord<'a> {
     said: Cow<'a, str>,
-    /// Where it stands.
+    /// Its segment.
     segment: &'a Segment,
     /// The function that is bound to it there, if it has a name of its own.
     function: Option<String>,
-    /// Whether it is one of several words in parentheses.
+    /// True if it is one of several words in parentheses.
     is_argument: bool,
 }
 
 impl AuthoredWord<'_> {
-    /// Whether a function that was written at `function` was bound to this word by its author. Tools that put a function's
-    /// body in the place of a call bind its parameters to the arguments: these were written elsewhere.
+    /// True if a function that was written at `function` was bound to this word by its author. Tools that put a
+    /// function's body in the place of a call bind its parameters to the arguments: these were written elsewhere.
     fn binds(&self, found: &FunctionText, function: &Segment) -> bool {
         let (word, function_line) = (self.segment, function.authored.line);
         // The name of a class may stand far before its constructor.
@@ -312,7 +313,7 @@ impl AuthoredWord<'_> {
     }
 }
 
-/// Whether it is the code outside of all functions, or the function that an engine wraps around it.
+/// True if it is the code outside of all functions, or the function that an engine wraps around it.
 fn is_outermost(name: &str, place: Place) -> bool {
     name.is_empty() && place == Place::default()
 }

@@ -8,16 +8,17 @@ use crate::model::script_map::Place;
 #[derive(Debug)]
 pub(super) struct Text {
     text: String,
-    /// Where lines begin.
+    /// The starts of lines.
     lines: Vec<usize>,
-    /// How many UTF-16 units are before each [`STEP`]th byte, or the first letter behind it; empty if each byte is one.
+    /// The number of UTF-16 units before each [`STEP`]th byte, or the first letter behind it; empty if each byte is
+    /// one.
     units: Vec<usize>,
 }
 
 const STEP: usize = 1 << 10;
 
 impl Text {
-    /// Of the bytes of a file. What is not UTF-8 is replaced, as engines do it.
+    /// From the bytes of a file. Bytes that are not UTF-8 are replaced, as engines do it.
     pub(super) fn new(bytes: &[u8]) -> Self {
         Self::of(String::from_utf8_lossy(bytes).into_owned())
     }

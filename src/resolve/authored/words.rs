@@ -1,13 +1,13 @@
-//! Identifiers in JavaScript, and what stands in front of a place.
+//! Identifiers in JavaScript, and what is in front of a place.
 
 use std::ops::Range;
 
-/// Whether a letter can be part of an identifier. `#` begins a private one.
+/// True if a letter can be part of an identifier. `#` begins a private one.
 pub(super) fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '_' | '$' | '#' | '\u{200c}' | '\u{200d}')
 }
 
-/// Whether a text is an identifier, and nothing else.
+/// True if a text is an identifier, and nothing else.
 pub(super) fn is_identifier(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_word) && !text.starts_with(|first: char| first.is_ascii_digit())
 }
@@ -30,12 +30,12 @@ pub(super) fn word_before(text: &str, end: usize) -> Range<usize> {
     begin.map_or(end, |(begin, _)| begin)..end
 }
 
-/// The end of what stands before a place, without blanks and comments.
+/// The end of the text before a place, without blanks and comments.
 pub(super) fn before(text: &str, at: usize) -> usize {
     let mut end = at;
     loop {
         end = text[..end].trim_end().len();
-        // Where a comment of this kind ends, nothing else can.
+        // Only a comment of this kind can end there.
         let comment = text[..end].strip_suffix("*/").and_then(|comment| comment.rfind("/*"));
         match comment {
             Some(begin) => end = begin,
@@ -44,7 +44,7 @@ pub(super) fn before(text: &str, at: usize) -> usize {
     }
 }
 
-/// Whether an identifier stands in a place where an expression follows, or begins a statement: it is nobody's name.
+/// True if an identifier is in a place where an expression follows, or begins a statement: it is nobody's name.
 pub(super) fn is_keyword(word: &str) -> bool {
     const KEYWORDS: &[&str] = &[
         "await",

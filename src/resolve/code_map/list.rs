@@ -5,7 +5,7 @@ use crate::model::code::{AuthoredLines, Code, CodeEvent, CodeEventKind, Lines, O
 use crate::model::{Addr, Nanos, Pid};
 use std::ops::Range;
 
-/// What one source says, in its own order; see [`CodeMap::build`](super::CodeMap::build).
+/// The entries of one source, in its own order; see [`CodeMap::build`](super::CodeMap::build).
 #[derive(Debug, Default)]
 pub struct CodeList<'data> {
     pub(super) codes: Codes<'data>,
@@ -23,11 +23,11 @@ pub(super) struct Change {
     /// Its place among its process's changes; not known before they are swept.
     pub(super) order: u32,
     pub(super) kind: ChangeKind,
-    /// Whether it is asked only where others tell nothing.
+    /// True if it is queried only where others contain nothing.
     pub(super) fills_in: bool,
 }
 
-/// One thing that a source said of a piece of code.
+/// One thing that a source said of a code range.
 #[derive(Debug, Clone, Copy)]
 pub struct ListedCode<'data> {
     /// When, on the recording's clock; `None` if that is not known.
@@ -36,19 +36,19 @@ pub struct ListedCode<'data> {
     pub pid: Pid,
     /// The code, as it was loaded.
     pub code: Code<'data>,
-    /// Whether it only moved.
+    /// True if it only moved.
     pub is_move: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ChangeKind {
-    /// What a move leaves behind, and the end of code: from `time` on, this code is no longer there.
+    /// The mark that a move leaves behind, and the end of code: from `time` on, this code is no longer there.
     Gone,
     Load,
     Move,
     /// Of unknown time: of two for one place the later one in the list holds.
     Untimed,
-    /// Nothing without a time that was told of before is here: what is here has a name of its own.
+    /// Nothing without a time that was reported for before is here: what is here has a name of its own.
     Hidden,
     /// The move of something that was never loaded. It only keeps its place, for others are counted by place.
     Nothing,
@@ -67,7 +67,7 @@ impl<'data> CodeList<'data> {
                 }
                 _ => (CodeId(0), to, ChangeKind::Nothing),
             },
-            // Without times, code is told of even if it is gone.
+            // Without times, code is reported for even if it is gone.
             CodeEventKind::Unload { load, at } => match self.changes.get(load) {
                 Some(load) if load.kind == ChangeKind::Load && time.is_some() => (load.code, at, ChangeKind::Gone),
                 _ => (CodeId(0), at, ChangeKind::Nothing),
@@ -79,9 +79,9 @@ impl<'data> CodeList<'data> {
         self.changes.push(Change { time, start, end, code, pid, order: 0, kind, fills_in: false });
     }
 
-    /// What the source said, in its order.
+    /// The entries of the source, in its order.
     pub fn iter(&self) -> impl Iterator<Item = ListedCode<'data>> {
-        // Codes are numbered in the order of their loads.
+        // Functions are numbered in the order of their loads.
         let mut next = 0;
         let known = |change: &&Change| matches!(change.kind, ChangeKind::Load | ChangeKind::Move | ChangeKind::Untimed);
         let known = self.changes.iter().filter(known);
@@ -93,40 +93,40 @@ impl<'data> CodeList<'data> {
         })
     }
 
-    /// Whose code without a time is where.
+    /// The processes and ranges of code without a time.
     pub fn untimed(&self) -> impl Iterator<Item = (Pid, Range<Addr>)> + '_ {
         let untimed = self.changes.iter().filter(|change| change.kind == ChangeKind::Untimed);
         untimed.map(|change| (change.pid, change.start..change.end))
     }
 
-    /// Says that what was told of these addresses before, without a time, is not there.
+    /// Records that the earlier entries for these addresses, without a time, do not hold.
     pub fn hide_untimed(&mut self, pid: Pid, Range { start, end }: Range<Addr>) {
         let (time, code, kind) = (Nanos(0), CodeId(0), ChangeKind::Hidden);
         self.changes.push(Change { time, start, end, code, pid, order: 0, kind, fills_in: false });
     }
 
-    /// Says that it is asked only where nothing else has code: what it tells of the same code is worth less.
+    /// Records that it is queried only where nothing else has code: what it reports the same code is worth less.
     pub fn fill_in(&mut self) {
         self.changes.iter_mut().for_each(|change| change.fills_in = true);
     }
 
-    /// The names of all pieces of code.
+    /// The names of all code ranges.
     pub fn names(&self) -> impl Iterator<Item = &'data [u8]> {
         self.codes.packed.iter().map(|code| code.name)
     }
 
-    /// Gives pieces of code the names and lines that their authors wrote.
+    /// Gives code ranges the names and lines that their authors wrote.
     pub fn author(&mut self, name: impl Fn(&'data [u8]) -> &'data [u8], lines: &'data dyn AuthoredLines) {
         self.codes.packed.iter_mut().for_each(|code| code.name = name(code.name));
         self.codes.details.iter_mut().for_each(|(own, _)| own.authored = Some(lines));
     }
 
-    /// Gives pieces of code the lines that another source has of them; how many.
+    /// Gives code ranges the lines that another source has of them; how many.
     pub fn take_lines(&mut self, mut told: impl FnMut(&ListedCode<'data>) -> Option<Lines<'data>>) -> usize {
         let loads = self.iter().filter(|listed| !listed.is_move);
         let told: Vec<Option<Lines<'data>>> = loads.map(|listed| told(&listed)).collect();
         let mut taken = 0;
-        // Codes are numbered in the order of their loads.
+        // Functions are numbered in the order of their loads.
         for (lines, id) in told.into_iter().zip(0..) {
             if let Some(lines) = lines {
                 self.codes.set_lines(CodeId(id), lines);
@@ -149,22 +149,22 @@ impl<'data> CodeList<'data> {
         }
     }
 
-    /// How many events there are.
+    /// The number of events.
     pub fn len(&self) -> usize {
         self.changes.len()
     }
 
-    /// Whether there is no event.
+    /// True if there is no event.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// How many pieces of code were loaded.
+    /// The number of code ranges were loaded.
     pub fn code_count(&self) -> usize {
         self.codes.len()
     }
 
-    /// Says that all line entries so far are `bias` bytes too far.
+    /// Records that all line entries so far are `bias` bytes too far.
     pub fn unbias_lines(&mut self, bias: u64) {
         for (lines, _) in &mut self.codes.details {
             lines.base = lines.base.saturating_add(bias);
@@ -195,7 +195,7 @@ impl<'data> FromIterator<CodeEvent<'data>> for CodeList<'data> {
     }
 }
 
-/// The pieces of code, by number.
+/// The code ranges, by number.
 #[derive(Debug, Default)]
 pub(super) struct Codes<'data> {
     packed: Vec<PackedCode<'data>>,
@@ -256,7 +256,7 @@ impl<'data> Codes<'data> {
         }));
     }
 
-    /// Forgets those that are not `wanted`: one answer for each.
+    /// Removes those that are not `wanted`: one answer for each.
     pub(super) fn keep_only(&mut self, wanted: &[bool]) {
         let mut details = Vec::new();
         let mut wanted = wanted.iter();

@@ -1,15 +1,15 @@
-//! The pieces of code that are there at one moment, while changes are played.
+//! The code ranges that are there at one moment, while changes are played.
 
 use super::list::{Change, ChangeKind};
 use super::segment::{CodeId, Segment};
 use crate::model::ranges::{Entry, RangeMap};
 use crate::model::{Addr, Nanos, Pid};
 
-/// What is there now.
+/// The current code.
 #[derive(Debug, Default)]
 pub(super) struct Live {
     pieces: RangeMap<LivePiece>,
-    /// Those that are no more, with the ends of their times.
+    /// Those that are not more, with the ends of their times.
     ended: Vec<(Entry<LivePiece>, Nanos)>,
 }
 
@@ -20,7 +20,7 @@ struct LivePiece {
 }
 
 impl Live {
-    /// Whether nothing is there now.
+    /// True if nothing is there now.
     pub(super) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
@@ -31,7 +31,7 @@ impl Live {
         self.pieces.insert_into_gap(change.start.0..change.end.0, LivePiece { code: change.code, from });
     }
 
-    /// Ends whatever is in a range; what stands out of it lives on. Whether anything was there.
+    /// Ends whatever is in a range; what stands out of it lives on. True if anything was there.
     pub(super) fn cut(&mut self, start: Addr, end: Addr, time: Nanos) -> bool {
         let (mut hit, ended) = (false, &mut self.ended);
         self.pieces.clear(start.0..end.0, |piece| {
@@ -59,7 +59,7 @@ impl Live {
 }
 
 fn note(ended: &mut Vec<(Entry<LivePiece>, Nanos)>, piece: Entry<LivePiece>, until: Nanos) {
-    // What was replaced in the instant it came was never there.
+    // Code that was replaced in the instant it came was never there.
     if piece.value.from < until {
         ended.push((piece, until));
     }

@@ -1,12 +1,12 @@
-//! What JIT code was at (process, address, time). Built once from code events, in parallel; then only read.
+//! The JIT code at (process, address, time). Built once from code events, in parallel; then only read.
 //!
 //! Order of precedence for an address: a timed load that is live at the time; one of a source that fills in what the
 //! others lack (a log beside a dump or map); an untimed entry (perf map, placed ELF object) of the program that ran then.
 //!
-//! A load names nothing that was sampled before it. Other code may have run there, and no time that may lie between code
-//! and its record is safe: runtimes write the record before the code runs, but for HotSpot, which tells agents of compiled
-//! methods from a thread of its own, up to 80 ms late (0.2 % of the JIT frames of a short recording). What stays unnamed for
-//! this reason is counted ([`CodeMap::has_code_at_other_times`]).
+//! A load names nothing that was sampled before it. Other code may have run there, and no time that may lie between
+//! code and its record is safe: runtimes write the record before the code runs, but for HotSpot, which gives agents of
+//! compiled methods from a thread of its own, up to 80 ms late (0.2 % of the JIT frames of a short recording). Code
+//! that stays unnamed for this reason is counted ([`CodeMap::has_code_at_other_times`]).
 //!
 //! A timed load ends where a later load or move of the same process overwrites it (the overlap only), where its
 //! piece is moved away or said to be gone, where a file's code is mapped over it, or where the process execs. Anonymous memory mapped
@@ -49,7 +49,7 @@ use sweep::Batch;
 /// Why a [`Hit`] is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
-    /// The load was live at that time (or no time was asked for and it is the last there).
+    /// The load was live at that time (or no time was requested and it is the last there).
     Live,
     /// The load of a source that fills in was live at that time.
     FilledIn,
@@ -58,7 +58,7 @@ pub enum How {
 }
 
 impl How {
-    /// Whether it is of a time: elsewhere something else may have been there.
+    /// True if it is of a time: elsewhere something else may have been there.
     pub fn is_timed(self) -> bool {
         matches!(self, Self::Live | Self::FilledIn)
     }
@@ -67,17 +67,17 @@ impl How {
 /// An answer of the code map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hit {
-    /// The piece of code.
+    /// The code range.
     pub code: CodeId,
     /// The stretch it was found in.
     pub segment: SegmentId,
-    /// How far into the code the address is.
+    /// The offset of the address in the code.
     pub offset: u64,
-    /// By which rule.
+    /// The rule.
     pub how: How,
 }
 
-/// What JIT code was where, and when.
+/// The JIT code by place and time.
 #[derive(Debug, Default)]
 pub struct CodeMap<'data> {
     codes: Codes<'data>,
@@ -99,7 +99,7 @@ struct Layer {
 }
 
 impl Layer {
-    /// Whether untimed entries name what ran at a time.
+    /// True if untimed entries name what ran at a time.
     fn names_untimed(&self, time: Option<Nanos>) -> bool {
         self.program.as_ref().zip(time).is_none_or(|(program, time)| program.contains(&time))
     }
@@ -150,7 +150,7 @@ impl<'data> CodeMap<'data> {
         segments.append(&mut batch.segments);
     }
 
-    /// What was at `addr` in process `pid` at `time`; without a time, the last code there. Use
+    /// The code at `addr` in process `pid` at `time`; without a time, the last code there. Use
     /// [`crate::model::FrameAddr::for_lookup`] for return addresses.
     pub fn lookup(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Option<Hit> {
         if self.is_empty() {
@@ -187,8 +187,8 @@ impl<'data> CodeMap<'data> {
         Lasting { answer, holds }
     }
 
-    /// Whether there is code at an address of a process at some time: what was sampled there and has no name ran before its
-    /// code was logged, after that was gone, or in another program than the one whose code is known.
+    /// True if there is code at an address of a process at some time: what was sampled there and has no name ran before
+    /// its code was logged, after that was gone, or in another program than the one whose code is known.
     pub fn has_code_at_other_times(&self, pid: Pid, addr: Addr) -> bool {
         let any = |stab: &Stab| stab.any(self.segments(), addr, |_| true);
         let ancestors = self.ancestry.ancestors(pid).filter_map(|pid| self.layers.get(&pid));
@@ -211,9 +211,10 @@ impl<'data> CodeMap<'data> {
         self.layers.get(&pid).and_then(|layer| layer.program.clone()).unwrap_or(ALWAYS)
     }
 
-    /// Where a frame is looked up: a return address in the call before it, but for functions that are entered by a return.
+    /// The address to look up for a frame: return address in the call before it, but for functions that are entered by
+    /// a return.
     ///
-    /// Erlang's processes end by returning to the first byte of a function, never called by what stands before it: a header
+    /// Erlang's processes end by returning to the first byte of a function, never called by what precedes it: a header
     /// without code (OTP erts/emulator/beam/jit/beam_jit_metadata.cpp).
     pub fn lookup_address(&self, pid: Pid, frame: FrameAddr, time: Option<Nanos>) -> Addr {
         let (before, raw) = (frame.for_lookup(), frame.raw());
@@ -236,21 +237,21 @@ impl<'data> CodeMap<'data> {
         self.code(hit.code).name.ends_with(b"-CodeInfoPrologue")
     }
 
-    /// Whether code of another name was at `addr` in process `pid` at some other time: without a time, nobody can tell
+    /// True if code of another name was at `addr` in process `pid` at some other time: without a time, nobody can show
     /// which is meant.
     pub fn has_other_names(&self, pid: Pid, addr: Addr, name: &[u8]) -> bool {
         self.may_be_other(pid, addr, name, (Nanos(0), Nanos(u64::MAX)))
     }
 
-    /// Whether code of another name was at `addr` at any time from `from` to `until`: where times are not exact, that may
-    /// be the code which is meant.
+    /// True if code of another name was at `addr` at any time from `from` to `until`: where times are not exact, that
+    /// may be the code which is meant.
     pub fn may_be_other(&self, pid: Pid, addr: Addr, name: &[u8], (from, until): (Nanos, Nanos)) -> bool {
         let is_then = |segment: &Segment| segment.from < until && segment.until > from;
         let is_other = |segment: &Segment| is_then(segment) && self.code(segment.code).name != name;
         let any = |part: fn(&Layer) -> &Stab, is_such: &dyn Fn(&Segment) -> bool| {
             self.family(pid, None).any(|(layer, _)| part(layer).any(self.segments(), addr, is_such))
         };
-        // What fills in may spell a name in another way than what it stands beside.
+        // A layer that fills in may spell a name differently from the one beside it.
         match any(|layer| &layer.timed, &|_| true) {
             true => any(|layer| &layer.timed, &is_other),
             false => any(|layer| &layer.beside, &is_other),
@@ -263,17 +264,17 @@ impl<'data> CodeMap<'data> {
         ancestors.filter_map(|Ancestor { pid, time }| Some((self.layers.get(&pid)?, time)))
     }
 
-    /// A piece of code.
+    /// A code range.
     pub fn code(&self, id: CodeId) -> Code<'data> {
         self.codes.get(id)
     }
 
-    /// The name of a piece of code.
+    /// The name of a code range.
     pub fn name(&self, id: CodeId) -> &'data [u8] {
         self.codes.name(id)
     }
 
-    /// How many pieces of code there are; their numbers run from 0.
+    /// The number of code ranges there are; their numbers run from 0.
     pub fn code_count(&self) -> usize {
         self.codes.len()
     }
@@ -288,7 +289,8 @@ impl<'data> CodeMap<'data> {
         &self.segments
     }
 
-    /// Forgets all segments but those in the set, the code that is in none of these, and what finds them by address.
+    /// Removes all segments but those in the set, the code that is in none of these, and the index that finds them by
+    /// address.
     pub fn select(self, set: &SegmentSet) -> (SelectedCode<'data>, SelectedIds) {
         SelectedCode::new(self.codes, self.segments, set)
     }
@@ -298,8 +300,7 @@ impl<'data> CodeMap<'data> {
         self.layers.keys().copied()
     }
 
-    /// Where there is code of a process at some time: stretches of addresses in no order, without holes of a
-    /// page or more.
+    /// The places of a process's code at a time: stretches of addresses in no order, without holes of a page or more.
     pub fn extents(&self) -> impl Iterator<Item = (Pid, Addr, Addr)> + '_ {
         self.layers.iter().flat_map(|(pid, layer)| {
             let all = layer.timed.extents().chain(layer.beside.extents()).chain(layer.untimed.extents());
@@ -307,12 +308,12 @@ impl<'data> CodeMap<'data> {
         })
     }
 
-    /// How many untimed entries were cut because a later one covers them, at least in part.
+    /// The number of untimed entries that were cut because a later one covers them, at least in part.
     pub fn overlaps(&self) -> u64 {
         self.overlaps
     }
 
-    /// Whether it knows no code at all.
+    /// True if it has no code at all.
     pub fn is_empty(&self) -> bool {
         self.codes.len() == 0
     }

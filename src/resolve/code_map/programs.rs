@@ -1,7 +1,7 @@
-//! Which of the programs that a process ran one after the other its entries without a time are of.
+//! The program of a process to which its entries without a time belong.
 //!
-//! An exec puts another program into the process, and a perf map is that of one of them: its entries lie in memory that this
-//! one had mapped. Where several had (addresses that are not randomized), the last one has written the file.
+//! An exec puts another program into the process, and a perf map is that of one of them: its entries lie in memory that
+//! this one had mapped. If several had (addresses that are not randomized), the last one has written the file.
 //!
 //! ```text
 //! exec            exec                     exec
@@ -39,7 +39,7 @@ fn program_of(process: &Process, starts: &[Addr]) -> Range<Nanos> {
     let mut memory: Vec<Vec<Range<Addr>>> = vec![Vec::new(); execs.len() + 1];
     let jit = process.mappings.iter().filter(|mapping| mapping.executable && mapping.backing().may_hold_jit_code());
     for mapping in jit {
-        // What an exec maps bears its time.
+        // Mappings of an exec bear its time.
         let program = execs.partition_point(|exec| *exec <= mapping.time);
         memory[program].push(mapping.addr..Addr(mapping.addr.0.saturating_add(mapping.len)));
     }
@@ -49,7 +49,7 @@ fn program_of(process: &Process, starts: &[Addr]) -> Range<Nanos> {
     edge(best.checked_sub(1)).unwrap_or(Nanos(0))..edge(Some(best)).unwrap_or(Nanos(u64::MAX))
 }
 
-/// How many of the sorted addresses are in any of the ranges.
+/// The number of sorted addresses that are in any of the ranges.
 fn count_inside(mut ranges: Vec<Range<Addr>>, starts: &[Addr]) -> usize {
     ranges.sort_unstable_by_key(|range| range.start);
     let (mut count, mut done) = (0, Addr(0));

@@ -1,4 +1,4 @@
-//! Which code was where, and when: the rectangles of the map.
+//! The code by place and time: the rectangles of the map.
 
 use crate::model::{Addr, Nanos, Pid};
 
@@ -6,14 +6,14 @@ use crate::model::{Addr, Nanos, Pid};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CodeId(pub u32);
 
-/// A stretch of addresses that held one piece of code during one stretch of time.
+/// A stretch of addresses that held one code range during one stretch of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SegmentId(pub u32);
 
 /// A [`SegmentId`]'s extent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// The process whose dump said so (a forked child that inherits it asks by its own pid).
+    /// The process whose dump listed it (a forked child that inherits it uses its own pid).
     pub pid: Pid,
     /// The code there.
     pub code: CodeId,
@@ -25,6 +25,6 @@ pub struct Segment {
     pub from: Nanos,
     /// Live until, exclusive; `Nanos(u64::MAX)` if it was never replaced.
     pub until: Nanos,
-    /// How far into the code `start` is.
+    /// The offset of `start` in the code.
     pub offset: u64,
 }

@@ -1,5 +1,5 @@
-//! A few segments of a code map and their code, for those who know what they want: a dump may hold millions of pieces
-//! of code of which few matter.
+//! A few segments of a code map and their code, for those who know what they want: a dump may hold millions of code
+//! ranges of which few matter.
 
 use super::list::Codes;
 use super::segment::{CodeId, Segment, SegmentId};
@@ -25,17 +25,17 @@ impl SegmentSet {
         }
     }
 
-    /// Adds those of the map's segments that `wanted` says yes to.
+    /// Adds those of the map's segments that `wanted` states yes to.
     pub fn insert_where(&mut self, segments: &[Segment], wanted: impl Fn(&Segment) -> bool) {
         self.members.iter_mut().zip(segments).for_each(|(member, segment)| *member |= wanted(segment));
     }
 
-    /// How many segments are in it.
+    /// The number of segments that are in it.
     pub fn len(&self) -> usize {
         self.members.iter().filter(|member| **member).count()
     }
 
-    /// Whether no segment is in it.
+    /// True if no segment is in it.
     pub fn is_empty(&self) -> bool {
         !self.members.contains(&true)
     }
@@ -70,7 +70,7 @@ impl SelectedIds {
 #[derive(Debug, Default)]
 pub struct SelectedCode<'data> {
     codes: Codes<'data>,
-    /// Their codes have the numbers that they have here.
+    /// The numbers of their functions are those here.
     segments: Vec<Segment>,
 }
 
@@ -84,7 +84,7 @@ fn numbers(members: &[bool]) -> impl Iterator<Item = u32> + '_ {
 }
 
 impl<'data> SelectedCode<'data> {
-    /// Forgets all segments but those in the set, and the code that is in none of these.
+    /// Removes all segments but those in the set, and the code that is in none of these.
     pub(super) fn new(mut codes: Codes<'data>, mut segments: Vec<Segment>, set: &SegmentSet) -> (Self, SelectedIds) {
         let mut members = set.members.iter();
         segments.retain(|_| members.next().is_some_and(|member| *member));

@@ -1,10 +1,10 @@
 //! Finds the rectangle that holds a point among rectangles that do not overlap.
 //!
-//! The segments stand in groups by address; between two groups nothing crosses. A small group is looked through;
-//! in a large one, places that were used again and again, a k-d tree without pointers leads the way: the segments are
+//! The segments are in groups by address; between two groups nothing crosses. A small group is looked through; in a
+//! large one, places that were used again and again, a k-d tree without pointers leads the way: the segments are
 //! reordered so that each node of the tree is a stretch of the array, split in halves down to [`LEAF`]; the nodes'
-//! bounding boxes stand in an array like a heap's. Each split takes the axis that cuts fewer rectangles: addresses
-//! where code lies side by side, times where one place was used again and again.
+//! bounding boxes are in an array like a heap's. Each split takes the axis that cuts fewer rectangles: addresses where
+//! code lies side by side, times where one place was used again and again.
 
 use super::segment::Segment;
 use crate::model::lasting::Quiet;
@@ -13,7 +13,7 @@ use crate::parallel;
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
-/// How many segments a leaf may hold: fewer make more boxes, more make longer scans (`benches/code_map.rs`).
+/// The number of segments that a leaf may hold: fewer make more boxes, more make longer scans (`benches/code_map.rs`).
 const LEAF: usize = 16;
 
 /// Groups of more segments get a tree.
@@ -25,7 +25,7 @@ const PARALLEL: usize = 1 << 14;
 /// A stretch of addresses, and the segments that are in it.
 #[derive(Debug, Clone)]
 struct SegmentGroup {
-    /// Where it starts is in [`Stab::starts`].
+    /// Its start is in [`Stab::starts`].
     end: Addr,
     segments: Range<u32>,
     /// Its place in [`Stab::trees`], or [`NO_TREE`].
@@ -34,9 +34,9 @@ struct SegmentGroup {
     reaches: u32,
 }
 
-/// Where a segment is, counted from the start of its group: all that is read of most segments that a look-up comes by. What
-/// lies too far from the start is said to be as far as can be counted, so that it may be taken for what it is not:
-/// what a reach lets pass is looked at itself.
+/// The place where a segment is, counted from the start of its group: all that is read of most segments that a look-up
+/// comes by. An address too far from the start counts as the farthest that can be counted, so that it may be taken for
+/// what it is not: what a reach lets pass is looked at itself.
 #[derive(Debug, Clone, Copy)]
 struct Reach {
     first: u32,
@@ -54,7 +54,7 @@ impl Reach {
     }
 }
 
-/// How far behind the start of a group an address is.
+/// The distance of an address from the start of a group.
 fn distance(addr: Addr, start: Addr) -> u32 {
     u32::try_from(addr.0.saturating_sub(start.0)).unwrap_or(u32::MAX)
 }
@@ -67,23 +67,23 @@ const LARGE: usize = 1 << 16;
 /// Finds one process's segments.
 #[derive(Debug, Default)]
 pub(super) struct Stab {
-    /// Where the groups start, in order. Apart from the rest, since only these are searched through.
+    /// The starts of the groups, in order. Apart from the rest, since only these are searched through.
     starts: Vec<Addr>,
     groups: Vec<SegmentGroup>,
     trees: Vec<SegmentTree>,
-    /// Of the groups' segments, group by group.
+    /// The segments of the groups, group by group.
     reaches: Vec<Reach>,
     index: GroupIndex,
 }
 
-/// Where to search among the groups for an address: all addresses from the first group on in stretches of equal length, as
-/// many as there are groups, and which groups start in each.
+/// The range to search among the groups for an address: all addresses from the first group on in stretches of equal
+/// length, as many as there are groups, and which groups start in each.
 #[derive(Debug, Default)]
 struct GroupIndex {
     first: Addr,
     /// A stretch is 2 to the power of this many bytes.
     shift: u32,
-    /// How many groups start before each stretch.
+    /// The number of groups that start before each stretch.
     before: Vec<u32>,
 }
 
@@ -228,7 +228,7 @@ impl Stab {
         found
     }
 
-    /// Whether a segment that holds `addr`, at whatever time, is such a one.
+    /// True if a segment that holds `addr`, at whatever time, is such a one.
     pub(super) fn any(&self, segments: &[Segment], addr: Addr, is_such: impl Fn(&Segment) -> bool) -> bool {
         let mut found = false;
         self.visit(
@@ -258,8 +258,8 @@ impl Stab {
         quiet.into_inner().stretch
     }
 
-    /// Shows `each` the segments that hold `addr`, of a large group those in nodes that `enter`, until it says that it
-    /// has enough.
+    /// Shows `each` the segments that hold `addr`, of a large group those in nodes that `enter`, until it states that
+    /// it has enough.
     fn visit(
         &self,
         segments: &[Segment],

@@ -20,19 +20,19 @@ use std::ops::Range;
 /// make more segments to look through (`benches/code_map.rs`).
 const GROUP: usize = 5;
 
-/// A gap of a page always closes it, so that the extent of a group says where code can be.
+/// A gap of a page always closes it, so that the extent of a group shows where code can be.
 const GAP: u64 = 4096;
 
 /// Groups are swept in batches of about this many changes.
 const BATCH: usize = 1 << 14;
 
-/// What a batch of groups left.
+/// The result of a batch of groups.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) segments: Vec<Segment>,
-    /// What finds them, by process.
+    /// The index that finds them, by process.
     pub(super) stabs: BTreeMap<Pid, Stab>,
-    /// How many changes overwrote earlier ones.
+    /// The number of changes that overwrote earlier ones.
     pub(super) overlaps: u64,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn timed(
 
 /// Adds what moves leave behind.
 fn add_gone(changes: &mut Vec<Change>, codes: &Codes<'_>) {
-    // Where code that has moved is, by process; all other is where it was loaded.
+    // The place of code that has moved, by process; all other is where it was loaded.
     let mut moved: FxHashMap<_, Addr> = FxHashMap::default();
     let gone = |change: &Change| {
         let old = moved.insert((change.pid, change.code), change.start).unwrap_or_else(|| codes.addr(change.code));
@@ -91,7 +91,7 @@ fn play(mut changes: Vec<Change>, cuts: &FxHashMap<Pid, Cuts>, pool: &Pool, mut 
     pool.each(batches, |batch| play_batch(batch, cuts), &mut sink);
 }
 
-/// How many of the changes, which are by address, are the first group.
+/// The number of changes, which are by address, that make up the first group.
 fn group_len(changes: &[Change]) -> usize {
     let mut end = Addr(0);
     let gap = |(at, change): &(usize, &Change)| {
@@ -147,7 +147,7 @@ fn play_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addresse
     overlaps
 }
 
-/// What ends code from outside: files mapped over it, and execs, which clear everything.
+/// The events that end code from outside: files mapped over it, and execs, which clear everything.
 #[derive(Debug, Default)]
 struct Cuts {
     /// In the order of time.
@@ -156,7 +156,7 @@ struct Cuts {
     files: OrderedRanges<MappedFileAt>,
 }
 
-/// Where and when a file was mapped.
+/// The place and time of a file's mapping.
 #[derive(Debug, Clone, Copy)]
 struct MappedFileAt {
     start: Addr,

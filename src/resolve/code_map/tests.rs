@@ -1,4 +1,4 @@
-//! The code map against a simulation that keeps, for every address, the list of what was put there.
+//! The code map against a simulation that keeps, for every address, the list of the code put there.
 
 use super::*;
 use crate::model::Tid;
@@ -40,7 +40,7 @@ fn name_at(map: &CodeMap<'_>, pid: i32, addr: u64, time: Option<u64>) -> Option<
     Some((String::from_utf8_lossy(map.code(hit.code).name).into_owned(), hit.offset, hit.how))
 }
 
-/// As long as an answer is said to hold, asking again gives the same.
+/// As long as an answer is claimed to hold, asking again gives the same.
 fn assert_lasting(map: &CodeMap<'_>, pids: std::ops::RangeInclusive<i32>, addrs: Range<u64>, times: u64, step: usize) {
     for (pid, addr) in pids.flat_map(|pid| addrs.clone().map(move |addr| (Pid(pid), Addr(addr)))) {
         for at in (0..times).step_by(step) {
@@ -206,10 +206,10 @@ fn untimed_entries_name_only_the_program_in_whose_memory_they_lie() {
     assert_eq!(named(&program(&[(0, 0)], &[])), [true; 4]);
 }
 
-/// Which load's which byte, if any.
+/// The load and its byte, if any.
 type Held = Option<(usize, u64)>;
 
-/// What was put at each address, with time, newest last.
+/// The code at each address, with time, newest last.
 struct Simulation {
     cells: Vec<Vec<(u64, Held)>>,
 }
@@ -227,7 +227,7 @@ impl Simulation {
     }
 }
 
-/// What happens to code, next.
+/// The next event of code.
 #[derive(Debug, Clone)]
 enum Step {
     Load(Range<u64>),
@@ -237,8 +237,8 @@ enum Step {
     Cover(Range<u64>),
 }
 
-/// Steps in so many addresses: a small space is one group of code that hides other code, a wide one is many. Each a little
-/// later than the one before.
+/// Steps in this many addresses: a small space is one group of code that hides other code, a wide one is many. Each a
+/// little later than the one before.
 fn history(space: u64) -> impl Strategy<Value = Vec<(u64, Step)>> {
     let range = || (0..space - 40, 0..40u64).prop_map(|(start, size)| start..start + size);
     let step = prop_oneof![

@@ -1,8 +1,8 @@
 //! 32-bit Arm and Thumb, by yaxpeax-arm, spelled as objdump does.
 //!
-//! The library decodes; numbers, registers, branches and a few aliases are respelled. Where each branch leads is computed
-//! here from the encoding (Arm Architecture Reference Manual, ARMv7-A, A5 to A8), and so is the condition that an `it` gives
-//! the instructions behind it, which the library does not follow.
+//! The library decodes; numbers, registers, branches and a few aliases are respelled. The target of each branch is
+//! computed here from the encoding (Arm Architecture Reference Manual, ARMv7-A, A5 to A8), and so is the condition that
+//! an `it` gives the instructions behind it, which the library does not follow.
 
 use super::instruction::{Instruction, Target, TargetKind};
 use super::unknown::bytes_text;
@@ -91,7 +91,7 @@ impl Arm {
     }
 }
 
-/// `.word 0x12345678`; a half or a byte up to the next whole one, and of what is left.
+/// `.word 0x12345678`; a half or a byte up to the next whole one, and for the rest.
 fn data(rest: &[u8], addr: u64) -> (usize, String, Option<Target>) {
     match (rest.first_chunk::<4>(), rest.first_chunk::<2>()) {
         (Some(word), _) if addr.is_multiple_of(4) => (4, format!(".word  {:#010x}", u32::from_le_bytes(*word)), None),
@@ -211,7 +211,7 @@ fn respelled(text: &str, target: Option<Target>) -> String {
     if out.is_empty() { mnemonic } else { format!("{mnemonic:<6} {out}") }
 }
 
-/// What barriers order, by the number that the library has for it.
+/// The order of barriers, by the number that the library has for it.
 const BARRIERS: [(&str, &str); 8] = [
     ("0x2", "oshst"),
     ("0x3", "osh"),
@@ -250,7 +250,7 @@ fn operand(part: &str, branch: Option<Target>) -> String {
     }
 }
 
-/// What Arm code has of its own: shifts and 16-bit numbers have names, pairs are told by their first register.
+/// The peculiarities of Arm code: shifts and 16-bit numbers have names, pairs are recognized by their first register.
 fn arm_text(text: &str, word: u32) -> String {
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
     let operands = operands.trim_start();
@@ -330,7 +330,7 @@ fn is_part(mnemonic: &str, base: &str) -> bool {
     mnemonic.strip_prefix(base).is_some_and(|size| matches!(size, "b" | "h" | "sb" | "sh"))
 }
 
-/// What Thumb has of its own: the condition of an `it` block, widths, spellings of the stack.
+/// The peculiarities of Thumb: the condition of an `it` block, widths, spellings of the stack.
 fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> String {
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
     let (mut operands, is_wide) = (operands.trim_start().to_owned(), first >> 11 > 0b1_1100);
@@ -348,7 +348,7 @@ fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> St
     match (&stem[..], is_wide) {
         ("bl" | "blx" | "bic" | "bics", true) if stem.starts_with("bl") => width.clear(),
         ("bic" | "bics", true) => width = ".w".to_owned(),
-        // The library tells the highest bit where the width belongs.
+        // The library gives the highest bit where the width belongs.
         ("bfi" | "bfc", true) => {
             width.clear();
             let (one, two) = (u32::from(first), u32::from(second));
@@ -434,7 +434,7 @@ mod tests {
         lines.iter().map(|line| line.text.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
     }
 
-    /// What binutils 2.40's objdump says of these bytes.
+    /// The text of binutils 2.40's objdump for these bytes.
     const THUMB: &[(&[u8], &str)] = &[
         (&[0x47, 0x2a], "cmp r2, #71"),
         (&[0x09, 0x4c], "ldr r4, [pc, #36]"),

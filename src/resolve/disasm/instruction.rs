@@ -1,6 +1,6 @@
-//! What a piece of code is told in.
+//! The syntax of a code range.
 
-/// How operands are spelled.
+/// The way operands are spelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Syntax {
     /// Source first, `%` before registers: what perf and objdump show.
@@ -17,9 +17,9 @@ pub struct Instruction {
     pub offset: u64,
     /// Its length in bytes.
     pub len: u64,
-    /// What it says, spelled as objdump does. The address of a direct branch stands at its end.
+    /// Its text, spelled as objdump does. The address of a direct branch is at its end.
     pub text: String,
-    /// The address that it names: of a branch, or of what it loads.
+    /// The address that it names: the target of a branch or of a load.
     pub target: Option<Target>,
 }
 
@@ -28,11 +28,11 @@ pub struct Instruction {
 pub struct Target {
     /// The address, where the code is at the address that it was decoded for.
     pub addr: u64,
-    /// What becomes of it.
+    /// Its target.
     pub kind: TargetKind,
 }
 
-/// What an instruction does with an address.
+/// The use that an instruction makes of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetKind {
     /// Goes on there, always or on a condition.

@@ -1,7 +1,7 @@
-//! Machine code → instructions: where each begins, what it says, which addresses it names.
+//! Machine code → instructions: where each begins, what it states, which addresses it names.
 //!
-//! The bytes are strangers': a dump may hold anything, so they go through libraries without `unsafe` contracts of
-//! ours, and what is no instruction is told byte by byte (`.byte`), as by objdump, which goes on at the next one.
+//! The bytes are strangers': a dump may hold anything, so they go through libraries without `unsafe` contracts of ours,
+//! and what is not an instruction is reported byte by byte (`.byte`), as by objdump, which goes on at the next one.
 
 mod aarch64;
 mod arm;
@@ -40,12 +40,12 @@ impl Disassembler {
         }
     }
 
-    /// Whether it tells more than bytes.
+    /// True if it gives more than bytes.
     pub fn is_known(&self) -> bool {
         !matches!(self, Self::Unknown)
     }
 
-    /// The instructions of a piece of code that lies at `addr`. Together they are all of its bytes, in order.
+    /// The instructions of a code range that lies at `addr`. Together they are all of its bytes, in order.
     pub fn decode(&mut self, code: &[u8], addr: u64) -> Vec<Instruction> {
         match self {
             Self::X86(x86) => x86.decode(code, addr),

@@ -1,4 +1,4 @@
-//! Code of machines that no decoder here knows: its bytes, so many a line.
+//! Code of machines without a decoder here: its bytes, this many a line.
 
 use super::instruction::Instruction;
 use std::fmt::Write;

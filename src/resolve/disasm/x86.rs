@@ -6,7 +6,7 @@ use iced_x86::{
     Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction as Decoded, IntelFormatter, Mnemonic, OpKind,
 };
 
-/// The size of what is pushed, popped and jumped to goes without saying to objdump.
+/// The size of values that are pushed, popped and jumped to is not printed by objdump.
 const IMPLIED_SIZES: [(&str, &str); 8] = [
     ("jmpq ", "jmp  "),
     ("callq ", "call  "),
@@ -53,7 +53,8 @@ impl X86 {
     }
 
     pub(super) fn decode(&mut self, code: &[u8], addr: u64) -> Vec<Instruction> {
-        // What a processor refuses for a prefix alone (`lock` without a write to memory) is told as what it says.
+        // An instruction that a processor refuses for a prefix alone (`lock` without a write to memory) is reported as
+        // what it states.
         let mut decoder = Decoder::with_ip(self.bitness, code, addr, DecoderOptions::NO_INVALID_CHECK);
         let mut instructions = Vec::new();
         while decoder.can_decode() {
@@ -104,7 +105,7 @@ impl X86 {
                 Syntax::Intel => text.insert_str(stem, &format!("{register},")),
             }
         }
-        // The library leaves the place of an index that there is none of.
+        // The library leaves the place of a missing index.
         if text.contains(",)") {
             text = text.replace(",)", ")");
         }
@@ -140,8 +141,8 @@ fn is_rex(byte: u8) -> bool {
     byte & 0xf0 == 0x40
 }
 
-/// How many bytes at the start of code are prefixes that the processor ignores, since the last of them is a REX that
-/// another prefix follows. It happens in data among code; objdump tells them by themselves.
+/// The number of bytes at the start of code are prefixes that the processor ignores, since the last of them is a REX
+/// that another prefix follows. It happens in data among code; objdump gives them by themselves.
 fn idle_prefixes(code: &[u8]) -> usize {
     /// No instruction is longer.
     const LONGEST: usize = 15;

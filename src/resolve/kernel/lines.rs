@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 
-/// What each line says that is one: address, kind and place of the name in the text.
+/// The facts in each symbol's line: address, kind and place of the name in the text.
 #[derive(Debug)]
 pub(super) struct Lines<'a> {
     text: &'a [u8],
@@ -55,7 +55,7 @@ pub(super) fn address_of(text: &[u8], symbol: &[u8]) -> Option<u64> {
     })
 }
 
-/// Where a line ends, from a place in it on. Lines are too short for anything that takes longer to begin with.
+/// The end of a line, from a place in it on. Lines are too short for anything that takes longer to begin with.
 #[inline]
 fn line_end(text: &[u8], from: usize) -> usize {
     const NEW_LINES: u64 = ONES * b'\n' as u64;
@@ -105,7 +105,7 @@ fn usual(text: &[u8], high: &mut HighDigits) -> Option<(u64, u8, u8)> {
     Some((sixteen_digits(digits, high)?, *kind, *first))
 }
 
-/// Whether a name may begin so.
+/// True if a name may begin so.
 fn is_name(first: u8) -> bool {
     !matches!(first, b'\t' | b' ')
 }
@@ -131,7 +131,7 @@ fn sixteen_digits(digits: &[u8; 16], known: &mut HighDigits) -> Option<u64> {
 fn eight_digits(digits: [u8; 8]) -> Option<u64> {
     let text = u64::from_be_bytes(digits);
     let nibbles = (text & (0x0f * ONES)) + 9 * (text >> 6 & ONES);
-    // What is no digit is spelled otherwise than its number.
+    // Letters that are not digits are spelled otherwise than their number.
     let letters = (nibbles + 6 * ONES) >> 4 & ONES;
     if nibbles & (0xf0 * ONES) != 0
         || nibbles + (u64::from(b'0') * ONES) + letters * u64::from(b'a' - b'0' - 10) != text

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// The kernel that runs here.
 pub(super) struct RunningKernel {
     pub(super) build_id: Option<BuildId>,
-    /// As `uname -r` says it.
+    /// As `uname -r` states it.
     pub(super) release: Option<Vec<u8>>,
     /// Its list.
     pub(super) kallsyms: PathBuf,
@@ -21,7 +21,7 @@ impl RunningKernel {
         Self { build_id: running_build_id(), release, kallsyms: PathBuf::from("/proc/kallsyms") }
     }
 
-    /// Whether it is the recorded one: by build ID, else by release. `None` if the recording has neither: its recorder
+    /// True if it is the recorded one: by build ID, else by release. `None` if the recording has neither: its recorder
     /// was killed, or has not ended yet.
     pub(super) fn is_recorded(&self, build_id: Option<BuildId>, release: Option<&[u8]>) -> Option<bool> {
         match (build_id, self.build_id, release, &self.release) {
@@ -32,16 +32,16 @@ impl RunningKernel {
         }
     }
 
-    /// Whether a list that stands for another kernel is this one's: perf inject puts that into its cache under the
+    /// True if a list that stands for another kernel is this one's: perf inject puts that into its cache under the
     /// build ID of whatever kernel was recorded.
     pub(super) fn has_list(&self, list: &[u8]) -> bool {
         io::of_system(&self.kallsyms).is_ok_and(|own| is_same_kernel(list, &own))
     }
 }
 
-/// Whether two lists are of one kernel, wherever each boot has put it: the same functions at the same distances.
+/// True if two lists are of one kernel, wherever each boot has put it: the same functions at the same distances.
 fn is_same_kernel(one: &[u8], other: &[u8]) -> bool {
-    /// More than enough to tell two kernels apart, even of one source.
+    /// More than enough to distinguish two kernels, even of one source.
     const MOST: usize = 20_000;
     let core = |text: &[u8]| -> Vec<(u64, Vec<u8>)> {
         let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.ends_with(b"]"));

@@ -1,6 +1,6 @@
-//! What stretches of a file's code are: instructions of Arm or of Thumb, or numbers among them. The assembler marks where
-//! each begins (`$a`, `$t`, `$x`, `$d`); what no mark tells in a stripped file is told by the lowest bit of its function's
-//! symbol.
+//! The kinds of stretches of a file's code: instructions of Arm or of Thumb, or numbers among them. The assembler marks
+//! where each begins (`$a`, `$t`, `$x`, `$d`); what no mark gives in a stripped file is recognized by the lowest bit of
+//! its function's symbol.
 //!
 //! Spec: aaelf32, "Mapping symbols" and "Symbol Values"; aaelf64, "Mapping symbols".
 
@@ -8,7 +8,7 @@ use super::image::Image;
 use object::{Object, ObjectSymbol, SymbolKind};
 use std::ops::Range;
 
-/// What a stretch of code is.
+/// The kind of a stretch of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CodeKind {
     /// Instructions: on 32-bit Arm, those of 4 bytes.
@@ -58,7 +58,7 @@ fn mark(symbol: &object::Symbol<'_, '_>) -> Option<(u64, CodeKind)> {
         b'd' => CodeKind::Data,
         _ => return None,
     };
-    // Those of other sections tell of data that is no code.
+    // Those of other sections report data that is not code.
     symbol.section_index().map(|_| (symbol.address(), kind))
 }
 

@@ -12,8 +12,8 @@
 //! it, has a directory for each build ID; packages have a file. Every file is checked by build ID; a debug link of a file
 //! without one by its checksum. Files of another version or machine are not used; they are reported if no other is found.
 //!
-//! A directory that is the root of another machine (`--symfs`) may have its libraries in `/lib` where the recording says
-//! `/usr/lib`, or the reverse: one was a link to the other there. Absolute links lead to places in this root.
+//! A directory that is the root of another machine (`--symfs`) may have its libraries in `/lib` where the recording
+//! states `/usr/lib`, or the reverse: one was a link to the other there. Absolute links lead to places in this root.
 
 use super::image::Image;
 use super::no_elf::{self, NoElf};
@@ -29,7 +29,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Where files of other versions and debugging information are looked for.
+/// The places where files of other versions and debugging information are looked for.
 #[derive(Debug, Clone)]
 pub struct SearchOptions {
     /// Roots of the recorded machine, which recorded paths are below: `--symfs DIR`, and what is packed with a recording.
@@ -38,13 +38,13 @@ pub struct SearchOptions {
     pub debug_dirs: Vec<PathBuf>,
     /// perf's cache of recorded files: `~/.debug`.
     pub cache: Option<PathBuf>,
-    /// What debuginfod's client fetched and keeps, `$DEBUGINFOD_CACHE_PATH` or `~/.cache/debuginfod_client`: a directory
-    /// for each build ID with `executable` and `debuginfo`, empty where a server had none
+    /// The files that debuginfod's client fetched and keeps, `$DEBUGINFOD_CACHE_PATH` or `~/.cache/debuginfod_client`:
+    /// a directory for each build ID with `executable` and `debuginfo`, empty where a server had none
     /// (debuginfod_find_debuginfo(3)). Nothing is fetched.
     pub debuginfod: Option<PathBuf>,
     /// `--vmlinux FILE`: the image of the recorded kernel.
     pub vmlinux: Option<PathBuf>,
-    /// The release of the recorded kernel, as `uname -r` says it.
+    /// The release of the recorded kernel, as `uname -r` states it.
     pub os_release: Option<Vec<u8>>,
     /// `e_machine` of the recorded machine: files of others are not the ones that ran.
     pub machine: Option<u16>,
@@ -81,7 +81,7 @@ impl SearchOptions {
         if dso.kind == DsoKind::Kernel {
             return self.vmlinux(dso, warnings);
         }
-        // A deleted file's path may by now be another file's: only a build ID can tell.
+        // A deleted file's path may by now be another file's: only a build ID can give.
         let deleted = dso.path.strip_suffix(b" (deleted)").filter(|_| dso.build_id.is_some());
         let own = match dso.kind {
             DsoKind::File => self.recorded_paths(&dso.path),
@@ -111,11 +111,11 @@ impl SearchOptions {
         found
     }
 
-    /// What is here and no ELF file may hold the code that ran all the same.
+    /// A file that is here and is not an ELF file may hold the code that ran all the same.
     fn say_no_elf(&self, dso: &Dso, warnings: &mut Warnings) {
         for path in self.recorded_paths(&dso.path) {
             if let Some(what) = self.no_elf(&path) {
-                let message = format!("is no ELF file ({}): no symbols can be read from it", what.name());
+                let message = format!("is not an ELF file ({}): it has no symbols to read", what.name());
                 warnings.push(Warning::new(message).in_file(&path, None));
             }
         }
@@ -125,7 +125,7 @@ impl SearchOptions {
     fn vmlinux(&self, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
         if let Some(given) = &self.vmlinux {
             let Some(image) = opened(Named::User.door(true), given, ELF, warnings) else {
-                let message = "is no ELF file: not used. A packed kernel (vmlinuz) must be unpacked first";
+                let message = "is not an ELF file: not used. A packed kernel (vmlinuz) must be unpacked first";
                 warnings.push(Warning::new(message).in_file(given, None));
                 return None;
             };
@@ -159,12 +159,12 @@ impl SearchOptions {
         self.by_link(image, warnings)
     }
 
-    /// Where directories keep a file without the code of the one that has this build ID.
+    /// The path where directories keep a file without the code of the one that has this build ID.
     fn kept<'a>(&'a self, id: BuildId, what: &'a str) -> impl Iterator<Item = PathBuf> + use<'a> {
         self.id_dirs().flat_map(move |dir| [id_path(dir, id).join(what), suffixed(id_path(dir, id), ".debug")])
     }
 
-    /// What debuginfod's client keeps of a file, unless that is only that there is none.
+    /// The copy of a file that debuginfod's client keeps, unless it only records its absence.
     fn fetched(&self, id: BuildId, what: &str) -> Option<PathBuf> {
         let path = self.debuginfod.as_ref()?.join(hex(id)).join(what);
         self.door(&path).look(&path).filter(|about| about.len() > 0).map(|_| path)
@@ -183,7 +183,7 @@ impl SearchOptions {
             let Some(found) = self.open(&path, DEBUGGING, warnings) else { continue };
             let same = match image.build_id() {
                 Some(id) => found.is(Some(id)),
-                // What could be said of it without reading all of it is said first.
+                // Anything that can be reported about it without reading all of it is reported first.
                 None => found.may_be_debugging(image) && found.crc32() == crc,
             };
             if same {
@@ -212,17 +212,17 @@ impl SearchOptions {
         images.iter().find_map(&mut package)
     }
 
-    /// Opens a file that may well not be there. One that is there and may not be used is told of.
+    /// Opens a file that may well not be there. One that is there and may not be used is reported for.
     pub fn open(&self, path: &Path, kind: Kind, warnings: &mut Warnings) -> Option<Image> {
         opened(self.door(path), path, kind, warnings)
     }
 
-    /// What a file is that is none of code; `None` if it is one, or may not be looked at.
+    /// The kind of a file that does not contain code; `None` if it does, or may not be looked at.
     pub fn no_elf(&self, path: &Path) -> Option<NoElf> {
         NoElf::of(&self.door(path).head(path, no_elf::HEAD)?.ok()?)
     }
 
-    /// Whether something has a path.
+    /// True if something has a path.
     pub fn is_there(&self, path: &Path) -> bool {
         self.door(path).look(path).is_some()
     }
@@ -234,7 +234,7 @@ impl SearchOptions {
         Door { named: Named::Recording, start, force: self.force }
     }
 
-    /// Where a recorded path may be on this machine.
+    /// The place where a recorded path may be on this machine.
     pub fn recorded_paths(&self, path: &[u8]) -> Vec<PathBuf> {
         let path = Path::new(OsStr::from_bytes(path));
         if self.symfs.is_empty() {
@@ -269,7 +269,7 @@ impl SearchOptions {
         None
     }
 
-    /// Whether the recorded machine can have run it: 64-bit machines run programs of their 32-bit forerunners, too.
+    /// True if the recorded machine can have run it: 64-bit machines run programs of their 32-bit forerunners, too.
     pub fn is_of_machine(&self, image: &Image) -> bool {
         match self.machine.map(elf::Machine) {
             None => true,
@@ -340,7 +340,7 @@ pub fn hex(id: BuildId) -> String {
     bytes[..len.unwrap_or(bytes.len())].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The kernel gives every process the same vdso: ours is the recorded one if its build ID says so.
+/// The kernel gives every process the same vdso: ours is the recorded one if its build ID states it.
 fn own_vdso(dso: &Dso) -> Option<Image> {
     if dso.kind != DsoKind::Vdso || dso.build_id.is_none() {
         return None;

@@ -1,4 +1,4 @@
-//! Where functions of a file begin and end, and their machine code.
+//! The start and end of functions in a file, and their machine code.
 
 use super::images::Images;
 use super::{Base, Request, SymbolOptions, load, open};
@@ -9,7 +9,7 @@ use object::{Architecture, Object, ObjectSection, ObjectSymbol, SectionKind, Sym
 use std::ops::Range;
 
 /// For each offset of a request, the function that it belongs to: its first address and the one behind its last, as
-/// linked. `None` where no symbol tells.
+/// linked. `None` where no symbol gives it.
 pub fn extents(
     request: &Request,
     images: &Images<'_>,
@@ -50,7 +50,7 @@ pub fn named(dso: DsoId, images: &Images<'_>, options: &SymbolOptions, warnings:
     ranges
 }
 
-/// Where functions and labels of code are. Of what has no size it is known where it begins.
+/// The places of functions and labels of code. Of what has no size it is known where it begins.
 fn functions(object: &object::File<'_>) -> Vec<Range<u64>> {
     let is_in_text = |symbol: &object::Symbol<'_, '_>| {
         let section = symbol.section_index().and_then(|index| object.section_by_index(index).ok());
@@ -62,7 +62,7 @@ fn functions(object: &object::File<'_>) -> Vec<Range<u64>> {
         _ => false,
     };
     let symbols = object.symbols().chain(object.dynamic_symbols()).filter(is_code);
-    // On Arm, the lowest bit says that the code is Thumb.
+    // On Arm, the lowest bit states that the code is Thumb.
     let mark = u64::from(object.architecture() == Architecture::Arm);
     let start = |symbol: &object::Symbol<'_, '_>| symbol.address() & !mark;
     symbols.map(|symbol| start(&symbol)..start(&symbol).saturating_add(symbol.size().max(1))).collect()

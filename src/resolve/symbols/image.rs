@@ -27,10 +27,10 @@ pub struct Image {
     build_id: Option<BuildId>,
     machine: u16,
     methods: Vec<Method>,
-    /// Link-time addresses whose bytes the file does not have, though a segment says so: of debugging files, and of those that
-    /// were packed without their code.
+    /// Link-time addresses whose bytes the file does not have, though a segment states it: of debugging files, and of
+    /// those that were packed without their code.
     blank: Vec<Range<u64>>,
-    /// What the file was when it was opened.
+    /// The file's metadata when it was opened.
     about: Option<Metadata>,
 }
 
@@ -86,7 +86,7 @@ impl Image {
         Ok(Self { path, bytes, segments, build_id: None, machine, methods, blank, about: None })
     }
 
-    /// What it says of functions where it has no symbols.
+    /// Its functions where it has no symbols.
     pub fn methods(&self) -> &[Method] {
         &self.methods
     }
@@ -96,7 +96,7 @@ impl Image {
         &self.bytes
     }
 
-    /// What the file was when it was opened, if it is one.
+    /// The file's metadata when it was opened, if it is one.
     pub fn about(&self) -> Option<&Metadata> {
         self.about.as_ref()
     }
@@ -106,7 +106,7 @@ impl Image {
         &self.path
     }
 
-    /// Which version of the file it is.
+    /// The build ID of the file.
     pub fn build_id(&self) -> Option<BuildId> {
         self.build_id
     }
@@ -164,7 +164,7 @@ impl Image {
         self.section_up_to(object, name, |_| usize::MAX)
     }
 
-    /// The same, but at least as far as `end` says, which is given what is there so far.
+    /// The same, but at least as far as `end` states, which is given what is there so far.
     pub fn section_up_to<'a>(
         &'a self,
         object: &object::File<'a>,
@@ -186,18 +186,18 @@ impl Image {
         bytes.unwrap_or_default()
     }
 
-    /// Whether it holds debugging information (itself, not by a link to another file).
+    /// True if it holds debugging information (itself, not by a link to another file).
     pub fn has_dwarf(&self) -> bool {
         self.object().is_ok_and(|object| object.section_by_name(".debug_info").is_some())
     }
 
-    /// Whether it holds a full symbol table.
+    /// True if it holds a full symbol table.
     pub fn has_symtab(&self) -> bool {
         !self.methods.is_empty() || self.object().is_ok_and(|object| object.section_by_name(".symtab").is_some())
     }
 
-    /// Whether it may hold the debugging information of `running`, as far as section headers show: strip and objcopy keep
-    /// the address and the size of code whose bytes they leave out.
+    /// True if it may hold the debugging information of `running`, as far as section headers show: strip and objcopy
+    /// keep the address and the size of code whose bytes they leave out.
     pub fn may_be_debugging(&self, running: &Self) -> bool {
         let text = |image: &Self| {
             let object = image.object().ok()?;
@@ -219,7 +219,7 @@ impl Image {
         crc.sum()
     }
 
-    /// Whether it is the file that the recording means. A recording pads short IDs with zeros.
+    /// True if it is the file that the recording means. A recording pads short IDs with zeros.
     pub fn is(&self, wanted: Option<BuildId>) -> bool {
         let (Some(wanted), Some(own)) = (wanted, self.build_id) else { return true };
         let (wanted, own) = (wanted.as_bytes(), own.as_bytes());
@@ -229,7 +229,7 @@ impl Image {
     }
 }
 
-/// Unpacks `size` bytes, or at least as many as `end` asks for. `None` if they are damaged.
+/// Unpacks `size` bytes, or at least as many as `end` requests. `None` if they are damaged.
 fn inflate(packed: &[u8], size: usize, end: impl Fn(&[u8]) -> usize) -> Option<Vec<u8>> {
     let (mut bytes, mut inflate) = (Vec::new(), Decompress::new(true));
     loop {
@@ -248,7 +248,7 @@ fn inflate(packed: &[u8], size: usize, end: impl Fn(&[u8]) -> usize) -> Option<V
     }
 }
 
-/// Debugging information is packed to a third or a tenth; what says that it unpacks to more is made to fill memory.
+/// Debugging information is packed to a third or a tenth; what states that it unpacks to more is made to fill memory.
 const LARGEST_RATIO: u64 = 200;
 const LARGEST_SECTION: u64 = 4 << 30;
 
@@ -259,7 +259,7 @@ fn parse(bytes: &[u8]) -> Result<object::File<'_>> {
     object::File::parse(bytes).map_err(|error| Error::new("damaged ELF file").because(error))
 }
 
-/// What the headers of a file tell.
+/// The data in the headers of a file.
 struct Headers {
     machine: u16,
     segments: Vec<LoadSegment>,
@@ -288,8 +288,8 @@ fn headers<Elf: FileHeader<Endian = Endianness>>(header: &Elf, endian: Endiannes
     Headers { machine, segments: segments.collect(), build_id, blank: blank.collect() }
 }
 
-/// A build ID stands at the start of its section, in a note of 36 bytes or fewer; a kernel has a few hundred bytes of
-/// other notes before it. Sections and files with more of them than this are not read to their end.
+/// A build ID is at the start of its section, in a note of 36 bytes or fewer; a kernel has a few hundred bytes of other
+/// notes before it. Sections and files with more of them than this are not read to their end.
 const LARGEST_NOTES: usize = 64 << 10;
 const LARGEST_NOTES_OF_ALL_SECTIONS: usize = 16 << 20;
 
@@ -334,7 +334,7 @@ mod tests {
         assert!(inflate(&packed[..packed.len() / 2], bytes.len(), |_| usize::MAX).is_none());
     }
 
-    /// An ELF file of one section of notes: so many empty ones, then a build ID.
+    /// An ELF file of one section of notes: this many empty ones, then a build ID.
     fn with_notes_before_the_build_id(count: usize) -> Vec<u8> {
         let mut notes = [0; 12].repeat(count);
         notes.extend(*b"\x04\0\0\0\x08\0\0\0\x03\0\0\0GNU\0buildid!");

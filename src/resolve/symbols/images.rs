@@ -41,7 +41,7 @@ impl<'a> Images<'a> {
         image.as_ref()
     }
 
-    /// Those that were asked for and are here, in the order of the recording.
+    /// Those that were requested and are here, in the order of the recording.
     pub fn opened(&self) -> impl Iterator<Item = (DsoId, &Image)> {
         self.slots.iter().enumerate().filter_map(|(at, slot)| {
             let (image, _) = slot.get()?;
@@ -49,7 +49,7 @@ impl<'a> Images<'a> {
         })
     }
 
-    /// What was odd about the files opened so far, in the order of the recording.
+    /// The oddities of the files opened so far, in the order of the recording.
     pub fn into_warnings(self) -> Warnings {
         let mut all = Warnings::new();
         for (_, own) in self.slots.into_iter().filter_map(OnceLock::into_inner) {

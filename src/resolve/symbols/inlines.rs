@@ -40,7 +40,7 @@ pub struct DebugSections<'data> {
     main: SectionBytes<'data>,
     /// `.debug_abbrev` of these units.
     abbreviations: Cow<'data, [u8]>,
-    /// Whether units were left out.
+    /// True if units were left out.
     is_part: bool,
     /// All of the image's, once a unit refers to one that was left out.
     whole: OnceLock<Option<SectionBytes<'data>>>,
@@ -53,7 +53,7 @@ pub struct DebugSections<'data> {
 pub struct Inlines<'a> {
     sections: &'a DebugSections<'a>,
     context: Context<Reader<'a>>,
-    /// Of all units, where `context` is of the near ones only.
+    /// The context of all units, where `context` is of the near ones only.
     whole: OnceCell<Option<Context<Reader<'a>>>>,
     package: Option<DwarfPackage<Reader<'a>>>,
 }
@@ -153,7 +153,7 @@ impl<'data> DebugSections<'data> {
         dwarf
     }
 
-    /// Of the units that may be hit.
+    /// The context of the units that may be hit.
     fn context(&self) -> Option<Context<Reader<'_>>> {
         let mut dwarf = self.dwarf();
         // Units of one compiler's run share a table.
@@ -161,7 +161,7 @@ impl<'data> DebugSections<'data> {
         Context::from_dwarf(dwarf).ok()
     }
 
-    /// Of all units.
+    /// The context of all units.
     fn whole_context(&self) -> Option<Context<Reader<'_>>> {
         let whole = self.whole.get_or_init(|| sections(self.image, |id| Some(id.name())));
         let dwarf = whole.as_ref()?.borrow_with_sup(self.shared.as_ref(), |bytes| self.reader(bytes));
@@ -192,7 +192,7 @@ fn sections(image: &Image, name: fn(SectionId) -> Option<&'static str>) -> Optio
     DwarfSections::load(|id| Ok::<_, gimli::Error>(section(id))).ok()
 }
 
-/// Sections that tell of variables, types and macros are large, and dear where they are compressed.
+/// Sections that report variables, types and macros are large, and dear where they are compressed.
 fn is_wanted(id: SectionId) -> bool {
     use SectionId::{DebugLoc, DebugLocLists, DebugMacinfo, DebugMacro, DebugNames, DebugTypes};
     !matches!(id, DebugLoc | DebugLocLists | DebugMacinfo | DebugMacro | DebugNames | DebugTypes)
@@ -288,7 +288,8 @@ mod tests {
             SearchOptions::default().open(&std::env::current_exe().unwrap(), ELF, &mut Warnings::new()).unwrap();
         let object = image.object().unwrap();
         use object::ObjectSymbol;
-        // Of the standard library: how much else is told of this crate's functions depends on how it was built.
+        // A function of the standard library: how much else is reported for this crate's functions depends on how it
+        // was built.
         let own = object.symbols().find(|symbol| symbol.name().is_ok_and(|name| name.contains("lang_start_internal")));
         let addresses: Vec<u64> = (0..64).map(|at| own.as_ref().unwrap().address() + at).collect();
         let files = DebugFiles::open(&image, &image, &SearchOptions::default(), &addresses, &mut Warnings::new());

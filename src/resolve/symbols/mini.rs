@@ -9,7 +9,7 @@ use std::io::Read;
 /// A symbol table larger than this is not one: sizes of the largest browsers are a tenth of it.
 const LARGEST: u64 = 256 << 20;
 
-/// What `xz -9` uses, and room for its tables.
+/// The dictionary of `xz -9`, and room for its tables.
 const LARGEST_DICTIONARY: u32 = 96 << 20;
 
 /// The ELF file in an image's `.gnu_debugdata`. `None` if it has none, or a damaged one.
@@ -23,7 +23,7 @@ pub fn image(image: &Image) -> Option<Image> {
     Image::new(image.path(), Bytes::Owned(out)).ok()
 }
 
-/// `None` if it is damaged or unpacks to more than so many bytes. No more than these are kept in memory.
+/// `None` if it is damaged or unpacks to more than this many bytes. No more than these are kept in memory.
 fn unpack(packed: &[u8], most: u64) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let unpacked = XzReader::new_mem_limit(packed, false, LARGEST_DICTIONARY >> 10);

@@ -1,8 +1,8 @@
 //! Functions, inlined calls and lines of native code: ELF symbols and DWARF of the files that were running, methods of
 //! .NET's images.
 //!
-//! Addresses are resolved in batches, each unique one once: by file, then in shards of neighbouring addresses, so
-//! that a shard parses only the DWARF units that its addresses lie in.
+//! Addresses are resolved in batches, each unique one once: by file, then in shards of neighboring addresses, so that a
+//! shard parses only the DWARF units that its addresses lie in.
 
 pub mod code_kinds;
 pub mod demangle;
@@ -33,16 +33,16 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use table::SymbolTable;
 
-/// What to find out about an address.
+/// The parts to find out about an address.
 #[derive(Debug, Clone)]
 pub struct SymbolOptions {
-    /// Where files are looked for.
+    /// The places where files are looked for.
     pub search: SearchOptions,
-    /// Whether to expand inlined calls (`--no-inline`).
+    /// True if to expand inlined calls (`--no-inline`).
     pub inlines: bool,
-    /// Whether to find source files and lines.
+    /// True if to find source files and lines.
     pub lines: bool,
-    /// Whether to make names readable (`--no-demangle`).
+    /// True if to make names readable (`--no-demangle`).
     pub demangle: bool,
 }
 
@@ -74,11 +74,11 @@ pub struct Request {
     pub dso: DsoId,
     /// Unique, ascending.
     pub offsets: Vec<u64>,
-    /// What `offsets` count from.
+    /// The base of `offsets`.
     pub base: Base,
 }
 
-/// What the addresses of a [`Request`] count from.
+/// The base of the addresses of a [`Request`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Base {
     /// The start of the file.
@@ -102,11 +102,11 @@ struct OpenedObject<'a> {
     running: &'a Image,
     debugging: Option<Image>,
     mini: Option<Image>,
-    /// Where inlined calls or lines are wanted and known.
+    /// The debugging files, if inlined calls or lines are wanted and known.
     files: Option<DebugFiles>,
 }
 
-/// What answers for the addresses of one file.
+/// The symbols that answer for the addresses of one file.
 struct LoadedSymbols<'a> {
     table: SymbolTable<'a>,
     sections: Option<DebugSections<'a>>,
@@ -238,8 +238,8 @@ impl<'a> Shard<'a> {
         }
     }
 
-    /// Writes the inlined calls, and what DWARF knows of the function around them. The symbol table has the last
-    /// word on that one's name: parts that the compiler split off (`.cold`, `.constprop.0`) have their own there.
+    /// Writes the inlined calls, and DWARF's facts about the function around them. The symbol table has the last word
+    /// on that one's name: parts that the compiler split off (`.cold`, `.constprop.0`) have their own there.
     fn dwarf(&mut self, mut frames: FrameIter<'_, Reader<'a>>, function: &mut Frame) {
         let mut innermost = true;
         let mut next = frames.next().ok().flatten();

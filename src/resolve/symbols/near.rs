@@ -1,13 +1,13 @@
-//! Which of a file's units of debugging information some addresses need, and those units without the others.
+//! The units of debugging information of a file that some addresses need, without the ot without the others.
 //!
 //! A context reads the head of every unit, for which it needs the unit's abbreviations: in a file of two thousand
-//! units, of which ten are hit, that is nearly all of its work. Where `.debug_aranges` tells where units are, those
+//! units, of which ten are hit, that is nearly all of its work. Where `.debug_aranges` shows where units are, those
 //! that lie elsewhere are shown to it without abbreviations, and it leaves them out. Units that are not listed there
-//! stay, and of those that are, it need not know every range: where an address is listed nowhere, they are asked
-//! themselves. Where all addresses are listed, what lies behind the last unit that is hit is not even unpacked. Should a
-//! unit refer to one that was left out, a context of all units answers.
+//! stay, and of those that are, it need not know every range: where an address is listed nowhere, they are queried
+//! themselves. Where all addresses are listed, what lies behind the last unit that is hit is not even unpacked. Should
+//! a unit refer to one that was left out, a context of all units answers.
 //!
-//! Lines are as much work as functions. Where nobody asks for them, units are shown without their line tables.
+//! Lines are as much work as functions. If nobody requests them, units are shown without their line tables.
 
 use super::image::Image;
 use super::plt;
@@ -15,13 +15,13 @@ use gimli::{EndianSlice, RunTimeEndian, constants};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 
-/// How DWARF is read.
+/// The reader of DWARF.
 pub(super) type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 
-/// What `.debug_aranges` says of some addresses.
+/// The entries of `.debug_aranges` for some addresses.
 #[derive(Debug, Default)]
 pub(super) struct Listed {
-    /// Of each unit that is listed: whether an address lies in it.
+    /// For each listed unit, true if an address lies in it.
     hit: FxHashMap<usize, bool>,
     /// The addresses that no list has. The byte behind one that is listed is none: it is looked at only if nothing is
     /// found there.
@@ -55,7 +55,7 @@ impl Listed {
         Some(Self { hit, elsewhere })
     }
 
-    /// `.debug_info` up to the end of the last unit that is hit, if no other one need be asked; else all of it. With
+    /// `.debug_info` up to the end of the last unit that is hit, if no other one need be queried; else all of it. With
     /// whether something was left out.
     pub(super) fn info<'a>(
         &self,
@@ -82,7 +82,7 @@ impl Listed {
     }
 }
 
-/// One past the last byte of the unit at a place; as much as tells that, if there is no more yet.
+/// One past the last byte of the unit at a place; as much as shows that, if there is no more yet.
 fn unit_end(head: &[u8], at: usize, endian: RunTimeEndian) -> usize {
     const HEAD: usize = 12;
     let mut reader = EndianSlice::new(head.get(at..).unwrap_or_default(), endian);
@@ -92,7 +92,7 @@ fn unit_end(head: &[u8], at: usize, endian: RunTimeEndian) -> usize {
     end.unwrap_or_else(|| at.saturating_add(HEAD))
 }
 
-/// Which tables of abbreviations the units use.
+/// The tables of abbreviations that the units use.
 #[derive(Debug)]
 pub(super) struct Tables {
     /// Those of units that addresses may lie in.
@@ -117,7 +117,7 @@ impl Tables {
         Some(Self { near, far })
     }
 
-    /// Takes the far tables out. Whether there are any.
+    /// Takes the far tables out. True if there are any.
     pub(super) fn leave_out_far(&self, abbreviations: &mut Cow<'_, [u8]>) -> bool {
         if self.far.is_empty() {
             return false;
@@ -132,8 +132,8 @@ impl Tables {
         true
     }
 
-    /// Takes the line tables out of the near units. Whether that can be done: where a unit does not say itself where its
-    /// functions are, its lines do.
+    /// Takes the line tables out of the near units. True if that can be done: where a unit does not state itself where
+    /// its functions are, its lines do.
     pub(super) fn leave_out_lines(&self, abbreviations: &mut Cow<'_, [u8]>) -> bool {
         let mut places = Vec::new();
         for &table in &self.near {
@@ -149,9 +149,9 @@ impl Tables {
     }
 }
 
-/// Where a table of abbreviations names line tables. `None` if it is damaged, or if its units do not say where they are,
-/// although there are functions with addresses. Where one of them says it, the others have none: they have the same
-/// producer.
+/// The places where a table of abbreviations names line tables. `None` if it is damaged, or if its units do not show
+/// where they are, although there are functions with addresses. Where one of them states it, the others have none: they
+/// have the same producer.
 fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
     use constants::{
         DW_AT_high_pc, DW_AT_low_pc, DW_AT_ranges, DW_AT_stmt_list, DW_FORM_implicit_const, DW_TAG_subprogram,
@@ -161,7 +161,7 @@ fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
     let mut at = table;
     while uleb(abbreviations, &mut at)? != 0 {
         let tag = uleb(abbreviations, &mut at)?;
-        // Whether it has children.
+        // True if it has children.
         at += 1;
         let (mut line_table, mut has_low, mut has_ranges) = (None, false, false);
         loop {
@@ -203,7 +203,7 @@ fn uleb(bytes: &[u8], at: &mut usize) -> Option<u64> {
     }
 }
 
-/// Whether one of these ascending addresses lies in a unit, or may do so: the unit is asked itself.
+/// True if one of these ascending addresses lies in a unit, or may do so: the unit is queried itself.
 fn covers(dwarf: &gimli::Dwarf<Reader<'_>>, unit: gimli::UnitHeader<Reader<'_>>, addresses: &[u64]) -> bool {
     let look = || {
         let unit = dwarf.unit(unit)?;

@@ -1,6 +1,6 @@
-//! Files whose code ran, and that are no ELF files: nothing is read from them, and what they are tells what to do.
+//! Files whose code ran, and that are not ELF files: nothing is read from them, and what they are shows what to do.
 
-/// What a file is instead of an ELF file.
+/// The kind of a file that is not an ELF file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NoElf {
     /// An assembly of .NET, with code that was compiled ahead of time.
@@ -19,10 +19,10 @@ pub enum NoElf {
     Other,
 }
 
-/// Bytes at the start of a file that tell what it is; a PE's headers are among them.
+/// Bytes at the start of a file that show what it is; a PE's headers are among them.
 pub(super) const HEAD: u64 = 4096;
 
-/// What a file begins with.
+/// The first bytes of files.
 const MAGICS: &[(&[u8], NoElf)] = &[
     (b"LCBS", NoElf::SbclCore),
     (b"SBCL", NoElf::SbclCore),
@@ -34,7 +34,7 @@ const MAGICS: &[(&[u8], NoElf)] = &[
 ];
 
 impl NoElf {
-    /// What a file is that begins like this; `None` for an ELF file.
+    /// The kind of a file that begins like this; `None` for an ELF file.
     pub fn of(head: &[u8]) -> Option<Self> {
         if head.starts_with(b"\x7fELF") {
             return None;
@@ -57,7 +57,7 @@ impl NoElf {
     }
 }
 
-/// Tells a PE image by its headers: that of .NET has an entry for its own header among the directories.
+/// Reports a PE image by its headers: that of .NET has an entry for its own header among the directories.
 fn pe(head: &[u8]) -> Option<NoElf> {
     let u16_at = |at: usize| Some(u16::from_le_bytes(head.get(at..)?.first_chunk().copied()?));
     let u32_at = |at: usize| Some(u32::from_le_bytes(head.get(at..)?.first_chunk().copied()?));

@@ -2,9 +2,9 @@
 //! after the function whose address the dynamic linker puts into the slot of the global offset table that it jumps
 //! through.
 //!
-//! The code of a stub tells its slot, so all layouts are read alike: `.plt`, `.plt.got`, `.plt.sec`, with and
-//! without branch tracking, of every linker. Spec: x86-64 and i386 psABI, "Procedure Linkage Table"; AArch64 ELF,
-//! "PLT"; RISC-V psABI, "Program Linkage Table"; the linkers' own code for Arm and s390x.
+//! The code of a stub gives its slot, so all layouts are read alike: `.plt`, `.plt.got`, `.plt.sec`, with and without
+//! branch tracking, of every linker. Spec: x86-64 and i386 psABI, "Procedure Linkage Table"; AArch64 ELF, "PLT"; RISC-V
+//! psABI, "Program Linkage Table"; the linkers' own code for Arm and s390x.
 
 use object::{Architecture, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
 use rustc_hash::FxHashMap;
@@ -20,13 +20,13 @@ pub struct Stub {
     pub name: Vec<u8>,
 }
 
-/// Whether one of these ascending addresses lies in a procedure linkage table.
+/// True if one of these ascending addresses lies in a procedure linkage table.
 pub fn covers(object: &object::File<'_>, addresses: &[u64]) -> bool {
     sections(object)
         .any(|section| is_hit(addresses, section.address(), section.address().saturating_add(section.size())))
 }
 
-/// Whether one of these ascending addresses lies in a range.
+/// True if one of these ascending addresses lies in a range.
 pub(super) fn is_hit(addresses: &[u64], start: u64, end: u64) -> bool {
     addresses.get(addresses.partition_point(|&addr| addr < start)).is_some_and(|&addr| addr < end)
 }
@@ -61,11 +61,11 @@ struct PltSection<'data> {
     addr: u64,
     /// `.plt.got`, whose stubs are shorter on x86.
     is_got: bool,
-    /// Where the global offset table is that 32-bit x86 counts from.
+    /// The address of the global offset table that 32-bit x86 counts from.
     got: u64,
 }
 
-/// Where a stub is, and which slot of the global offset table it jumps through.
+/// The place of a stub, and the slot of the global offset table that it jumps through.
 struct FoundStub {
     start: u64,
     end: u64,

@@ -1,8 +1,8 @@
 //! The functions of one file, by address: from its symbol tables, and synthetic ones for its procedure linkage table.
 //!
-//! Where several symbols start at one address, the choice is perf's (`choose_best_symbol`): one with a size, not
-//! weak, global, with fewer leading underscores, with the longer name. A symbol without a size reaches to the next
-//! one, at most to the end of its section.
+//! If several symbols start at one address, the choice is perf's (`choose_best_symbol`): one with a size, not weak,
+//! global, with fewer leading underscores, with the longer name. A symbol without a size reaches to the next one, at
+//! most to the end of its section.
 
 use super::demangle::demangle;
 use super::plt::{self, Stub};
@@ -13,11 +13,12 @@ use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
 use std::sync::OnceLock;
 
-/// The bit of a function's symbol that says that its code is Thumb; it is not of the address (aaelf32, "Symbol Values").
+/// The bit of a function's symbol that states that its code is Thumb; it is not of the address (aaelf32, "Symbol
+/// Values").
 const THUMB: u64 = 1;
 
-/// The functions that certain addresses belong to. Of a hundred thousand symbols a recording hits a few thousand: the
-/// others are neither named nor sorted.
+/// The functions that certain addresses belong to. A recording of a file with a hundred thousand symbols a few
+/// thousand: the others are neither named nor sorted.
 #[derive(Debug, Default)]
 pub struct SymbolTable<'data> {
     /// Sorted by first address.
@@ -33,7 +34,7 @@ pub struct Symbol<'data> {
     pub start: u64,
     /// One past its last address.
     pub end: u64,
-    /// Its name as the linker knows it.
+    /// Its name for the linker.
     pub name: Cow<'data, [u8]>,
     sized: bool,
     binding: Binding,
@@ -52,7 +53,7 @@ enum Binding {
     Global,
 }
 
-/// What a symbol's section allows.
+/// The ranges that a symbol's section allows.
 #[derive(Debug, Clone, Copy)]
 struct CodeSection {
     /// One past its last address.
@@ -62,9 +63,9 @@ struct CodeSection {
 }
 
 impl<'data> SymbolTable<'data> {
-    /// Reads the symbols of files in this order: those with full tables before the running image. Each file gives
-    /// its `.symtab` and its `.dynsym`, and those of these stubs of a procedure linkage table that no symbol covers.
-    /// Only the `wanted` addresses may be asked for later: ascending.
+    /// Reads the symbols of files in this order: those with full tables before the running image. Each file gives its
+    /// `.symtab` and its `.dynsym`, and those of these stubs of a procedure linkage table that no symbol covers. Only
+    /// the `wanted` addresses may be requested later: ascending.
     pub fn new(objects: &[&object::File<'data>], stubs: Vec<Stub>, wanted: &[u64]) -> Self {
         let stubs: Vec<_> = stubs.into_iter().filter(|stub| plt::is_hit(wanted, stub.start, stub.end)).collect();
         let mut addresses = wanted.to_vec();
@@ -127,7 +128,7 @@ impl<'data> SymbolTable<'data> {
         label
     }
 
-    /// Of all symbols that start where the one at `last` does and reach `addr`, the one to show.
+    /// The best of all symbols that start where the one at `last` does and reach `addr`.
     fn best_at(&self, last: usize, addr: u64) -> &Symbol<'data> {
         let start = self.symbols[last].start;
         let group = self.symbols[..=last].iter().rev().take_while(|symbol| symbol.start == start);
@@ -159,7 +160,7 @@ impl<'data> SymbolTable<'data> {
 }
 
 impl Symbol<'_> {
-    /// Of several that are equal in all that counts, the one further behind.
+    /// The later of several that are equal in all that counts.
     fn is_preferred_to(&self, other: &Self) -> bool {
         let rank = |symbol: &Self| (symbol.sized, symbol.binding != Binding::Weak, symbol.binding == Binding::Global);
         // Most are one symbol that is in both tables.
@@ -186,7 +187,7 @@ struct Gathering<'a, 'data> {
     /// the address before.
     nearest: Vec<Option<u64>>,
     symbols: Vec<Symbol<'data>>,
-    /// Of each stretch of so many bits' addresses from the lowest one on: how many addresses are below it.
+    /// Of each stretch of this many bits' addresses from the lowest one on: how many addresses are below it.
     stretches: (u32, Vec<u32>),
 }
 
@@ -213,7 +214,7 @@ impl<'a, 'data> Gathering<'a, 'data> {
     ) {
         let thumb = file.elf_header().e_machine(file.endian()) == elf::EM_ARM;
         for table in [file.elf_symbol_table(), file.elf_dynamic_symbol_table()] {
-            // The first one is no symbol.
+            // The first one is not a symbol.
             for (index, symbol) in table.enumerate().skip(1) {
                 self.symbol(file.endian(), table, index, symbol, (sections, thumb));
             }
@@ -257,14 +258,14 @@ impl<'a, 'data> Gathering<'a, 'data> {
         Some(())
     }
 
-    /// Whether an address lies in a symbol's range, and a note that the symbol is there; `first` is the number of the
+    /// True if an address lies in a symbol's range, and a note that the symbol is there; `first` is the number of the
     /// lowest address from `start` on.
     fn is_hit(&mut self, first: usize, start: u64, end: u64) -> bool {
         self.nearest[first] = self.nearest[first].max(Some(start));
         self.addresses[first] < end
     }
 
-    /// Which address is the lowest from `start` on.
+    /// The index of the lowest address from `start` on.
     fn first_from(&self, start: u64) -> Option<usize> {
         let above = start.saturating_sub(*self.addresses.first()?);
         let (bits, stretches) = &self.stretches;
@@ -335,7 +336,7 @@ mod tests {
         }
     }
 
-    /// The name at an address, if it alone is asked for, and if it is one of many.
+    /// The name at an address, if it alone is requested, and if it is one of many.
     fn name(symbols: &[Symbol<'static>], addr: u64) -> Option<String> {
         let alone = found(symbols, &[addr], addr);
         let all: Vec<u64> = (0..0x500).collect();

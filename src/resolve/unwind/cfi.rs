@@ -16,7 +16,7 @@ use object::{Object, ObjectSection};
 use std::borrow::Cow;
 
 type SectionSlice<'a> = EndianSlice<'a, RunTimeEndian>;
-/// What gimli needs while it runs through a frame description; kept, since it is large.
+/// gimli's state while it runs through a frame description; kept, since it is large.
 pub type Scratch = UnwindContext<usize>;
 
 /// The call frame information of one file or piece of JIT code.
@@ -37,7 +37,7 @@ pub struct UnwindRow {
     cfa: Cfa,
     rules: Box<[(u16, Rule)]>,
     return_register: u16,
-    /// Whether the frame was pushed by the kernel to call a signal handler: its caller was interrupted, it has not
+    /// True if the frame was pushed by the kernel to call a signal handler: its caller was interrupted, it has not
     /// called.
     pub is_signal: bool,
     encoding: Encoding,
@@ -60,7 +60,7 @@ enum Rule {
 }
 
 impl<'a> FrameTable<'a> {
-    /// Of a file. `None` if it has no call frame information, or is for another machine.
+    /// From a file. `None` if it has no call frame information, or is for another machine.
     pub fn of_image(image: &'a Image) -> Option<Self> {
         let object = image.object().ok()?;
         let is_little = |machine: &Machine| machine.endian() == RunTimeEndian::Little;
@@ -77,8 +77,8 @@ impl<'a> FrameTable<'a> {
         Self::new(machine, eh_frame, header, debug_frame, bases)
     }
 
-    /// Of a piece of JIT code that starts at `start` (in any address space): its `.eh_frame` stands behind the code,
-    /// aligned to 8 bytes, and is relative to that place.
+    /// From JIT code that starts at `start` (in any address space): its `.eh_frame` follows the code, aligned to 8
+    /// bytes, and is relative to that place.
     pub fn of_code(machine: Machine, eh_frame: &'a [u8], start: u64, size: u64) -> Option<Self> {
         let at = start.checked_add(size)?.checked_next_multiple_of(8)?;
         let bases = BaseAddresses::default().set_eh_frame(at).set_text(start);
@@ -103,7 +103,7 @@ impl<'a> FrameTable<'a> {
         (table.header().is_some() || !table.index.is_empty()).then_some(table)
     }
 
-    /// For which machine it is.
+    /// Its machine.
     pub fn machine(&self) -> Machine {
         self.machine
     }
@@ -158,7 +158,7 @@ impl<'a> FrameTable<'a> {
         self.row_of(&entry, &section, addr, scratch)
     }
 
-    /// The entry of an address by the header's table, which may say that it lies before the section.
+    /// The entry of an address by the header's table, which may state that it lies before the section.
     fn listed<'s>(
         &self,
         header: &gimli::ParsedEhFrameHdr<SectionSlice<'s>>,
@@ -290,16 +290,17 @@ impl UnwindRow {
         Ok(Some(caller))
     }
 
-    /// Whether the return address is where the call left it: in the link register.
+    /// True if the return address is where the call left it: in the link register.
     pub fn returns_by_link(&self, machine: Machine) -> bool {
         let rule = self.rules.iter().find(|(register, _)| *register == self.return_register);
         let kept = |(_, rule): &(u16, Rule)| matches!(rule, Rule::Register(other) if Some(*other) == machine.link());
         !self.is_signal && Some(self.return_register) == machine.link() && rule.is_none_or(kept)
     }
 
-    /// Where the canonical frame address is by the frame pointer: the place in the frame where a function of AArch64 saves
-    /// its caller's `x29`, beside the return address, is where its own `x29` points. Asked where the stack pointer is not
-    /// exact, as above JIT code that has saved registers above its frame record (V8's entry from C++ saves 144 bytes).
+    /// If the canonical frame address is by the frame pointer: the place in the frame where a function of AArch64 saves
+    /// its caller's `x29`, beside the return address, is where its own `x29` points. Asked where the stack pointer is
+    /// not exact, as above JIT code that has saved registers above its frame record (V8's entry from C++ saves 144
+    /// bytes).
     fn cfa_of_frame_record(
         &self,
         callee: &Registers,

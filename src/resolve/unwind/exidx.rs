@@ -1,7 +1,7 @@
 //! The exception index of 32-bit Arm (`.ARM.exidx`, `.ARM.extab`): how functions are left, in files without call frame
 //! information, as distributions have them.
 //!
-//! It holds at calls only: of the function that was running, which may stand in its prologue, it must be asked with care
+//! It holds at calls only: of the function that was running, which may be in its prologue, it must be queried with care
 //! ([`ExidxRow::returns_by_link`]).
 //!
 //! Spec: ehabi32, "Exception Handling ABI for the Arm Architecture", sections 6, 7 and 10.3.
@@ -16,7 +16,7 @@ use std::borrow::Cow;
 #[derive(Debug)]
 pub struct ExidxTable<'a> {
     index: Cow<'a, [u8]>,
-    /// Where the index is, as linked.
+    /// The address of the index, as linked.
     addr: u64,
     image: &'a Image,
 }
@@ -26,7 +26,7 @@ pub struct ExidxTable<'a> {
 pub struct ExidxRow {
     /// Its first address, as linked.
     pub start: u64,
-    /// Operations, one behind the other; `None` if it is said to have no caller.
+    /// Operations, one behind the other; `None` if it is claimed to have no caller.
     operations: Option<Box<[u8]>>,
 }
 
@@ -59,7 +59,7 @@ impl<'a> ExidxTable<'a> {
         Some(Self { index, addr, image }).filter(|table| table.index.len() >= ENTRY)
     }
 
-    /// How the function at a link-time address is left. The last one is taken to have no end.
+    /// The way the function at a link-time address is left. The last one is taken to have no end.
     pub fn row(&self, addr: u64) -> Option<ExidxRow> {
         let (mut low, mut high) = (0, self.index.len() / ENTRY);
         while low < high {
@@ -113,7 +113,7 @@ fn listed(first: &[u8], words: usize, behind: impl Fn(usize) -> Option<u32>) -> 
 }
 
 impl ExidxRow {
-    /// Whether a function that stands at this link-time address surely returns by the link register: it has not begun, or
+    /// True if a function that is at this link-time address surely returns by the link register: it has not begun, or
     /// never saves it.
     pub fn returns_by_link(&self, addr: u64) -> bool {
         const FINISH: u8 = 0xb0;
@@ -154,7 +154,7 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
                 0x40..=0x7f => self.raise(((low & 0x3f) << 2).wrapping_add(4).wrapping_neg()),
                 0x80..=0x8f => {
                     let mask = u16::from(byte & 15) << 8 | u16::from(bytes.next()?);
-                    // 0x8000 says that it cannot be unwound.
+                    // 0x8000 states that it cannot be unwound.
                     (mask != 0).then(|| self.pop(mask << 4))??;
                 }
                 0x9d | 0x9f => return None,
@@ -206,7 +206,7 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
     }
 }
 
-/// Whether what ends here is a call, in Arm or Thumb code: what a return address stands behind.
+/// True if what ends here is a call, in Arm or Thumb code: what a return address follows.
 pub(crate) fn ends_in_call(code: &[u8]) -> bool {
     let half = |back: usize| {
         let at = code.len().checked_sub(back)?;

@@ -9,11 +9,11 @@
 //! ```
 //!
 //! The function that was running may not have got that far, or may be leaving: then its frame pointer is still, or
-//! again, its caller's, and would skip the caller. In JIT code whose bytes are known the instruction tells.
+//! again, its caller's, and would skip the caller. In JIT code whose bytes are known the instruction gives.
 
 use super::registers::{Machine, Registers};
 
-/// Where the function that was running stands in its prologue or epilogue, if its code is known.
+/// The stage of the function that was running: prologue or epilogue, if its code is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// The return address is on top of the stack.
@@ -36,7 +36,7 @@ impl Stage {
     }
 }
 
-/// A prologue starts at most this far into JIT code: V8 checks before it whether the code was deoptimised.
+/// A prologue starts at most this far into JIT code: V8 checks before it whether the code was deoptimized.
 const PROLOGUE_WITHIN: usize = 64;
 
 /// The stage at `offset` of x86-64 code, by its bytes.
@@ -78,11 +78,11 @@ pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option
         (Machine::Riscv64, _) => {
             let fp = registers.fp().filter(|&fp| fp > sp && fp.is_multiple_of(word))?;
             let (saved, returns) = (read(fp.checked_sub(2 * word)?), read(fp.checked_sub(word)?)?);
-            // What points into the stack is the caller's frame pointer, where nothing but that was saved.
+            // A value that points into the stack is the caller's frame pointer, where nothing but that was saved.
             let is_frame = returns > fp && returns.is_multiple_of(word) && read(returns - word).is_some();
             if is_frame { (Some(returns), registers.link()?, fp) } else { (saved, returns, fp) }
         }
-        // Functions of Arm and s390x keep no frame pointer, or one that says nothing of where the caller is.
+        // Functions of Arm and s390x keep no frame pointer, or one that contains nothing about where the caller is.
         (Machine::Arm | Machine::S390x, _) => return None,
     };
     caller.set(machine.pc(), machine.plain(returns));

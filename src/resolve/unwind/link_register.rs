@@ -4,26 +4,27 @@
 //! Call chains by frame pointers miss the caller of such a function: `x29` is still the caller's, which leads to the
 //! caller's caller.
 //!
-//! Code is followed from the instruction that would run next on, on both sides of branches, up to calls and jumps to elsewhere.
-//! Where one way saves the link register or returns to it before anything has changed it, it holds the return address: at one
-//! place it is the same on every way. Nothing is said where some way loads it first, or none tells. So nothing is said of
-//! code that leaves by jumps alone: an interpreter's instructions are entered and left so, and a register that no call has
-//! set may hold any old address.
+//! Code is followed from the instruction that would run next on, on both sides of branches, up to calls and jumps to
+//! elsewhere. Where one way saves the link register or returns to it before anything has changed it, it holds the
+//! return address: at one place it is the same on every way. Nothing is reported where some way loads it first, or none
+//! gives. So nothing is reported about code that leaves by jumps alone: an interpreter's instructions are entered and
+//! left so, and a register that no call has set may hold any old address.
 //!
 //! Encodings: Arm A64 instruction set (DDI 0602), "Loads and Stores", "Data Processing -- Immediate", "Branches".
 
 use super::frame_pointer::Stage;
 
-/// How many instructions are looked at: an epilogue behind a loop of a leaf function is farther away than a prologue.
+/// The number of instructions that are looked at: an epilogue behind a loop of a leaf function is farther away than a
+/// prologue.
 const AHEAD: usize = 128;
-/// How many instructions of a prologue are looked back at.
+/// The number of instructions of a prologue are looked back at.
 const BEHIND: usize = 8;
 
 const FP: u32 = 29;
 const LINK: u32 = 30;
 const SP: u32 = 31;
 
-/// What an instruction does, as far as it matters here.
+/// The effect of an instruction, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Does {
     /// Saves the link register, and lowers the stack pointer by so much.
@@ -120,7 +121,8 @@ fn does(word: u32) -> Does {
         }
         // add, sub of a register, extended
         _ if word & 0xbfe0_0000 == 0x8b20_0000 && rd == SP => Does::SetsStack,
-        // What has one of the two where most instructions have what they change, or loads say a second one.
+        // An instruction that has one of the two where most instructions have what they change, or loads state a second
+        // one.
         _ if rd == FP || rd == LINK => Does::Changes,
         _ if field(word, 27, 3) == 0b101 && field(word, 26, 1) == 0 && (rt2 == FP || rt2 == LINK) => Does::Changes,
         _ => Does::Other,
@@ -131,7 +133,7 @@ fn does(word: u32) -> Does {
 #[derive(Debug, Clone, Copy)]
 struct Around<'c> {
     code: &'c [[u8; 4]],
-    /// Which one would run next.
+    /// The one that would run next.
     at: usize,
 }
 
@@ -163,7 +165,7 @@ impl<'c> Around<'c> {
         (lowered, saved)
     }
 
-    /// Whether the frame is being made: the link register has been saved, but `x29` is not set yet.
+    /// True if the frame is being made: the link register has been saved, but `x29` is not set yet.
     fn is_half_made(&self) -> bool {
         let mut ahead = (self.at..self.code.len().min(self.at + BEHIND)).map_while(|at| self.does(at));
         ahead.find(|does| *does != Does::Other) == Some(Does::MakesFrame) && self.behind().1
@@ -200,7 +202,7 @@ impl<'c> Around<'c> {
         found.map_or(Stage::Framed, Stage::in_link)
     }
 
-    /// Whether this is a stub of the procedure linkage table: `[bti c]; adrp x16; ldr x17, [x16, #n]; add x16, x16, #n;
+    /// True if this is a stub of the procedure linkage table: `[bti c]; adrp x16; ldr x17, [x16, #n]; add x16, x16, #n;
     /// [autia1716]; br x17`, which leaves all other registers alone.
     fn is_stub(&self) -> bool {
         let word = |at: usize| self.code.get(at).map(|bytes| u32::from_le_bytes(*bytes));

@@ -46,7 +46,7 @@ use std::sync::OnceLock;
 /// perf's own greatest depth (`PERF_MAX_STACK_DEPTH`).
 pub const MAX_DEPTH: usize = 127;
 
-/// What a sample copied of a thread.
+/// The copy of a thread's stack in a sample.
 #[derive(Debug, Clone, Copy)]
 pub struct UserStack<'s> {
     /// The process.
@@ -59,14 +59,14 @@ pub struct UserStack<'s> {
     pub bytes: &'s [u8],
 }
 
-/// Whose code is asked for.
+/// The time and process of the code that is requested.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
     /// The process.
     pub pid: Pid,
     /// When.
     pub time: Nanos,
-    /// What its code is for.
+    /// The machine of its code.
     pub machine: Machine,
 }
 
@@ -75,10 +75,10 @@ pub struct Moment {
 pub struct UnwoundChain {
     /// Instruction pointer, then return addresses; an interrupted function's address above a signal handler.
     pub frames: Vec<FrameAddr>,
-    /// Whether it ends before the thread's first function: the copy was too short, something was not known, or it
-    /// is too deep.
+    /// True if it ends before the thread's first function: the copy was too short, something was not known, or it is
+    /// too deep.
     pub truncated: bool,
-    /// Whether it ends where the copy does: a longer one would have held more.
+    /// True if it ends where the copy does: a longer one would have held more.
     pub copy_ended: bool,
 }
 
@@ -93,12 +93,12 @@ pub struct Unwinder<'a> {
     max_depth: usize,
 }
 
-/// What one thread remembers of rules it has looked up.
+/// The rules that one thread has looked up.
 #[derive(Debug)]
 pub struct Cache {
-    /// What an address of a process is left by, and how long it stays so.
+    /// The rule for an address of a process, and how long it stays so.
     known: FxHashMap<(Pid, FrameAddr), (Rules, Range<Nanos>)>,
-    /// Whether the function at an address of a process returns by the link register, and how long that stays so.
+    /// True if the function at an address of a process returns by the link register, and how long that stays so.
     in_link: FxHashMap<(Pid, FrameAddr), (bool, Range<Nanos>)>,
     in_files: FxHashMap<(DsoId, u64), Option<Rc<UnwindRow>>>,
     in_code: FxHashMap<(u32, u64, u64), Option<Rc<UnwindRow>>>,
@@ -112,7 +112,7 @@ impl Default for Cache {
     }
 }
 
-/// What is known of the code of a frame.
+/// The rules for the code of a frame.
 #[derive(Debug, Clone)]
 enum Rules {
     Row(Rc<UnwindRow>),
@@ -133,7 +133,7 @@ impl<'a> Unwinder<'a> {
 
     /// The chain of one stack, into `chain`, which is emptied first.
     pub fn unwind(&self, stack: &UserStack<'_>, cache: &mut Cache, chain: &mut UnwoundChain) {
-        /// More than most stacks may have (`ulimit -s` is 8 MiB): a pointer beyond is no pointer into the stack.
+        /// More than most stacks may have (`ulimit -s` is 8 MiB): a pointer beyond is not a pointer into the stack.
         const DEEPEST: usize = 16 << 20;
         chain.frames.clear();
         (chain.truncated, chain.copy_ended) = (true, false);
@@ -195,7 +195,7 @@ impl<'a> Unwinder<'a> {
             };
             let Some(pc) = caller.pc() else { return };
             if pc == 0 {
-                // Where nobody says that there is no caller, the return address does: it was never one.
+                // If nothing states that there is no caller, the return address does: it was never one.
                 chain.truncated = false;
                 return;
             }
@@ -211,8 +211,9 @@ impl<'a> Unwinder<'a> {
         }
     }
 
-    /// The caller of a function that was running, if its return address is still, or again, in the link register: a call
-    /// chain by frame pointers misses it. Taken only where the call frame information or the code itself says so.
+    /// The caller of a function that was running, if its return address is still, or again, in the link register: a
+    /// call chain by frame pointers misses it. Taken only where the call frame information or the code itself states
+    /// it.
     ///
     /// `moment` has the machine that the process's code is of; `link` is the register's value.
     pub fn leaf_caller(&self, moment: Moment, pc: Addr, link: u64, cache: &mut Cache) -> Option<Addr> {
@@ -291,8 +292,8 @@ impl<'a> Unwinder<'a> {
         Some(Rules::Exidx(Rc::new(row), by_link))
     }
 
-    /// Leaves a frame by the index, which holds behind calls: the function that was running may not have saved yet, or no
-    /// longer have, what the index says. What is no return address is not taken for one.
+    /// Leaves a frame by the index, which holds behind calls: the function that was running may not have saved yet, or
+    /// no longer have, what the index states. A value that is not a return address is not taken for one.
     fn by_index(
         &self,
         row: &ExidxRow,
@@ -305,7 +306,7 @@ impl<'a> Unwinder<'a> {
         if matches!(frame, FrameAddr::Return(_)) {
             return row.caller(registers, read);
         }
-        // What the function itself has called left an address of its own.
+        // Calls of the function itself left an address of its own.
         let is_own = |caller: &Registers| caller.pc().is_some_and(|pc| self.is_in_function(moment, Addr(pc), row));
         let link =
             || frame_pointer::caller(registers, Stage::in_link(Some(0)), read).filter(|to| by_link || !is_own(to));
@@ -314,14 +315,14 @@ impl<'a> Unwinder<'a> {
         by_row().filter(is_behind_call).or_else(|| link().filter(is_behind_call)).map(Some).ok_or(Lost)
     }
 
-    /// Whether a return address is in the function of a row.
+    /// True if a return address is in the function of a row.
     fn is_in_function(&self, moment: Moment, addr: Addr, row: &ExidxRow) -> bool {
         let place = self.place(moment, FrameAddr::Return(addr).for_lookup()).answer;
         let other = place.and_then(|place| self.exidx_row(place, false));
         matches!(other, Some(Rules::Exidx(other, _)) if *other == *row)
     }
 
-    /// Whether an address in code of 32-bit Arm can be one that a call returns to.
+    /// True if an address in code of 32-bit Arm can be one that a call returns to.
     fn is_behind_call(&self, moment: Moment, addr: Addr) -> bool {
         let Some(place) = self.place(moment, Addr(addr.0.wrapping_sub(1))).answer else { return false };
         let Some(image) = self.images.get(place.dso) else { return false };
@@ -393,7 +394,7 @@ impl<'a> Unwinder<'a> {
         row.clone()
     }
 
-    /// Only the function that was running can be outside its frame: those above it stand behind a call.
+    /// Only the function that was running can be outside its frame: those above it follow a call.
     fn stage(&self, hit: &Hit, frame: FrameAddr, machine: Machine) -> Stage {
         match (frame, machine, self.codes.code(hit.code).bytes) {
             (FrameAddr::Ip(_), Machine::X86_64, Some(bytes)) => frame_pointer::stage_x86_64(bytes, hit.offset),
@@ -403,8 +404,8 @@ impl<'a> Unwinder<'a> {
     }
 }
 
-/// Whether the caller's frame lies above: stacks grow down. A function of AArch64 that saves nothing has no frame,
-/// so the first step may leave the stack pointer alone.
+/// True if the caller's frame lies above: stacks grow down. A function of AArch64 that saves nothing has no frame, so
+/// the first step may leave the stack pointer alone.
 fn progresses(callee: &Registers, caller: &Registers, frame: FrameAddr) -> bool {
     match (callee.sp(), caller.sp()) {
         (Some(callee), Some(caller)) => caller > callee || caller == callee && matches!(frame, FrameAddr::Ip(_)),

@@ -50,7 +50,8 @@ pub mod i386 {
     pub const ESP: u16 = 4;
     /// The return address: as a register, the instruction pointer.
     pub const EIP: u16 = 8;
-    /// perf's registers (those of x86-64, of which a 32-bit process has the first) as DWARF's: AX BX CX DX SI DI BP SP IP.
+    /// perf's registers (those of x86-64; a 32-bit process has the first of them) as DWARF's: AX BX CX DX SI DI BP SP
+    /// IP.
     pub(super) const OF_PERF: [u16; 9] = [0, 3, 1, 2, 6, 7, EBP, ESP, EIP];
 }
 
@@ -142,12 +143,12 @@ impl Machine {
         }
     }
 
-    /// Whether stacks of any process on a machine can be unwound, by the recording's `e_machine`.
+    /// True if stacks of any process on a machine can be unwound, by the recording's `e_machine`.
     pub fn is_any_known(machine: u16) -> bool {
         [ABI_32, ABI_64].iter().any(|&abi| Self::of_sample(machine, abi).is_some())
     }
 
-    /// Whether its registers have 64 bits.
+    /// True if its registers have 64 bits.
     pub fn is_64(self) -> bool {
         !matches!(self, Self::I386 | Self::Arm)
     }
@@ -290,7 +291,7 @@ impl Registers {
         registers
     }
 
-    /// Of which machine they are.
+    /// Their machine.
     pub fn machine(&self) -> Machine {
         self.machine
     }
@@ -333,8 +334,8 @@ impl Registers {
         self.get(self.machine.link()?)
     }
 
-    /// Whether the stack pointer is only known to be no lower than this: the callee, left by its frame pointer, may have
-    /// saved registers before it made its frame.
+    /// True if the stack pointer is only known to be no lower than this: the callee, left by its frame pointer, may
+    /// have saved registers before it made its frame.
     pub fn sp_is_low(&self) -> bool {
         self.sp_is_low
     }

@@ -1,7 +1,7 @@
 //! Core dumps of processes that have neither dump nor log, and the memory of those that still run and have no map either:
 //! what a process has registered with GDB's JIT interface.
 //!
-//! A core tells itself whose it is, and what was mapped: its name need not (`core`), and what the recording has in
+//! A core gives itself whose it is, and what was mapped: its name need not (`core`), and what the recording has in
 //! other places it is not of.
 
 use super::{Finder, Source, logs, used_unasked};
@@ -18,18 +18,18 @@ use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
-/// Where systemd keeps cores that it does not compress.
+/// The directory where systemd keeps cores that it does not compress.
 const SYSTEMD: &str = "/var/lib/systemd/coredump";
 
-/// So many of a directory are opened.
+/// The number of files of a directory that are opened.
 const MOST: usize = 32;
 
-/// What goes by the name of a core.
+/// A file with the name of a core.
 struct CoreFile {
     path: PathBuf,
     named: Named,
     kind: LogId,
-    /// The process that its name tells.
+    /// The process that its name gives.
     of: Option<Pid>,
 }
 
@@ -67,8 +67,8 @@ impl Finder<'_> {
         self.not_injected().filter(|pid| self.kinds_of(*pid).all(|kind| kind == Kind::PerfMap))
     }
 
-    /// Tells of one that may not be read, if its name says that it is of a process that has nothing better: what is in
-    /// it does not, unread.
+    /// Reports of one that may not be read, if its name states that it is of a process that has nothing better: what is
+    /// in it does not, unread.
     fn core_refused(&mut self, path: &Path, kind: LogId, of: Option<Pid>, error: Error) {
         let Some(of) = of else { return };
         let is_it = |pid: &Pid| self.inner_pids(*pid).contains(&of);
@@ -78,7 +78,7 @@ impl Finder<'_> {
         }
     }
 
-    /// What processes that still run, and have nothing better, have registered.
+    /// The objects that running processes without a better source have registered.
     pub(super) fn registered_now(&mut self) {
         let Some((kind, _)) = LogId::named("core").next() else { return };
         let mut refused: Option<(PathBuf, Pid, Error)> = None;
@@ -103,7 +103,7 @@ impl Finder<'_> {
         }
     }
 
-    /// What goes by the name of a core where cores lie, the newest first.
+    /// The files with the name of a core in the places of cores, the newest first.
     fn core_files(&self) -> Vec<CoreFile> {
         let given = self.options.jit_log.iter().filter(|given| is_directory(&given.path));
         let given = given.map(|given| (given.path.as_path(), Named::Directory));
@@ -126,14 +126,14 @@ impl Finder<'_> {
         files
     }
 
-    /// What says that a log that tells what its process had mapped is of another one.
+    /// The sign that a log with the mappings of its process belongs to another one.
     pub(super) fn core_is_of_another(&self, source: &Source) -> Option<String> {
         let Kind::Log(kind) = source.kind else { return None };
         let process = self.processes.by_pid.get(&source.pid)?;
         disagrees(process, &logs::process(kind, &source.bytes)?)
     }
 
-    /// What the user named is believed, but not without a word.
+    /// A file that the user named is used, with a warning.
     pub(super) fn warn_if_of_another(&mut self, source: &Source) {
         if let Some(why) = self.core_is_of_another(source) {
             self.warnings.push(Warning::new(why).in_file(&source.path, None));
@@ -141,7 +141,7 @@ impl Finder<'_> {
     }
 }
 
-/// Whether files were mapped where another one was recorded, or most of what was recorded is not there.
+/// True if files were mapped where another one was recorded, or most of the recorded ones is not there.
 fn disagrees(process: &Process, of: &LogProcess) -> Option<String> {
     if of.files.is_empty() {
         return None;

@@ -15,7 +15,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 impl Finder<'_> {
-    /// What the user named that is, or may hold, a dump of that name, or is one of that process by its header.
+    /// The file or directory that the user named that is, or may hold, a dump of that name, or is one of that process
+    /// by its header.
     pub(super) fn asked(&self, base: &OsStr, inner: Option<Pid>, pid: Pid) -> Vec<(PathBuf, Named)> {
         let says = |path: &Path| {
             let opened = self.open(path, Named::User)?.ok()?;
@@ -34,7 +35,7 @@ impl Finder<'_> {
         named.collect()
     }
 
-    /// Files that the user named outright: used even if no marker and no process asks for them.
+    /// Files that the user named outright: used even if no marker and no process requests them.
     pub(super) fn named_by_user(&mut self) {
         let SourceOptions { jitdump, perf_map, jit_log, .. } = self.options;
         for (list, kind) in [(jitdump, Some(Kind::JitDump)), (perf_map, Some(Kind::PerfMap)), (jit_log, None)] {
@@ -81,7 +82,7 @@ impl Finder<'_> {
         let inner = in_core.or_else(|| inner_pid(path)).or_else(by_header);
         let only = || match (self.processes.told, self.jit_processes) {
             (Told::Whole, &[only]) => Some(only),
-            // Of what goes by a number the process may come yet.
+            // The process of a number may still come.
             (Told::Begun(first), _) => first.filter(|_| inner.is_none()),
             _ => None,
         };
@@ -94,7 +95,7 @@ impl Finder<'_> {
             return self.nobodys.push((path.clone(), kind));
         }
         let Some(pid) = sure.or(outer) else {
-            let why = "tells no process: say which with FILE@PID";
+            let why = "contains no process ID: pass FILE@PID";
             return self.refused(path, kind, Pid(-1), Error::new(why));
         };
         self.warn_if_not_recorded(path, pid);
@@ -104,12 +105,10 @@ impl Finder<'_> {
         self.add(source);
     }
 
-    /// A text tells of few of the processes that were recorded, a callgrind file of none but one.
+    /// A text reports few of the processes that were recorded, a callgrind file of none but one.
     fn warn_if_not_recorded(&mut self, path: &Path, pid: Pid) {
         if self.processes.is_recording && !self.processes.by_pid.contains_key(&pid) {
-            let said = format!(
-                "is of process {pid}, which is not in the recording: it names nothing (FILE@PID says whose it is)"
-            );
+            let said = format!("is of process {pid}, which is not in the recording: it names nothing (pass FILE@PID)");
             self.warnings.push(Warning::new(said).in_file(path, None));
         }
     }
@@ -135,13 +134,13 @@ impl Finder<'_> {
     }
 }
 
-/// What a file is that was named as the one kind and is of the other.
+/// The actual kind of a file that was passed as the other kind.
 fn other_kind(kind: Kind, bytes: &[u8]) -> Option<&'static str> {
     let head = &bytes[..bytes.len().min(4096)];
     match kind {
-        Kind::PerfMap if jitdump::sniff(head) => Some("is a jitdump, and no perf map: name it by --jitdump"),
+        Kind::PerfMap if jitdump::sniff(head) => Some("is a jitdump, not a perf map: pass it with --jitdump"),
         Kind::JitDump if !jitdump::sniff(head) && perf_map::sniff(head) => {
-            Some("is a perf map, and no jitdump: name it by --perf-map")
+            Some("is a perf map, not a jitdump: pass it with --perf-map")
         }
         _ => None,
     }

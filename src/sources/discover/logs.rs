@@ -1,7 +1,7 @@
 //! Logs of engines, found by the names they go by, also for processes that have a dump or a map (`beside`).
 //!
-//! A log whose name tells the process is taken as a dump is; a process may have several (V8: one an isolate). Names
-//! that tell none (`v8.log`) are matched by what the logs hold (`orphans`).
+//! A log whose name gives the process is taken as a dump is; a process may have several (V8: one an isolate). Names
+//! that give none (`v8.log`) are matched by what the logs hold (`orphans`).
 
 use super::{Finder, Source};
 use crate::io::is_directory;
@@ -13,15 +13,15 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// As many bytes as it takes to tell what a log is.
+/// As many bytes as it takes to show what a log is.
 const HEAD: usize = 1 << 16;
 
-/// Which sort of log a file is.
+/// The kind of log of a file.
 pub(super) fn detect(bytes: &[u8]) -> Option<LogId> {
     LogId::detect(&bytes[..bytes.len().min(HEAD)])
 }
 
-/// Where the code of a log is; `None` if it is no log of that sort.
+/// The places of the code of a log; `None` if it is not a log of that kind.
 pub(super) fn ranges(id: LogId, bytes: &[u8]) -> Option<Vec<(u64, u64)>> {
     detect(bytes).filter(|known| *known == id)?;
     let log = (id.log().read)(bytes).ok()?;
@@ -33,7 +33,7 @@ pub(super) fn ranges(id: LogId, bytes: &[u8]) -> Option<Vec<(u64, u64)>> {
     Some(ranges.collect())
 }
 
-/// What a log of that sort tells of its process without being read whole; `None` if it is none, or does not.
+/// The process that a log of that kind shows without being read whole; `None` if it is none, or does not.
 pub(super) fn process(id: LogId, bytes: &[u8]) -> Option<LogProcess> {
     detect(bytes).filter(|known| *known == id)?;
     id.log().process.and_then(|process| process(bytes))
@@ -60,8 +60,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Logs may tell no time of the recording's: when their processes' code was first seen does. What several logs of one
-    /// process need is kept for each.
+    /// Logs may give no time of the recording's: when their processes' code was first seen does. Data that several logs
+    /// of one process need is kept for each.
     pub(super) fn date_logs(&mut self) {
         let Some(samples) = self.site.samples else { return };
         // A dump ties the log of its process.
@@ -78,7 +78,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Files whose names are those of logs, and tell a process.
+    /// Files whose names are those of logs, and give a process.
     fn log_files(&self) -> Vec<LogFile> {
         let given = self.options.jit_log.iter().filter(|given| is_directory(&given.path));
         let given = given.map(|given| (given.path.as_path(), Named::Directory));
@@ -91,7 +91,7 @@ impl Finder<'_> {
             let mut logs: Vec<_> = entries.into_iter().filter_map(|(name, _)| log_named(&name)).collect();
             logs.sort_unstable();
             for (name, id, of) in logs {
-                // What tells its process itself is asked itself.
+                // Logs that contain their process are queried directly.
                 if id.log().process.is_some() {
                     continue;
                 }
@@ -105,7 +105,7 @@ impl Finder<'_> {
     }
 }
 
-/// Which log goes by this name, and of which process.
+/// The log with this name, and its process.
 fn log_named(name: &OsStr) -> Option<(OsString, LogId, Pid)> {
     let (id, of) = LogId::named(name.to_str()?).next()?;
     Some((name.to_owned(), id, Pid(of?)))

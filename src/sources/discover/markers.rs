@@ -7,16 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Where each is among them.
+/// The index of each among them.
 #[derive(Debug, Default)]
 pub(super) struct Markers<'a> {
     by_pid: BTreeMap<Pid, Vec<&'a Marker>>,
-    /// Which files were mapped under a path, and by which processes.
+    /// The files that were mapped under a path, and by which processes.
     by_path: BTreeMap<&'a OsStr, BTreeMap<FileId, BTreeSet<Pid>>>,
 }
 
 impl<'a> Markers<'a> {
-    /// Of all processes.
+    /// The markers of all processes.
     pub(super) fn new(processes: &'a Processes) -> Self {
         let mut markers = Self::default();
         for marker in &processes.markers {
@@ -34,13 +34,13 @@ impl<'a> Markers<'a> {
         self.by_pid.get(&pid).map_or(&[], Vec::as_slice)
     }
 
-    /// The file of a process's first marker that tells this number.
+    /// The file of a process's first marker that gives this number.
     pub(super) fn file(&self, pid: Pid, inner: Pid) -> Option<FileId> {
         let first = self.of(pid).iter().find(|marker| inner_pid(&marker.path) == Some(inner))?;
         first.file
     }
 
-    /// Whether another process mapped another dump that has the same path.
+    /// True if another process mapped another dump that has the same path.
     pub(super) fn is_contested(&self, marker: &Marker) -> bool {
         let Some(own) = marker.file else { return false };
         let files = self.by_path.get(marker.path.as_os_str());

@@ -10,7 +10,8 @@
 //!
 //! A process with neither may have left an engine's log (`logs`), or a core dump (`cores`).
 //!
-//! Which runtime leaves what where is in the table of [`crate::runtimes`]; the usual places are all of them.
+//! The place where each runtime writes its files is in the table of [`crate::runtimes`]; the usual places are all of
+//! them.
 //!
 //! A process without a marker is looked for by its number; those for which nothing is found then, by the number of the
 //! process whose JIT memory they share (`sharing`), and by what other files hold (`orphans`). A dump that two processes
@@ -71,17 +72,17 @@ pub struct Found {
 /// A dump, map or log that was found.
 #[derive(Debug, Clone)]
 pub struct FoundFile<'a> {
-    /// Where.
+    /// The path.
     pub path: &'a Path,
-    /// By which name it is found beside a recording.
+    /// The name under which it is found beside a recording.
     pub name: OsString,
-    /// What it contains.
+    /// Its content.
     pub bytes: &'a [u8],
-    /// What it was when it was opened; `None` if it was no file.
+    /// Its metadata when it was opened; `None` if it was not a file.
     pub about: Option<&'a Metadata>,
-    /// What it is, and of which process by the recording's number; `None` if it was found otherwise.
+    /// Its kind, and its process by the recording's number; `None` if it was found otherwise.
     pub of: Option<(Kind, Pid)>,
-    /// Who may read it.
+    /// Its permissions.
     pub mode: u32,
 }
 
@@ -92,29 +93,29 @@ pub(super) struct Source {
     pub(super) kind: Kind,
     /// By the recording's number.
     pub(super) pid: Pid,
-    /// The number in the file's name, by which the process knows itself.
+    /// The number in the file's name: the process's own.
     pub(super) inner: Option<Pid>,
     pub(super) bytes: Arc<Bytes>,
-    /// What the file was when it was opened; `None` for what was copied out of a process.
+    /// The file's metadata when it was opened; `None` for a copy out of a process.
     pub(super) about: Option<Metadata>,
-    /// Who may read it.
+    /// Its permissions.
     mode: u32,
     /// When its marker was mapped, if that was seen.
     pub(super) marker: Option<Nanos>,
-    /// Where the object was placed.
+    /// The address of the object.
     pub(super) addr: Addr,
     /// That it was used unasked, if so, and why.
     pub(super) remark: Option<String>,
-    /// What it says, if it is a log that was read.
+    /// Its content, if it is a log that was read.
     pub(super) log: OnceLock<CodeLog>,
     /// When its process's addresses were first seen, if it is a log.
     pub(super) seen: FirstSeen,
-    /// What the code of a guest program is called, once it was read.
+    /// The names of code of a guest program, once it was read.
     pub(super) guest: OnceLock<GuestNames>,
 }
 
 impl Source {
-    /// A file that tells of code of this process, by the recording's number.
+    /// A file that reports code of this process, by the recording's number.
     pub(super) fn new(path: PathBuf, kind: Kind, pid: Pid, contents: impl Into<Contents>) -> Self {
         let (inner, marker, remark, seen) = (None, None, None, FirstSeen::new());
         let (log, guest, Contents { bytes, about, mode }) = (OnceLock::new(), OnceLock::new(), contents.into());
@@ -126,7 +127,7 @@ impl Source {
     }
 }
 
-/// What a source holds, and what is known of its file.
+/// The content of a source, and the facts about its file.
 #[derive(Debug, Clone)]
 pub(super) struct Contents {
     bytes: Arc<Bytes>,
@@ -153,8 +154,8 @@ impl Found {
         Self { files: Vec::new(), options, failed: Vec::new(), live: BTreeMap::new(), beside: None, maps }
     }
 
-    /// The dumps, maps and logs: where each was found, and what it contains. What was read out of the memory of a process
-    /// that runs is a core dump.
+    /// The dumps, maps and logs: where each was found, and what it contains. The copied memory of a running process is
+    /// a core dump.
     pub fn each_file(&self) -> impl Iterator<Item = FoundFile<'_>> {
         let files = self.files.iter().filter(|source| source.kind != Kind::PlacedElf);
         files.filter_map(|source| {
@@ -168,7 +169,7 @@ impl Found {
         })
     }
 
-    /// What is there and is not used, and why.
+    /// The files that are there and unused, and the reasons.
     pub fn refused(&self) -> impl Iterator<Item = String> {
         self.failed.iter().filter_map(|account| match &account.state {
             SourceState::Refused(why) => Some(format!("{}: {why}", account.path.display())),
@@ -181,7 +182,7 @@ impl Found {
         io::mode_within(self.files.iter().map(|source| source.mode))
     }
 
-    /// Whether a process still runs and has other files than we: it does not see this one. perf looks for a process's
+    /// True if a process still runs and has other files than we: it does not see this one. perf looks for a process's
     /// files where it runs.
     pub fn is_hidden_from(&self, pid: Pid, path: &Path) -> bool {
         self.live.get(&pid).is_some_and(|live| !live.sees(path))
@@ -238,22 +239,22 @@ struct Finder<'a> {
     /// Those that have memory for JIT code, in the order of their numbers.
     jit_processes: &'a [Pid],
     markers: Markers<'a>,
-    /// What sorts of sources each process has.
+    /// The kinds of sources of each process.
     kinds: BTreeSet<(Pid, Kind)>,
     options: &'a SourceOptions,
     site: &'a Site<'a>,
     /// Why a process of that number is not the recorded one.
     not_running: BTreeMap<Pid, String>,
     found: Found,
-    /// What is open already: one path is not read twice.
+    /// The files that are open already: one path is not read twice.
     seen: BTreeSet<PathBuf>,
-    /// Files that the user named, and that tell a number that no process has.
+    /// Files that the user named, and that give a number that no process has.
     nobodys: Vec<(PathBuf, Kind)>,
     /// Numbers by which several processes know themselves, each in a container of its own.
     shared: BTreeSet<Pid>,
     /// Markers whose dumps were not found, with where they were looked for.
     missing: Vec<(Marker, Vec<PathBuf>)>,
-    /// What was said of files that are not used: one file has many paths, and is asked for in several ways.
+    /// The messages about unused files: one file has many paths, and is requested in several ways.
     told: BTreeSet<(Pid, FileId, String)>,
     warnings: &'a mut Warnings,
 }
@@ -264,7 +265,7 @@ impl Finder<'_> {
         self.found.files.push(source);
     }
 
-    /// What sorts of sources a process has.
+    /// The kinds of sources of a process.
     fn kinds_of(&self, pid: Pid) -> impl Iterator<Item = Kind> {
         self.kinds.range((pid, Kind::JitDump)..).map_while(move |(of, kind)| (*of == pid).then_some(*kind))
     }
@@ -282,7 +283,7 @@ impl Finder<'_> {
         }
     }
 
-    /// What a running process left is not used if it is not the recorded one; that matters where nothing else is.
+    /// A file of a running process is not used if it is not the recorded one; that matters where nothing else is.
     fn say_who_is_another(&mut self) {
         for (pid, why) in std::mem::take(&mut self.not_running) {
             if self.kinds_of(pid).next().is_none() {
@@ -298,7 +299,7 @@ impl Finder<'_> {
         self.found.failed.push(Account { path: path.to_owned(), kind, pid, state, remark });
     }
 
-    /// Where a process that runs elsewhere has this file.
+    /// The path of this file in a process that runs elsewhere.
     fn inside(&self, pid: Pid, path: &Path) -> Option<(PathBuf, Named)> {
         let live = self.found.live.get(&pid).filter(|live| live.has_own_files)?;
         Some((live.outside(path), Named::Inside(pid)))
@@ -329,7 +330,7 @@ impl Finder<'_> {
         markers.sort_by_key(|marker| (!own(marker), marker.offset));
         for marker in markers {
             let Some(base) = marker.path.file_name() else { continue };
-            // What the user names now is meant, whatever lies at the recorded path by now.
+            // A file that the user passes takes precedence over the one at the recorded path.
             let mut candidates = self.asked(base, inner_pid(&marker.path), marker.pid);
             candidates.extend(self.inside(marker.pid, &marker.path));
             candidates.push((marker.path.clone(), Named::Marker));
@@ -357,7 +358,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Where a dump of that name may lie besides.
+    /// Other possible places of a dump of that name.
     fn dump_places(&self, base: &OsStr) -> Vec<(PathBuf, Named)> {
         let beside = self.site.beside.map(|dir| (dir.join(base), Named::Habit));
         let usual = [PathBuf::from("/tmp"), PathBuf::from(".")].into_iter().chain(dump_directories());
@@ -423,8 +424,7 @@ impl Finder<'_> {
         let is_inside = inner_pid(&marker.path).is_some_and(|inner| !self.processes.by_pid.contains_key(&inner));
         let way = if is_inside { " (out of a container: docker cp CONTAINER:PATH . while it exists)" } else { "" };
         self.warnings.push(Warning::new(format!(
-            "{}: process {} mapped this jitdump, but it is neither there nor beside the input nor in the usual places; \
-             say where it is with --jitdump{way}",
+            "{}: process {} mapped this jitdump, but it is neither there nor next to the input nor in the usual places; pass its path with --jitdump{way}",
             marker.path.display(),
             marker.pid
         )));
@@ -435,7 +435,7 @@ impl Finder<'_> {
     }
 }
 
-/// What a warning begins with; who asks for the reason is told that it is one.
+/// The start of a warning; users who request the reason see that it is one.
 const NOT_USED: &str = "not used: ";
 
 fn not_matched(path: &Path, why: &str) -> String {
@@ -458,7 +458,7 @@ fn dump_directories() -> Vec<PathBuf> {
     directories
 }
 
-/// Where they make them.
+/// The directory where they make them.
 const DUMPS: &str = ".debug/jit";
 
 fn subdirectories(path: &Path) -> Vec<PathBuf> {

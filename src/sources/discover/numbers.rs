@@ -37,7 +37,7 @@ impl Finder<'_> {
         }
     }
 
-    /// By which numbers the process may know itself, the most likely first.
+    /// The possible numbers of the process in its own namespace, the most likely first.
     pub(super) fn inner_pids(&self, pid: Pid) -> Vec<Pid> {
         let said = self.options.map_pid.iter().filter(|(_, outer)| *outer == pid).map(|(inner, _)| *inner);
         let namespace = self.processes.by_pid.get(&pid).and_then(|process| process.inner_pid);
@@ -48,7 +48,7 @@ impl Finder<'_> {
         let running = self.found.live.get(&pid).and_then(|live| live.inner);
         let mut all: Vec<Pid> = said.chain(running).chain(namespace).collect();
         let is_told = !all.is_empty();
-        // What goes by the outer number was copied by somebody who knew it.
+        // A file with the outer number was copied by somebody who knew it.
         all.push(pid);
         if !is_told {
             all.extend(marker);

@@ -21,7 +21,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// So many files of a directory are looked at, the newest ones: `/tmp` may hold those of years.
+/// The number of files of a directory that are looked at, the newest ones: `/tmp` may hold those of years.
 const MOST: usize = 32;
 
 /// A file that is written when its process ends is that old after the last sample.
@@ -30,27 +30,27 @@ const JUST_AFTER: Duration = Duration::from_secs(10);
 /// Clocks of several processors, and a runtime that logs before it maps its marker (Bun), differ by less.
 const SLACK: u64 = 1_000_000_000;
 
-/// What is to be known of a file to match it.
+/// The facts about a file that are needed to match it.
 #[derive(Debug)]
 struct Orphan {
     path: PathBuf,
     kind: Kind,
     named: Named,
-    /// Whether the user named it or its directory.
+    /// True if the user named it or its directory.
     asked: bool,
     id: Option<FileId>,
     written: Option<SystemTime>,
-    /// Where its code is, in order and disjoint.
+    /// The ranges of its code, in order and disjoint.
     ranges: Vec<(u64, u64)>,
-    /// Of the first and last record, if they are nanoseconds.
+    /// The times of the first and last record, if they are nanoseconds.
     times: Option<(Nanos, Nanos)>,
 }
 
-/// What is to be known of a process that a file may be of.
+/// The facts about a process that a file may belong to.
 #[derive(Debug)]
 struct Candidate {
     pid: Pid,
-    /// Whether it has no dump or map.
+    /// True if it has no dump or map.
     is_wanted: bool,
     /// Memory that was mapped to be executed, in order and disjoint.
     mapped: Vec<(u64, u64)>,
@@ -59,7 +59,7 @@ struct Candidate {
     began: Option<Nanos>,
     ended: Option<Nanos>,
     markers: Vec<FileId>,
-    /// By which number it knows itself, if it was asked while it runs.
+    /// The number in its own namespace, if it was queried while it ran.
     inner: Option<Pid>,
     /// Memory that it may share with other processes.
     memory: Option<SharedMemory>,
@@ -147,7 +147,7 @@ impl Finder<'_> {
                 continue;
             }
             for (path, kind) in usual_names(self.door(&directory, named), &directory) {
-                // What goes by the number of a recorded process was looked at.
+                // A file with the number of a recorded process was looked at.
                 let process = inner_pid(&path).and_then(|pid| self.processes.by_pid.get(&pid));
                 let is_known = process.is_some_and(|process| process.has_jit_memory);
                 if !is_known && !self.seen.contains(&path) {
@@ -189,12 +189,12 @@ impl Finder<'_> {
                 let number = inner_pid(&path).filter(|number| !self.processes.by_pid.contains_key(number));
                 let number = number.map(|number| format!("is of process {number}, which is not in the recording; "));
                 let why = format!(
-                    "{}{covered} of {samples} samples of process {pid} in JIT memory are in its code, but nothing else says \
-                     that it is of this run, or more than one may be meant; it is taken with {option} {}@{pid}",
+                    "{}{covered} of {samples} samples of process {pid} in JIT memory are in its code, but there is no second \
+                     sign that it belongs to this run, or it fits several processes; hint: use it with {option} {}@{pid}",
                     number.unwrap_or_default(),
                     path.display()
                 );
-                // Who named it should hear of it.
+                // The user who named it gets a message.
                 if file.asked {
                     self.warnings.push(Warning::new(format!("not matched: {why}")).in_file(&path, None));
                 }
@@ -206,7 +206,7 @@ impl Finder<'_> {
                 self.not_matched(&path, kind, fit.pid, why);
             }
             Verdict::Unmatched if file.asked => {
-                let why = "its code is not where any process without names was sampled; FILE@PID says whose it is";
+                let why = "its code is not where any process without names was sampled; pass FILE@PID if it is known";
                 self.not_matched(&path, kind, Pid(-1), why.to_owned());
                 self.warnings.push(Warning::new(format!("not matched: {why}")).in_file(&path, None));
             }
@@ -227,7 +227,7 @@ fn usual_names(door: Door<'_>, directory: &Path) -> Vec<(PathBuf, Kind)> {
     files.into_iter().rev().take(MOST).map(|(_, path, kind)| (path, kind)).collect()
 }
 
-/// Whether a file of this name is a dump, a map or a log that goes with a recording.
+/// True if a file of this name is a dump, a map or a log that goes with a recording.
 pub(crate) fn goes_with_recordings(name: &OsStr) -> bool {
     kind_by_name(name).is_some()
 }
@@ -244,7 +244,7 @@ fn kind_by_name(name: &OsStr) -> Option<Kind> {
 
 type OrphanContents = (Vec<(u64, u64)>, Option<(Nanos, Nanos)>);
 
-/// Where a file's code is, and of which times; `None` if it tells of none.
+/// Where a file's code is, and of which times; `None` if it reports none.
 fn contents(bytes: &[u8], kind: Kind) -> Option<OrphanContents> {
     let (mut ranges, mut times) = (Vec::new(), None);
     match kind {
@@ -299,18 +299,18 @@ fn fit(at: usize, file: &Orphan, process: &Candidate, when: &SampledTimes) -> Fi
     }
 }
 
-/// What else says that a file is not of this process.
+/// What else states that a file is not of this process.
 fn against(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<String> {
     let number = inner_pid(&file.path);
     if let (Some(number), Some(own)) = (number, process.inner.filter(|own| Some(*own) != number)) {
-        return Some(format!("the process, which runs still, knows itself as {own}, not as {number}"));
+        return Some(format!("the process, which is still running, has the ID {own} in its container, not {number}"));
     }
     let began = process.began.and_then(|began| wall_time(&when.clock, began))?;
     let is_older = file.written.is_some_and(|written| stale::is_before(written, began));
     is_older.then(|| "it was last written before the process began".to_owned())
 }
 
-/// Whether the times of a dump are those of the process; `None` if that cannot be told.
+/// True if the times of a dump are those of the process; `None` if that cannot be determined.
 fn times(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<Result<(), String>> {
     let (first, last) = file.times.filter(|_| when.clock.clockid == Some(CLOCK_MONOTONIC))?;
     let seconds = |time: Nanos| format!("{}.{:03} s", time.0 / 1_000_000_000, time.0 / 1_000_000 % 1000);
@@ -330,7 +330,7 @@ fn times(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<Resu
     }
 }
 
-/// Whether a file was last written while samples were taken, or as the process ended.
+/// True if a file was last written while samples were taken, or as the process ended.
 fn was_written_then(file: &Orphan, when: &SampledTimes) -> bool {
     let wall = |time| wall_time(&when.clock, time);
     let (Some(first), Some(last), Some(written)) = (wall(when.sampled.first), wall(when.sampled.last), file.written)

@@ -1,5 +1,5 @@
-//! Numbers that are no identity: each of two containers has its process 1, and both wrote `/tmp/jit-1.dump`. A file of
-//! such a number is not taken for either by its name; where it is found, or what it holds, says whose it is.
+//! Numbers that are not identity: each of two containers has its process 1, and both wrote `/tmp/jit-1.dump`. A file of
+//! such a number is not taken for either by its name; where it is found, or what it holds, shows whose it is.
 
 use super::Finder;
 use crate::error::Warning;
@@ -25,7 +25,7 @@ impl Finder<'_> {
         claims.into_iter().filter(|(_, claimants)| claimants.len() > 1).map(|(inner, _)| inner).collect()
     }
 
-    /// What lies at a marker's path may have been written anew since.
+    /// The file at a marker's path may have been written anew since.
     pub(super) fn say_if_replaced(&mut self, marker: &Marker) {
         let Some(source) = self.found.files.last().filter(|source| source.path == marker.path) else { return };
         let (own, recorded) = (source.about.as_ref().map(file_id), marker.file);

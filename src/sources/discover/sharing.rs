@@ -1,5 +1,6 @@
-//! Workers that a server forked before the recording began, as PHP-FPM does: nothing recorded tells whose children they
-//! are, but they run the server's JIT code, in memory that both have. The map that names it goes by the server's number.
+//! Workers that a server forked before the recording began, as PHP-FPM does: nothing recorded shows whose children they
+//! are, but they run the server's JIT code, in memory that both have. The map that names it goes by the server's
+//! number.
 
 use super::{Finder, Source, used_unasked};
 use crate::model::Pid;
@@ -24,7 +25,7 @@ impl Finder<'_> {
         }
     }
 
-    /// What is used for a process is used for those, too, that have the same memory.
+    /// A file that is used for a process is used for those, too, that have the same memory.
     pub(super) fn by_shared_memory(&mut self) {
         for (pid, memory) in self.sharing_without_map() {
             let has_it = |source: &&Source| source.kind == Kind::PerfMap && self.memory_of(source.pid) == Some(memory);

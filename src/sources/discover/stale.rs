@@ -11,12 +11,12 @@ use crate::sources::options::SourceOptions;
 use crate::sources::site::wall_time;
 use std::time::{Duration, SystemTime};
 
-/// File systems tell times by a clock of their own.
+/// File systems give times by a clock of their own.
 const SLACK: Duration = Duration::from_secs(1);
 
 impl Finder<'_> {
-    /// Why a file that was found by its number or marker is of an earlier process of that number, if it is. What the
-    /// user named is used with a warning.
+    /// Why a file that was found by its number or marker is of an earlier process of that number, if it is. A file that
+    /// the user named is used with a warning.
     pub(super) fn is_of_another(&self, source: &Source) -> Option<String> {
         let SourceOptions { jitdump, jit_log, .. } = self.options;
         if jitdump.iter().chain(jit_log).any(|given| given.path == source.path) {
@@ -51,14 +51,14 @@ pub(super) fn began(process: &Process) -> Option<Nanos> {
     process.forked.map(|(_, time)| time).or(process.execs.first().copied())
 }
 
-/// Whether a file was last written before a process began, so that it has nothing of it.
+/// True if a file was last written before a process began, so that it has nothing of it.
 pub(super) fn was_written_before(written: SystemTime, pid: Pid, processes: &Processes) -> bool {
     let began = processes.by_pid.get(&pid).and_then(began);
     let began = began.and_then(|began| wall_time(&processes.clock, began));
     began.is_some_and(|began| is_before(written, began))
 }
 
-/// Whether a file that was last written then has nothing of a process that began then.
+/// True if a file that was last written then has nothing of a process that began then.
 pub(super) fn is_before(written: SystemTime, began: SystemTime) -> bool {
     written.checked_add(SLACK).is_some_and(|written| written < began)
 }

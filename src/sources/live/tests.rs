@@ -107,7 +107,7 @@ impl Fake {
         find_at(&self.processes, &SourceOptions::default(), &site, &mut Warnings::new())
     }
 
-    /// The name of the code, and what is said of it.
+    /// The name of the code, and what is reported about it.
     fn named(&self) -> (Option<String>, Vec<String>) {
         self.named_in(PID)
     }

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::parallel::Pool;
 use crate::records::jitdump::{JitDump, Record};
 
-/// Dumps are cut into pieces of so many bytes: a few of them for each thread are in memory as records.
+/// Dumps are cut into pieces of this many bytes: a few of them for each thread are in memory as records.
 const PIECE: u64 = 1 << 20;
 
 /// Gives each record in the file's order, as [`JitDump::records`] would. With a pool the records of the next pieces are

@@ -1,7 +1,7 @@
 //! Dates what a dump lists when it is opened in a process that has run for a while.
 //!
-//! An agent that is attached, or a runtime that is asked late for its code, writes all code that is there in one go. The
-//! times of these records say when they were written and nothing of when the code was made:
+//! An agent that is attached, or a runtime that is queried late for its code, writes all code that is there in one go.
+//! The times of these records show when they were written and nothing of when the code was made:
 //!
 //! ```text
 //! memory mapped                       dump opened

@@ -100,7 +100,7 @@ fn a_missing_and_a_broken_dump_do_not_stop_the_others() {
     assert_eq!(names, [named("good")]);
     assert_eq!(said.len(), 2, "{said:?}");
     assert!(said[0].contains("jit-917301.dump: process 917301 mapped this jitdump"), "{said:?}");
-    assert!(said[1].contains("is no jitdump"), "{said:?}");
+    assert!(said[1].contains("is not a jitdump"), "{said:?}");
     assert!(accounts.iter().any(|account| matches!(account.state, SourceState::Missing { .. })));
 }
 

@@ -13,20 +13,20 @@ use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// What was found for a script.
+/// The result for a script.
 pub(super) enum Lookup {
     /// Neither a map nor a reason to expect one.
     Nothing,
     /// A map that is not used.
     Refused {
-        /// What it is called.
+        /// Its name.
         map: Option<String>,
         /// Why not.
         why: String,
     },
     /// The script and its map.
     Found {
-        /// What the map is called.
+        /// The name of the map.
         map: String,
         /// Both, read.
         script: Box<AuthoredScript>,
@@ -47,10 +47,10 @@ const TEXT: Kind =
 /// Larger ones are refused, and what is larger together: a map is in memory several times over while it is read.
 pub(super) const LARGEST: u64 = 1 << 30;
 
-/// So many maps of a directory are opened to compare their `debugId`.
+/// The number of maps of a directory that are opened to compare their `debugId`.
 const MOST_MAPS: usize = 1000;
 
-/// A script may have been made from scripts so many times: by a compiler, a bundler, a minifier.
+/// A script may have been made from scripts this many times: by a compiler, a bundler, a minifier.
 const DEEPEST: usize = 3;
 
 /// The text of a script, and where it is.
@@ -59,7 +59,7 @@ type PlacedText = (PathBuf, Vec<u8>);
 /// A map that may be a script's.
 struct MapCandidate {
     name: String,
-    /// Where it is, if it is a file.
+    /// The path, if it is a file.
     path: Option<PathBuf>,
     bytes: Vec<u8>,
     /// The directory that its sources are relative to.
@@ -140,7 +140,7 @@ impl MapSearch<'_> {
         Ok((if earlier.is_empty() { script } else { script.through(earlier) }, size))
     }
 
-    /// Of the files that a script was made from, those that are scripts with maps which fit.
+    /// The scripts with fitting maps among the files that a script was made from.
     fn earlier(
         &self,
         map: &ScriptMap,
@@ -171,8 +171,8 @@ impl MapSearch<'_> {
         scripts.filter_map(read).collect()
     }
 
-    /// Where a script may be that an engine read from a file: below the directories of recorded files, or at its own path;
-    /// or beside the input.
+    /// The places where a script may be that an engine read from a file: below the directories of recorded files, or at
+    /// its own path; or beside the input.
     fn places<'p>(&'p self, recorded: &'p Path) -> impl Iterator<Item = PathBuf> + 'p {
         let below = |root: &PathBuf| root.join(recorded.strip_prefix("/").unwrap_or(recorded));
         let own = self.symfs.is_empty().then(|| recorded.to_owned());
@@ -184,7 +184,7 @@ impl MapSearch<'_> {
         Some(self.beside?.join(recorded.file_name()?))
     }
 
-    /// The script's text, and where it is here. One that may not be read counts where a map lies beside it.
+    /// The script's text, and where it is here. One that may not be read counts where a map is next to it.
     fn script(&self, places: impl Iterator<Item = PathBuf>) -> Option<Result<PlacedText, Refusal>> {
         let mut refused = None;
         for place in places {
@@ -202,7 +202,7 @@ impl MapSearch<'_> {
         Named::Recording.door(self.force).look(&map).map(|_| map.display().to_string())
     }
 
-    /// A file's contents; `None` if there is none.
+    /// A file's contents; `None` if absent.
     fn read(&self, path: &Path, named: Named) -> Option<Result<Vec<u8>, String>> {
         let door = named.door(self.force);
         if door.look(path).is_some_and(|about| about.len() > LARGEST) {
@@ -237,7 +237,7 @@ impl MapSearch<'_> {
         names.into_iter().take(MOST_MAPS).find_map(|(name, _)| self.if_of(&directory.join(name), script, mention))
     }
 
-    /// A map of the user's, if it says itself that it belongs to this script.
+    /// A map of the user's, if it states itself that it belongs to this script.
     fn if_of(&self, path: &Path, script: &Path, mention: &Mention<'_>) -> Option<Result<MapCandidate, Refusal>> {
         let name = script.file_name()?;
         if path.file_name() == Some(&with_map(name)) {
@@ -257,7 +257,8 @@ impl MapSearch<'_> {
         Some(self.read(path, named)?.map_err(|why| (name.clone(), why)).map(candidate))
     }
 
-    /// The map that the script names, or that lies beside it. `recorded` is where the engine read it, `place` where it is.
+    /// The map that the script names, or that is next to it. `recorded` is where the engine read it, `place` where it
+    /// is.
     fn own(&self, recorded: &Path, place: &Path, mention: &Mention<'_>) -> Option<Result<MapCandidate, Refusal>> {
         let (directory, here) = (recorded.parent()?, place.parent()?);
         let beside = || {
@@ -304,8 +305,8 @@ impl MapSearch<'_> {
     }
 }
 
-/// Where the map is looked for of a script that was read from `recorded` and is at `place`: as far from the one as it is from
-/// the other.
+/// The places where the map is looked for of a script that was read from `recorded` and is at `place`: as far from the
+/// one as it is from the other.
 fn map_path(recorded: &Path, place: &Path, map: &Path) -> PathBuf {
     let (directory, here) = (recorded.parent().unwrap_or(recorded), place.parent().unwrap_or(place));
     let beside = || recorded.with_file_name(with_map(recorded.file_name().unwrap_or_default()));

@@ -28,21 +28,21 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The maps of a profile's scripts, and what they say of its functions.
+/// The maps of a profile's scripts, and what they state about its functions.
 #[derive(Debug, Default)]
 pub struct SourceMaps {
     authored: Authored,
     /// Generated names → authored ones, spelled like V8's.
     names: FxHashMap<Box<[u8]>, Box<[u8]>>,
-    /// Whether texts of authored files are shown.
+    /// True if texts of authored files are shown.
     shows_text: bool,
     /// The number of bytes of all scripts and maps so far: one file may go by many paths.
     size: usize,
-    /// What became of each script.
+    /// The outcome for each script.
     pub accounts: Vec<MapAccount>,
 }
 
-/// What became of the map of one script.
+/// The outcome for the map of one script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapAccount {
     /// The script, as the engine names it.
@@ -51,15 +51,15 @@ pub struct MapAccount {
     pub map: Option<String>,
     /// The number of the script's functions in the profile.
     pub functions: usize,
-    /// Whether most of them begin far right in their lines, as only tools write.
+    /// True if most of them begin far right in their lines, as only tools write.
     pub minified: bool,
-    /// How many of them got another name.
+    /// The number of them that got another name.
     pub renamed: usize,
-    /// How many of them got an authored position.
+    /// The number of them that got an authored position.
     pub placed: usize,
-    /// How many of these are third-party code, as the map says.
+    /// The number of these that are third-party code, as the map states.
     pub third_party: usize,
-    /// How many keep their generated names because script, map and profile contradict each other.
+    /// The number that keep their generated names because script, map and profile contradict each other.
     pub contradicted: usize,
     /// Why the map is not used.
     pub trouble: Option<String>,
@@ -92,12 +92,12 @@ impl SourceMaps {
         maps
     }
 
-    /// Where a function was written, and its name if that is not the generated one.
+    /// The place where a function was written, and its name if that is not the generated one.
     pub fn function(&self, name: &ScriptName<'_>) -> Option<(AuthoredPlace<'_>, Option<String>)> {
         self.authored.function(name.script, name.function, name.line, name.column).ok()?
     }
 
-    /// Where code at a place of a script was written. Line and column count from 1.
+    /// The place where code of a script was written. Line and column count from 1.
     pub fn place(&self, script: &str, line: u32, column: u32) -> Option<AuthoredPlace<'_>> {
         self.authored.script(script)?.place(line, column)
     }
@@ -171,17 +171,17 @@ impl SourceMaps {
         account.contradicted = contradicted;
     }
 
-    /// Whether no script has a map.
+    /// True if no script has a map.
     pub fn is_empty(&self) -> bool {
         self.authored.is_empty()
     }
 
-    /// The authored name of a function, spelled like V8's; as it is if there is none.
+    /// The authored name of a function, spelled like V8's; as it is if absent.
     pub(crate) fn name_of<'n>(&'n self, name: &'n [u8]) -> &'n [u8] {
         self.names.get(name).map_or(name, |authored| authored)
     }
 
-    /// What each map did, a line each.
+    /// The effect of each map, a line each.
     pub fn remarks(&self) -> impl Iterator<Item = String> {
         self.accounts.iter().filter_map(MapAccount::remark)
     }
@@ -204,7 +204,7 @@ impl AuthoredLines for SourceMaps {
     }
 }
 
-/// Whether most functions begin where no person writes.
+/// True if most functions begin where no person writes.
 fn is_minified(functions: impl ExactSizeIterator<Item = Place>) -> bool {
     /// More columns than any style guide allows.
     const FAR: u32 = 300;

@@ -1,15 +1,15 @@
-//! What the user says of source maps, and where they are looked for.
+//! The user's options about source maps, and the places where they are searched.
 
 use std::path::{Path, PathBuf};
 
-/// Which maps are used.
+/// The maps that are used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceMapOptions {
-    /// Whether they are used at all, if the user said so.
+    /// True if they are used at all, if the user said so.
     pub asked: Option<bool>,
-    /// Whether they are used where the user didn't say.
+    /// True if they are used where the user didn't state.
     pub usual: bool,
-    /// Whether texts of authored files are shown, where maps contain them: not in what people pass on unasked.
+    /// True if texts of authored files are shown, where maps contain them: not in what people pass on unasked.
     pub text: bool,
     /// Maps and directories of maps that the user named.
     pub given: Vec<GivenMap>,
@@ -25,21 +25,21 @@ pub struct GivenMap {
 }
 
 impl SourceMapOptions {
-    /// Whether maps are used.
+    /// True if maps are used.
     pub fn is_on(&self) -> bool {
         self.asked.unwrap_or(self.usual)
     }
 }
 
-/// Where scripts and their maps are looked for.
+/// The places where scripts and their maps are looked for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MapSearch<'a> {
-    /// What the user said.
+    /// The user's options.
     pub(crate) options: &'a SourceMapOptions,
     /// Below which directory recorded files are.
     pub(crate) symfs: &'a [PathBuf],
     /// The directory of the input.
     pub(crate) beside: Option<&'a Path>,
-    /// Whether files of other users are believed.
+    /// True if files of other users are believed.
     pub(crate) force: bool,
 }

@@ -15,7 +15,7 @@ pub(super) fn file_of(url: &str) -> Option<PathBuf> {
     path.starts_with('/').then(|| PathBuf::from(OsString::from_vec(unescaped(path))))
 }
 
-/// The path in a URL of a web server: a copy of the file may lie beside the input. `None` for other URLs.
+/// The path in a URL of a web server: a copy of the file may be next to the input. `None` for other URLs.
 pub(super) fn path_on_server(url: &str) -> Option<PathBuf> {
     let (_, rest) = scheme(url).filter(|(scheme, _)| matches!(*scheme, "http" | "https"))?;
     let server_and_path = rest.strip_prefix("//")?.split(['?', '#']).next()?;
@@ -37,7 +37,7 @@ pub(super) fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// What an authored file is called: its whole path, or its URL as developer tools show it. Empty if its name cannot be
+/// The name of an authored file: its whole path, or its URL as developer tools show it. Empty if its name cannot be
 /// shown in one line, or is longer than any path. `base` is the directory of the map.
 pub(super) fn authored(source: &str, base: &Path) -> String {
     /// `PATH_MAX`

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Where the corpora are.
+/// The directory of the corpora.
 pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/corpus")
 }

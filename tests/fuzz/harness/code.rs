@@ -1,4 +1,5 @@
-//! What names, lists and leaves code: files of code with symbols, DWARF and unwinding information; the kernel's list.
+//! Fuzz targets for inputs that name, list or leave code: files of code with symbols, DWARF and unwinding information;
+//! the kernel's list.
 
 use super::scratch::Scratch;
 use jitgraft::Pool;
@@ -65,7 +66,7 @@ fn leave(table: Option<FrameTable<'_>>, addresses: &[u64], memory: &[u8]) {
     }
 }
 
-/// The `.eh_frame` of a piece of JIT code, of several machines: the first byte says which.
+/// The `.eh_frame` of a piece of JIT code, of several machines: the first byte shows which.
 pub(super) fn unwind(bytes: &[u8]) {
     const START: u64 = 0x1000;
     let Some((first, eh_frame)) = bytes.split_first() else { return };
@@ -76,8 +77,8 @@ pub(super) fn unwind(bytes: &[u8]) {
     leave(FrameTable::of_code(machine, eh_frame, START, size), &addresses, bytes);
 }
 
-/// Images of .NET with code that was compiled ahead of time: methods have begun before they end, and the names of all do
-/// not grow beyond what the file can tell.
+/// Images of .NET with code that was compiled ahead of time: methods have begun before they end, and the names of all
+/// do not grow beyond what the file can give.
 pub(super) fn ready_to_run(bytes: &[u8]) {
     let Some(image) = ReadyToRun::read(bytes) else { return };
     assert!(image.methods.len() <= bytes.len());

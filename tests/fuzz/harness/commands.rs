@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Runs a command quietly, with one thread unless its words say otherwise.
+/// Runs a command quietly, with one thread unless its words state otherwise.
 pub fn jitgraft(words: &[&OsStr]) -> Result<ExitCode> {
     let (job, rest) = words.split_first().expect("a job");
     let first = ["jitgraft".as_ref(), *job, "-q".as_ref(), "--threads".as_ref(), "1".as_ref()];
@@ -22,11 +22,11 @@ pub(super) struct Given<'a> {
     pub(super) perf_data: &'a [u8],
     pub(super) dump: &'a [u8],
     pub(super) map: &'a [u8],
-    /// Whose dump and map they are.
+    /// The process of the dump and map.
     pub(super) pid: u32,
 }
 
-/// What may be asked of a recording. The kernel's list is a small one, binaries are looked for where none are.
+/// The commands for a recording. The kernel's list is a small one, binaries are looked for where none are.
 const OVER_RECORDINGS: &[&[&str]] = &[
     &["collapse"],
     &["script"],
@@ -63,7 +63,7 @@ const INJECTIONS: &[&[&str]] = &[
     &["--mmap2-buildid-all"],
 ];
 
-/// Runs one command over a recording: which, the byte says. What inject has written is read again.
+/// Runs one command over a recording: which, the byte states. The output of inject is read again.
 pub(super) fn over_recording(given: &Given<'_>, command: u8) {
     let scratch = Scratch::new();
     let input = scratch.put("perf.data", given.perf_data);
@@ -109,7 +109,7 @@ fn inject_and_read(scratch: &Scratch, input: &Path, options: &[&str]) {
     }
 }
 
-/// A recording, its dump, its map: parts of any bytes. The dump's header says whose it is.
+/// A recording, its dump, its map: parts of any bytes. The dump's header shows whose it is.
 pub(super) fn inject(bytes: &[u8]) {
     let mut bytes = Bytes(bytes);
     let command = bytes.byte();

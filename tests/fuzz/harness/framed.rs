@@ -9,7 +9,7 @@ use super::recordings::perf_data;
 use super::support::bytes::{Order, Out};
 use super::support::perf_data::{self as writer, Event, Mode, PerfData, USUAL};
 
-/// What samples hold: the usual, all that is known, and some between.
+/// The contents of samples: the usual, all that is known, and some between.
 const SAMPLE_TYPES: [u64; 8] = [
     USUAL,
     USUAL | writer::IDENTIFIER | writer::ID | writer::CPU | writer::ADDR,
@@ -30,7 +30,7 @@ const SAMPLE_TYPES: [u64; 8] = [
 /// Kinds of records that perf writes itself: 64 to 84.
 const COMPRESSED: u32 = 81;
 const COMPRESSED2: u32 = 83;
-/// The feature that says how they are packed.
+/// The feature that shows how they are packed.
 const COMPRESSION: u8 = 27;
 
 /// An input that is read from its front.

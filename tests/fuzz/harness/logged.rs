@@ -1,5 +1,6 @@
-//! What names code beside dumps and maps: objects in a core dump's memory, and whole commands with an engine's log or with
-//! the files of a guest. What an address leads to is put in order here, so that bytes decide the rest.
+//! Fuzz targets for other sources of names than dumps and maps: objects in a core dump's memory, and whole commands
+//! with an engine's log or with the files of a guest. What an address leads to is put in order here, so that bytes
+//! decide the rest.
 
 use super::commands::jitgraft;
 use super::framed::Bytes;
@@ -11,7 +12,7 @@ use super::support::perf_data::{self as writer, Event, Mmap, Mode, PerfData, Sta
 use jitgraft::records::jit_logs::{LogEventKind, LogId};
 use std::ffi::OsStr;
 
-/// Where the core's memory begins.
+/// The start of the core's memory.
 const MEMORY: u64 = 0x7000_0000_0000;
 
 /// A core dump in which these objects are registered with GDB's JIT interface; behind them, the code.
@@ -41,7 +42,7 @@ fn core_of(objects: &[&[u8]], code: &[u8]) -> Vec<u8> {
     core
 }
 
-/// One or two objects, and the code that they tell of. Their executable sections are where the code is.
+/// One or two objects, and the code that they report. Their executable sections are where the code is.
 pub(super) fn core(bytes: &[u8]) {
     let [first, second, code] = parts(bytes);
     let objects = [first, second];
@@ -49,7 +50,7 @@ pub(super) fn core(bytes: &[u8]) {
     recordings::jit_logs(&core_of(objects, code));
 }
 
-/// What is asked of a recording whose code a log names.
+/// The commands for a recording whose code a log names.
 const COMMANDS: &[&[&str]] = &[
     &["collapse"],
     &["inject"],
@@ -65,7 +66,7 @@ const COMMANDS: &[&[&str]] = &[
     &["annotate", "--format", "html"],
 ];
 
-/// A recording of the code that a log tells of, the log, a map, and a file of a guest that may be what its names mean.
+/// A recording of the code that a log reports, the log, a map, and a file of a guest that may be what its names mean.
 pub(super) fn logged(bytes: &[u8]) {
     let mut bytes = Bytes(bytes);
     let (command, seed) = (bytes.byte(), bytes.byte());
@@ -91,7 +92,7 @@ pub(super) fn logged(bytes: &[u8]) {
     let _ = jitgraft(&words);
 }
 
-/// Samples in the code that the log and the map tell of, each called by the one before.
+/// Samples in the code that the log and the map report, each called by the one before.
 fn recording(log: &[u8], map: &[u8], seed: u8) -> Vec<u8> {
     const MOST: usize = 24;
     let read = LogId::detect(log).and_then(|id| (id.log().read)(log).ok());

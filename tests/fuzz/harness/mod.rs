@@ -1,5 +1,5 @@
-//! What is tried with any bytes: one function a target. The fuzzer (`targets/all.rs`) feeds them with what it thinks
-//! up, `tests/replay.rs` with what it once found.
+//! The checks of any bytes: one function a target. The fuzzer (`targets/all.rs`) feeds them with what it thinks up,
+//! `tests/replay.rs` with what it once found.
 //!
 //! A target may refuse its input, but not panic, run long or take more memory than the input can ask for; where what was
 //! read or written has a bound or can be read again, that is asserted.
@@ -23,7 +23,7 @@ mod spans;
 #[cfg(feature = "tables")]
 mod tables;
 
-/// What is done with an input.
+/// The work on an input.
 pub type Run = fn(bytes: &[u8]);
 
 /// Each target by its name, in the order of the table in README.md.

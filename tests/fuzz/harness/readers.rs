@@ -12,7 +12,7 @@ use std::collections::HashSet;
 type Sniffer = fn(&[u8]) -> bool;
 type Reader = fn(&[u8], &ReadOptions, &mut Warnings) -> Result<Profile>;
 
-/// Reads everything as this format; no byte can tell of more stacks than `a_byte`.
+/// Reads everything as this format; no byte can report more stacks than `a_byte`.
 fn reads(bytes: &[u8], sniff: Sniffer, read: Reader, a_byte: usize) {
     let _ = sniff(bytes);
     let Ok(profile) = read(bytes, &ReadOptions::default(), &mut Warnings::new()) else { return };
@@ -39,7 +39,7 @@ pub(super) fn json(bytes: &[u8]) {
     reads(bytes, json::sniff, json::read, 1);
 }
 
-/// The fields, the tables, every sample: what is packed tells more than its bytes.
+/// The fields, the tables, every sample: what is packed gives more than its bytes.
 pub(super) fn pprof(bytes: &[u8]) {
     reads(bytes, pprof::sniff, pprof::read, 100);
 }
@@ -97,7 +97,7 @@ pub(super) fn inject_firefox(bytes: &[u8]) {
     names(bytes, firefox::open_unsymbolized);
 }
 
-/// What has no name, the file with names, and that it can be read again.
+/// The unnamed addresses, the file with names, and that it can be read again.
 fn names(bytes: &[u8], open: OpenUnsymbolized) {
     let Ok(profile) = open(bytes, &mut Warnings::new()) else { return };
     let name = |at: usize| match at % 3 {

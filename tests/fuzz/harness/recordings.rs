@@ -48,7 +48,7 @@ pub(super) fn perf_data(bytes: &[u8]) {
     let _ = leave_pipe(&recording, bytes, 0, &mut features);
 }
 
-/// jitdump: header, records, lines, and the ELF image of what was loaded.
+/// jitdump: header, records, lines, and the ELF image of the loaded code.
 pub(super) fn jitdump(bytes: &[u8]) {
     /// An image mirrors addresses: code far apart makes a file with holes, which in memory are not holes.
     const SPAN: u64 = 1 << 20;

@@ -29,7 +29,7 @@ pub struct Recording {
     pub map: String,
 }
 
-/// What the bytes stand for, so many times in a row.
+/// The meaning of the bytes, this many times in a row.
 pub fn recording(how: u8, steps: &[u8], times: usize) -> Recording {
     let mut scene = Scene::new(how);
     for _ in 0..times {
@@ -187,7 +187,7 @@ impl Scene {
     }
 }
 
-/// One of a few, close to each other; some at the ends of what there is.
+/// One of a few, close to each other; some at the ends of the range.
 fn addr(bytes: &mut Bytes<'_>) -> u64 {
     match bytes.byte() {
         255 => u64::MAX - 15,

@@ -1,4 +1,5 @@
-# Runs inside the machine: each program by frame pointers and by copies of stacks, and what its own perf says of each.
+# Runs inside the machine: each program by frame pointers and by copies of stacks, and what its own perf states about
+# each.
 set -x
 uname -a
 for program in /programs/deep-*; do

@@ -18,7 +18,7 @@ for tool in "qemu-system-$arch" cpio zstd apt-get dpkg-deb $compilers; do
   command -v "$tool" >/dev/null || { echo "missing: $tool" >&2; exit 1; }
 done
 
-# What the machine runs.
+# The files of the machine.
 if [ ! -e root ]; then
   mkdir -p apt/lists/partial apt/cache/archives/partial
   touch apt/status
@@ -64,8 +64,8 @@ cp "$here/init.sh" root/init && chmod +x root/init
 cp "$here/jobs.sh" root/programs/jobs.sh
 (cd root && find . -print0 | cpio --null -o -H newc --quiet) > initrd.cpio
 
-# Without icount the machine's clock is this one's. With SVE, perf asks for a register that the software events of Linux 6.1
-# refuse; the architected signature of addresses is slow to emulate.
+# Without icount the machine's clock is this one's. With SVE, perf requests a register that the software events of Linux
+# 6.1 refuse; the architected signature of addresses is slow to emulate.
 case $arch in
   aarch64) machine="-M virt -cpu max,pauth-impdef=on,sve=off,sme=off" console=ttyAMA0 disk=virtio-blk-pci ;;
   s390x) machine="-M s390-ccw-virtio -cpu max" console=ttysclp0 disk=virtio-blk-ccw ;;

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# get.sh DIRECTORY: versions of runtimes that no distribution has side by side, from npm and PyPI, for RUNTIMES=DIRECTORY places.sh.
-# What cannot be had is named at the end. Debian's own: nodejs default-jdk-headless php-cli php-fpm libfcgi-bin erlang-base
-# mono-runtime mono-mcs llvm postgresql rakudo chromium libjavascriptcoregtk-4.0-bin gcc-aarch64-linux-gnu libc6-dev-arm64-cross.
-# Newer ones of Debian's (python3.14, python3.15, php8.4, php8.5, erlang29, lli21, mono6.14, qemu-aarch64-11) are taken from its unstable suite,
-# unpacked and given their own loader and libraries (patchelf --set-interpreter --force-rpath --set-rpath).
+# get.sh DIRECTORY: versions of runtimes that no distribution has side by side, from npm and PyPI, for
+# RUNTIMES=DIRECTORY places.sh. Tools that are not available are named at the end. Debian's own: nodejs
+# default-jdk-headless php-cli php-fpm libfcgi-bin erlang-base mono-runtime mono-mcs llvm postgresql rakudo chromium
+# libjavascriptcoregtk-4.0-bin gcc-aarch64-linux-gnu libc6-dev-arm64-cross. Newer ones of Debian's (python3.14,
+# python3.15, php8.4, php8.5, erlang29, lli21, mono6.14, qemu-aarch64-11) are taken from its unstable suite, unpacked
+# and given their own loader and libraries (patchelf --set-interpreter --force-rpath --set-rpath).
 set -u
 mkdir -p "$1" && cd "$1" || exit
 failed=()

@@ -179,7 +179,7 @@ class Truth:
             parent, forked = self.recording.forks.get(pid, (pid, 0))
             if born or parent == pid:
                 return
-            # A process that ran before is told of with time 0.
+            # A process that ran before is reported for with time 0.
             pid, time = parent, forked or time
 
     def in_jit(self, pid, addr, time):
@@ -214,7 +214,7 @@ def shown(path):
             pid, tid = map(int, head[0].split(b"/"))
             seconds, _, nanos = head[1].rstrip(b":").partition(b".")
             samples.append(((int(seconds) * 10**9 + int(nanos), pid, tid), []))
-            # Without a call chain, the frame stands on the same line.
+            # Without a call chain, the frame is on the same line.
             text = head[2] if len(head) > 2 else b""
         if text and samples:
             _, _, rest = text.partition(b" ")

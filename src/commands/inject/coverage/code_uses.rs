@@ -1,8 +1,8 @@
-//! Which JIT code some samples use, as each worker finds it.
+//! The JIT code that some samples use, as each worker finds it.
 //!
-//! perf knows what is at an address by the mapping records that it has seen up to a sample's time. So code needs one
-//! before the first sample that uses it, and another one before the first that does so after something else was
-//! mapped over it: runtimes let their anonymous memory grow, and every growth is a record that covers all of it.
+//! perf finds what is at an address by the mapping records that it has seen up to a sample's time. So code needs one
+//! before the first sample that uses it, and another one before the first that does so after something else was mapped
+//! over it: runtimes let their anonymous memory grow, and every growth is a record that covers all of it.
 //!
 //! The stretches of time between such records are *epochs* of a segment. Each worker notes the earliest use of
 //! every (process, segment, epoch): as much as there is distinct code, whatever the length of the recording.
@@ -43,7 +43,7 @@ impl CodeUse {
     }
 }
 
-/// How many samples and frames there were.
+/// The numbers of samples and frames.
 #[derive(Debug, Default)]
 pub(in crate::commands::inject) struct SampleCounts {
     pub(in crate::commands::inject) samples: u64,
@@ -51,7 +51,7 @@ pub(in crate::commands::inject) struct SampleCounts {
     pub(in crate::commands::inject) with_jit: u64,
     /// Frames in code that the dumps and maps know.
     pub(in crate::commands::inject) resolved: u64,
-    /// By process: frames in memory that no file backs and that no dump or map knows.
+    /// By process: frames in memory that no file backs and that no dump or map covers.
     pub(in crate::commands::inject) unresolved: BTreeMap<Pid, u64>,
     /// Those of them that were sampled when the process's dump had its last record.
     pub(in crate::commands::inject) late: BTreeMap<Pid, u64>,
@@ -86,7 +86,7 @@ impl SampleCounts {
     }
 }
 
-/// What the samples of some records use.
+/// The code that the samples of some records use.
 #[derive(Debug, Default)]
 pub(super) struct CodeUses {
     by_epoch: FxHashMap<CodeEpoch, UseId>,
@@ -133,7 +133,7 @@ impl CodeUses {
 }
 
 impl UseId {
-    /// There are no more uses than numbers: each has a segment, an epoch of which is numbered as one.
+    /// There are not more uses than numbers: each has a segment, an epoch of which is numbered as one.
     fn new(index: usize) -> Self {
         Self(NonZeroU32::MIN.saturating_add(index as u32))
     }

@@ -7,7 +7,7 @@ use crate::model::{Addr, Pid};
 use crate::parallel::{self, Pool};
 use crate::resolve::code_map::CodeMap;
 
-/// What the record that is inserted for a use of code will map.
+/// The mapping that the record inserted for a use of code will make.
 #[derive(Debug, Clone, Copy)]
 struct InsertedMapping {
     pid: Pid,
@@ -17,8 +17,8 @@ struct InsertedMapping {
     of_use: u32,
 }
 
-/// What inserted records shadow although it is used once more after that: such code needs a further record. `uses` are
-/// in the order of their first samples.
+/// The code that inserted records shadow although it is used once more after that: such code needs a further record.
+/// `uses` are in the order of their first samples.
 pub(super) fn shadowed_by_insertions(
     uses: &[(CodeEpoch, CodeUse)],
     codes: &CodeMap<'_>,
@@ -46,7 +46,7 @@ pub(super) fn shadowed_by_insertions(
     shadowings
 }
 
-/// How many from the first on, by address, follow each other without a gap.
+/// The number of mappings from the first on that follow each other by address without a gap.
 fn overlapping(mappings: &[InsertedMapping]) -> usize {
     let (pid, mut end) = (mappings[0].pid, mappings[0].end);
     let apart = |next: &InsertedMapping| {
@@ -67,7 +67,7 @@ fn shadowed_among(
     for new in mappings {
         let (epoch, of_new) = uses[new.of_use as usize];
         let range = new.start.0..new.end.0;
-        // What is shadowed in part is mapped again as a whole.
+        // A mapping that is shadowed in part is mapped again as a whole.
         visible.evict(
             range.clone(),
             |_| true,

@@ -1,4 +1,4 @@
-//! Where there can be JIT code, whatever the time.
+//! The places where JIT code can be, at any time.
 
 use crate::model::ancestry::{Ancestry, Descent};
 use crate::model::process::Processes;
@@ -21,7 +21,7 @@ pub(in crate::commands::inject) struct JitRanges {
 pub(super) struct AddrRanges {
     /// In order; none touches the next.
     list: Vec<Range<Addr>>,
-    /// Where they are, roughly: stacks have millions of words, of which most point to somewhere else.
+    /// Their rough places: stacks have millions of words, of which most point to somewhere else.
     regions: Vec<Region>,
     /// From the first address of each region to the last, unless that is too many pieces.
     hulls: Option<Vec<Hull>>,
@@ -34,7 +34,7 @@ struct Hull {
     high: u32,
     /// The lower half of its first address.
     first: u32,
-    /// How far from the first the last address is.
+    /// The offset of the last address from the first.
     last: u32,
 }
 
@@ -44,11 +44,11 @@ struct Region {
     first: u64,
     /// A stretch is 2 to the power of this many bytes.
     shift: u32,
-    /// Of each stretch whether there is anything in it or directly before it.
+    /// For each stretch, true if there is anything in it or directly before it.
     used: Vec<u64>,
 }
 
-/// So many stretches of a region stand in a processor's nearest cache.
+/// The number of stretches of a region that fit a processor's nearest cache.
 const STRETCHES: u64 = 1 << 16;
 
 /// They are at least a page long.
@@ -57,10 +57,10 @@ const PAGE_SHIFT: u32 = 12;
 /// Ranges that are so far apart are not in one region: the executable's, the heap's and those of mapped memory.
 const FAR: u64 = 1 << 30;
 
-/// How many regions there are at most: each word is compared with all.
+/// The number of regions at most: each word is compared with all.
 const REGIONS: usize = 4;
 
-/// How many hulls there are at most: more cost more than they tell.
+/// The number of hulls at most: more cost more than they give.
 const HULLS: usize = 6;
 
 static NO_RANGES: AddrRanges = AddrRanges { list: Vec::new(), regions: Vec::new(), hulls: Some(Vec::new()) };
@@ -76,7 +76,7 @@ impl JitRanges {
         Self::inherited(own, processes, without)
     }
 
-    /// Where files were mapped, at any time, near these ranges.
+    /// The ranges where files were mapped, at any time, near these ranges.
     pub(super) fn with_files(&self, processes: &Processes) -> Self {
         let mut own: BTreeMap<Pid, Vec<Range<Addr>>> = BTreeMap::new();
         for (&pid, process) in &processes.by_pid {
@@ -89,7 +89,7 @@ impl JitRanges {
         Self::inherited(own, processes, &[])
     }
 
-    /// What every process has of its own and of those it was forked from, but for those in `without`.
+    /// The ranges that every process has of its own and of those it was forked from, but for those in `without`.
     fn inherited(own: BTreeMap<Pid, Vec<Range<Addr>>>, processes: &Processes, without: &[Pid]) -> Self {
         let ancestry = Ancestry::new(processes);
         let without: FxHashSet<Pid> = without.iter().copied().collect();
@@ -102,7 +102,7 @@ impl JitRanges {
             }
             _ => inherited.cloned(),
         };
-        // What a process has as of its fork; several children of one often have the same.
+        // The ranges that a process has has as of its fork; several children of one often have the same.
         let mut forked_with: FxHashMap<Pid, Arc<AddrRanges>> = FxHashMap::default();
         let mut passed_on: FxHashMap<(Pid, bool), Option<Arc<AddrRanges>>> = FxHashMap::default();
         for Descent { child, parent, at } in ancestry.descents() {
@@ -116,7 +116,7 @@ impl JitRanges {
         Self { by_pid: by_pid.collect() }
     }
 
-    /// Whether a process may run JIT code anywhere between two addresses.
+    /// True if a process may run JIT code anywhere between two addresses.
     pub(in crate::commands::inject) fn overlaps(&self, pid: Pid, start: Addr, end: Addr) -> bool {
         let list = &self.of(pid).list;
         let at = list.partition_point(|range| range.end <= start);
@@ -130,7 +130,7 @@ impl JitRanges {
 }
 
 impl AddrRanges {
-    /// Of a list in order.
+    /// From a list in order.
     fn new(list: Vec<Range<Addr>>) -> Self {
         let gap = |at: usize| list[at].start.0 - list[at - 1].end.0;
         let mut far: Vec<usize> = (1..list.len()).filter(|&at| gap(at) >= FAR).collect();
@@ -146,25 +146,26 @@ impl AddrRanges {
         Self { list, regions, hulls }
     }
 
-    /// Whether there are none.
+    /// True if it is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Whether an address, or the one before it, may be in one of them.
+    /// True if an address, or the one before it, may be in one of them.
     #[inline]
     pub(super) fn may_reach(&self, addr: Addr) -> bool {
         self.regions.iter().any(|region| region.may_reach(addr))
     }
 
-    /// Whether one of some addresses, or the one before it, may be in one of them: coarser than for each alone, and faster.
+    /// True if one of some addresses, or the one before it, may be in one of them: coarser than for each alone, and
+    /// faster.
     #[inline]
     pub(super) fn may_reach_any<const N: usize>(&self, addrs: &[u64; N]) -> bool {
         let Some(hulls) = &self.hulls else { return true };
         hulls.iter().any(|hull| hull.has_any(addrs))
     }
 
-    /// Whether an address is in one of them.
+    /// True if an address is in one of them.
     #[inline]
     pub(super) fn contains(&self, addr: Addr) -> bool {
         self.may_reach(addr) && self.contains_near(addr)
@@ -200,7 +201,7 @@ impl Hull {
 }
 
 impl Region {
-    /// Of these ranges, if there are any.
+    /// From these ranges, if there are any.
     fn new(list: &[Range<Addr>]) -> Option<Self> {
         let (first, last) = (list.first()?.start.0, list.last()?.end.0);
         let shift = (PAGE_SHIFT..).find(|shift| (last - first) >> shift < STRETCHES).unwrap_or(u64::BITS - 1);

@@ -1,14 +1,14 @@
-//! What addresses of stacks were found to be, for those that come again: most of a stack was in the stack before, too.
+//! The results for of stacks , for those that repeat: most of a stack was in the stack before, too.
 
 use super::code_uses::UseId;
 use crate::model::lasting::Lasting;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 
-/// So many answers are kept at most; a newer one takes the place of an older one. They shall fit into a processor's
+/// The largest number of kept answers; a newer one takes the place of an older one. They must fit into a processor's
 /// cache.
 const MOST: usize = 1 << 13;
 
-/// So many at first: short recordings have few.
+/// The initial number: short recordings have few.
 const FEW: usize = 1 << 6;
 
 /// An address of user space that is looked up.
@@ -25,16 +25,17 @@ enum AddrKind {
     Word,
 }
 
-/// What such an address is.
+/// The result for such an address.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StackAnswer {
-    /// The code that perf is to be told of: that of the call, and that of the address behind it if it is another one.
+    /// The code that perf is to be reported for: that of the call, and that of the address behind it if it is another
+    /// one.
     pub(super) uses: [Option<UseId>; 2],
-    /// Of a frame.
+    /// The kind of frame.
     pub(super) kind: FramePlace,
 }
 
-/// Where a frame is.
+/// The place of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FramePlace {
     /// In code that the dumps and maps know.
@@ -52,7 +53,7 @@ pub(super) enum FramePlace {
 pub(super) struct Memo {
     /// A power of two.
     slots: Vec<MemoSlot>,
-    /// How many answers came since there are so many slots.
+    /// How many answers came since there are this many slots.
     came: usize,
 }
 

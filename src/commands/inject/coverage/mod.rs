@@ -1,4 +1,4 @@
-//! Which JIT code the samples use, and before which of them perf must be told of it.
+//! The JIT code that the samples use, and the sample before which perf must have it.
 
 mod code_uses;
 mod insertions;
@@ -23,7 +23,7 @@ use jit_ranges::JitRanges;
 use shadowings::Shadowings;
 use use_finder::{UseContext, UseFinder};
 
-/// So often insertions may make other insertions necessary; beyond that some frames stay without a name.
+/// So often insertions may make other insertions necessary; beyond that some frames stay unnamed.
 const MAX_ROUNDS: usize = 8;
 
 /// The uses of JIT code by the samples.
@@ -68,7 +68,8 @@ impl Coverage {
         }
     }
 
-    /// Looks at all samples, in parallel. What is found is added up as it comes: not all of it is in memory at a time.
+    /// Looks at all samples, in parallel. The results are added up as they come: not all of them are in memory at a
+    /// time.
     fn read(survey: &SurveyedRecording<'_>, lookup: UseContext<'_, '_>, context: &InjectContext<'_>) -> Result<Self> {
         let read = |records: Records<'_>| {
             let mut bytes = 0;

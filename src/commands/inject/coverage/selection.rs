@@ -1,4 +1,4 @@
-//! What of the code map goes into the images.
+//! The parts of the code map that go into the images.
 
 use super::code_uses::{CodeEpoch, CodeUse};
 use crate::commands::inject::options::InjectOptions;
@@ -8,13 +8,13 @@ use crate::error::{Error, Result};
 use crate::model::Pid;
 use crate::resolve::code_map::{CodeMap, SegmentSet, SelectedCode, SelectedId, SelectedIds};
 
-/// The code that the images shall have, and the samples before which perf must be told of it.
+/// The code that the images must have, and the samples before which perf must be reported for it.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct CodeSelection<'data> {
     pub(in crate::commands::inject) code: SelectedCode<'data>,
     /// In the order of the samples.
     pub(in crate::commands::inject) first_uses: Vec<FirstUse>,
-    /// How many segments the samples use; [`CodeSelection::code`] may have more.
+    /// The number of segments that the samples use; [`CodeSelection::code`] may have more.
     pub(in crate::commands::inject) used_segments: usize,
 }
 
@@ -38,7 +38,7 @@ impl<'data> CodeSelection<'data> {
         let mut set = SegmentSet::none_of(codes.segments());
         uses.iter().for_each(|(epoch, _)| set.insert(epoch.segment));
         let used_segments = set.len();
-        // Which code the unwound stacks use is not known from their copies.
+        // The code that unwound stacks use is not known from their copies.
         if options.all_functions || options.unwinds(&survey.input.recording) {
             set.insert_where(codes.segments(), |segment| !survey.injected.contains(&segment.pid));
         }

@@ -1,5 +1,5 @@
-//! What shadows code, so that perf no longer sees it: records that map something over it, the recording's own and
-//! inserted ones.
+//! The events that shadow code, so that perf no longer sees it: records that map something over it, the recording's own
+//! and inserted ones.
 
 use super::jit_ranges::JitRanges;
 use crate::commands::inject::survey::record_order::RecordOrder;

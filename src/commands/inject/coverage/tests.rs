@@ -1,4 +1,4 @@
-//! What is remembered from sample to sample changes nothing.
+//! Memory between samples changes no result.
 
 use super::code_uses::CodeUses;
 use super::jit_ranges::JitRanges;
@@ -23,17 +23,17 @@ use std::num::NonZeroUsize;
 /// The times of a recording.
 const END: u64 = 60;
 
-/// Where code is, in steps in which mappings and code begin and end.
+/// The places of code, in steps in which mappings and code start and end.
 const BASE: u64 = 0x7000_0000;
 const STEP: u64 = 0x1000;
 
-/// How a sample's chain differs from the one before it.
+/// The way a sample's chain differs from the one before it.
 #[derive(Debug, Clone)]
 struct MadeSample {
     pid: i32,
     tid: i32,
     time: u64,
-    /// So many of the innermost words go.
+    /// The number of innermost words that are removed.
     less: usize,
     /// These come.
     more: Vec<u64>,

@@ -16,7 +16,7 @@ use crate::resolve::precedence::is_told_of;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What tells which code is at an address, and what may have shadowed it.
+/// The context that which code is at an address, and what may have shadowed it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UseContext<'a, 'data> {
     pub(super) recording: &'a Recording,
@@ -26,12 +26,12 @@ pub(super) struct UseContext<'a, 'data> {
     pub(super) spaces: &'a AddressSpaces,
     /// When the dumps of processes have their last records.
     pub(super) dump_ends: &'a BTreeMap<Pid, Nanos>,
-    /// Where files were mapped that JIT code may be said to be in.
+    /// The mappings of files that JIT code may be claimed to be in.
     pub(super) files: &'a JitRanges,
 }
 
 impl UseContext<'_, '_> {
-    /// Whether code of another time is what was there, and how long that stays so. Mostly no file is near it.
+    /// True if code of another time is what was there, and how long that stays so. Mostly no file is near it.
     fn is_told_of(&self, pid: Pid, addr: Addr, time: Option<Nanos>, hit: &Hit) -> Lasting<bool> {
         if !self.files.of(pid).contains(addr) {
             return Lasting { answer: true, holds: ALWAYS };
@@ -49,7 +49,7 @@ impl UseContext<'_, '_> {
         }
     }
 
-    /// Whether an address is in memory of a process that no file backs, such as JIT code is in.
+    /// True if an address is in memory of a process that no file backs, such as JIT code is in.
     fn is_anonymous(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Lasting<bool> {
         let is_anonymous = |place: Place| self.spaces.dsos().get(place.dso).kind == DsoKind::Anonymous;
         let Some(time) = time else {
@@ -69,7 +69,7 @@ pub(super) struct UseFinder<'a, 'data> {
     memo: Memo,
 }
 
-/// How many frames are in memory where JIT code may be.
+/// The number of frames that are in memory where JIT code may be.
 #[derive(Debug, Clone, Copy, Default)]
 struct FramesInMemory {
     known: u64,
@@ -95,7 +95,7 @@ impl FramesInMemory {
     }
 }
 
-/// The code that perf is to be told of at an address.
+/// The code that perf is to be reported for at an address.
 #[derive(Debug, Clone, Copy)]
 struct UsedCode {
     id: UseId,
@@ -107,12 +107,12 @@ struct UsedCode {
 #[derive(Debug, Clone, Copy)]
 struct UsingSample<'a> {
     pid: Pid,
-    /// As the sample says it.
+    /// As the sample states it.
     time: Option<Nanos>,
     order: RecordOrder,
-    /// Where the process may have JIT code.
+    /// The ranges where the process may have JIT code.
     ranges: &'a AddrRanges,
-    /// What may have been mapped over it.
+    /// The mappings that may shadow it.
     shadowings: Option<&'a ProcessShadowings>,
 }
 
@@ -156,7 +156,7 @@ impl<'a, 'data> UseFinder<'a, 'data> {
         self.found.counts.bad_entries += bad_entries;
     }
 
-    /// Whether any frame is in JIT code.
+    /// True if any frame is in JIT code.
     fn chain(&mut self, user: UsingSample<'_>, sample: &Sample<'_>) -> bool {
         let (mut context, mut has_frames, mut bad) = (sample.context(), false, 0);
         let mut frames = FramesInMemory::default();
@@ -179,7 +179,7 @@ impl<'a, 'data> UseFinder<'a, 'data> {
         frames.known > 0 || alone.is_some_and(|ip| self.ip(user, ip))
     }
 
-    /// Whether the address of a sample without a chain is in JIT code.
+    /// True if the address of a sample without a chain is in JIT code.
     fn ip(&mut self, user: UsingSample<'_>, ip: Addr) -> bool {
         let StackAnswer { uses, kind } = self.frame(user, FrameAddr::Ip(ip)).answer;
         self.note(user, uses);
@@ -192,7 +192,7 @@ impl<'a, 'data> UseFinder<'a, 'data> {
         self.answer(user, Asked::frame(frame), |finder| finder.find_frame(user, frame))
     }
 
-    /// What is known of an address of a stack, or else what `find` finds.
+    /// The stored answer for an address of a stack, or else the one that `find` finds.
     #[inline]
     fn answer(
         &mut self,
@@ -268,7 +268,7 @@ impl<'a, 'data> UseFinder<'a, 'data> {
 
     /// Notes what perf may find when it unwinds the copy of a stack: any word may be a return address.
     fn stack_copy(&mut self, user: UsingSample<'_>, sample: &Sample<'_>) {
-        /// So many words are looked at together first: most point to somewhere else.
+        /// The number of words that are looked at together first: most point to somewhere else.
         const BLOCK: usize = 8;
         let endian = self.context.recording.header.endian;
         let registers = sample.user_regs.map(|registers| registers.values);
@@ -329,11 +329,11 @@ impl<'a, 'data> UseFinder<'a, 'data> {
     fn epoch(&self, shadowings: Option<&ProcessShadowings>, id: SegmentId, now: RecordOrder) -> Lasting<u32> {
         let segment = self.context.codes.segment(id);
         let (last, next, number) = shadowings.map_or((None, None, 0), |all| all.around(id, segment, now));
-        // Records of equal time come in the order of the stream: such a moment is asked for anew.
+        // Records of equal time come in the order of the stream: such a moment is requested anew.
         let start = last.map_or(Nanos(0), |last| Nanos(last.time.0.saturating_add(1)));
         Lasting { answer: number, holds: start..next.map_or(Nanos(u64::MAX), |next| next.time) }
     }
 }
 
-/// What was asked for without a time.
+/// The mark of a use without a time.
 const NEVER: Range<Nanos> = Nanos(0)..Nanos(0);

@@ -1,8 +1,8 @@
 //! The mapping records that are inserted: one directly before each sample that is the first to use code which perf
 //! does not see there yet, with that sample's time, so that readers sort it to that place.
 //!
-//! Images whose code got addresses of its own (`samples::relocations`) are mapped once, as a whole. What else
-//! of an image must be mapped ([`AuxMapping`]) is mapped before its first code, and once more behind every other
+//! Images whose code got addresses of its own (`samples::relocations`) are mapped once, as a whole. Other parts of an
+//! image that must be be mapped ([`AuxMapping`]) is mapped before its first code, and once more behind every other
 //! record that maps something over it.
 
 use crate::commands::inject::coverage::FirstUse;
@@ -20,7 +20,7 @@ use rustc_hash::FxHashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// So many first uses are seen to at a time.
+/// The number of first first uses that are handled at a time.
 const PART: usize = 1 << 12;
 
 /// The edits that insert the mapping records: in the order of the stream, but for those of [`AuxMapping`]s.
@@ -31,7 +31,7 @@ pub(super) fn insertions(
     warnings: &mut Warnings,
 ) -> Vec<Edit> {
     let uses = &images.selection.first_uses;
-    // Whether something is to be mapped that is mapped once hangs on all uses before.
+    // True if something is to be mapped that is mapped once hangs on all uses before.
     let is_apart = images.iter().all(|(_, image)| !is_mapped_once(image));
     let parts = uses.chunks(if is_apart { PART } else { uses.len().max(1) });
     let parts = pool.map(parts.collect(), |uses: &[FirstUse]| {
@@ -41,13 +41,13 @@ pub(super) fn insertions(
     });
     let unplaced: u64 = parts.iter().map(|(_, unplaced)| unplaced).sum();
     if unplaced > 0 {
-        let message = format!("{unplaced} pieces of code are too large for an image: they have no name");
+        let message = format!("{unplaced} code ranges are too large for an image and stay unnamed");
         warnings.push(Warning::new(message));
     }
     parts.into_iter().flat_map(|(edits, _)| edits).collect()
 }
 
-/// Whether something of an image is mapped before its first code, and not for each piece.
+/// True if something of an image is mapped before its first code, and not for each piece.
 fn is_mapped_once(image: &ImageFile) -> bool {
     image.base.is_some() || !image.aux_mappings.is_empty()
 }
@@ -59,13 +59,13 @@ struct MappingInserter<'a> {
     /// Processes and the images (by path) of which they have something mapped.
     begun: FxHashSet<(Pid, &'a Path)>,
     edits: Vec<Edit>,
-    /// How many pieces of code got no place in an image, or no record.
+    /// The number of code ranges got no place in an image, or no record.
     unplaced: u64,
-    /// The sample of the last insertion: several pieces of code may be used by one sample first.
+    /// The sample of the last insertion: several code ranges may be used by one sample first.
     last_sample: Option<AnchorSample>,
 }
 
-/// The sample before which a record is inserted: the record takes over what it says of itself.
+/// The sample before which a record is inserted: the record takes over what it states about itself.
 #[derive(Clone, Copy)]
 struct AnchorSample {
     id: SampleId,
@@ -74,7 +74,7 @@ struct AnchorSample {
     offset: u64,
 }
 
-/// What of an image is mapped where.
+/// The mapped part of an image.
 struct MappedPart {
     addr: Addr,
     len: u64,
@@ -119,7 +119,7 @@ impl<'a> MappingInserter<'a> {
         self.map(image, MappedPart { addr: segment.start, len: segment.end.0 - segment.start.0, pgoff }, anchor);
     }
 
-    /// What the sample at an offset says of itself; `None` for none, which no use comes from.
+    /// The anchor that the sample at an offset states about itself; `None` for none, which no use comes from.
     fn anchor(&self, offset: u64) -> Option<AnchorSample> {
         let input = self.survey.input;
         let bytes = input.records().get(usize::try_from(offset.checked_sub(input.base())?).ok()?..)?;

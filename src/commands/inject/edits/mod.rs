@@ -1,4 +1,4 @@
-//! What is changed in the stream of records, and around it.
+//! The edits in the stream of records, and around it.
 
 mod build_ids;
 mod mapping_records;
@@ -25,7 +25,7 @@ pub(in crate::commands::inject) struct PlannedEdits<'a> {
     pub(in crate::commands::inject) features: Features,
     /// The recording's events as they will be.
     pub(in crate::commands::inject) recording: Cow<'a, Recording>,
-    /// How many mapping records are inserted.
+    /// The number of mapping records that are inserted.
     pub(in crate::commands::inject) inserted: usize,
 }
 
@@ -52,14 +52,14 @@ impl<'a> PlannedEdits<'a> {
         Ok(Self { edits: Edits::new(edits), features, recording, inserted })
     }
 
-    /// Whether the events are others than those of the input.
+    /// True if the events are others than those of the input.
     pub(in crate::commands::inject) fn has_new_events(&self) -> bool {
         matches!(self.recording, Cow::Owned(_))
     }
 }
 
-/// The BUILD_ID section tells perf archive which files to pack: the images belong there, where there is one. It is
-/// made for build IDs that were asked for.
+/// The BUILD_ID section reports to perf archive which files to pack: the images belong there, where there is one. It is
+/// made for build IDs that were requested.
 fn add_build_ids(
     features: &mut Features,
     asked_for: &[u8],

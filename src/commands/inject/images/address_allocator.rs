@@ -9,7 +9,7 @@ use std::ops::Range;
 /// Addresses where no process of the recording ever had anything.
 #[derive(Debug)]
 pub(super) struct AddressAllocator {
-    /// What processes had mapped and where their code was, by address.
+    /// The address ranges that processes had mapped and those where their code was, by address.
     taken: Vec<Range<u64>>,
     at: u64,
     end: u64,
@@ -28,9 +28,9 @@ impl AddressAllocator {
         Self { taken, at: usable.start, end: usable.end }
     }
 
-    /// So many bytes, in whole pages.
+    /// Takes this many bytes, in whole pages.
     pub(super) fn take(&mut self, len: u64) -> Result<Addr> {
-        /// Of the machines with the largest.
+        /// The largest page of any machine.
         const PAGE: u64 = 1 << 16;
         let mut start = self.at;
         for taken in &self.taken {
@@ -40,7 +40,7 @@ impl AddressAllocator {
         }
         let end = start.saturating_add(len.min(self.end)).next_multiple_of(PAGE);
         if end > self.end {
-            return Err(Error::new(format!("there is no room for {len} bytes of code between what the processes had")));
+            return Err(Error::new(format!("no room for {len} bytes of code between what the processes had")));
         }
         self.at = end;
         Ok(Addr(start))

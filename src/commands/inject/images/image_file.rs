@@ -18,21 +18,21 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Where images go.
+/// The directory for images.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImageDirectory<'a> {
     pub(super) place: &'a Arc<OutDirectory>,
     /// The root of the recorded machine, if perf will be given one.
     pub(super) root: Option<&'a Path>,
-    /// Knows the outputs, whose names no image may get.
+    /// Has the outputs, whose names no image may get.
     pub(super) run: &'a Run,
-    /// Who may read them (less the umask): nobody who may not read what their code comes from.
+    /// The permissions (less the umask): nobody who may not read the source of the code.
     pub(super) mode: u32,
-    /// How many wait for their names.
+    /// The number of those that wait for their names.
     pub(super) waiting: &'a AtomicUsize,
 }
 
-/// So many images wait for their names, each an open file; further ones get theirs at once.
+/// The largest number of images that wait for their names, each an open file; further ones get theirs at once.
 const MOST_WAITING: usize = 100;
 
 /// An image of JIT code of one process.
@@ -44,11 +44,11 @@ pub(in crate::commands::inject) struct ImageFile {
     pub(in crate::commands::inject) recorded: PathBuf,
     /// Made from its content.
     pub(in crate::commands::inject) build_id: BuildId,
-    /// What of it must be mapped beside the code.
+    /// Its parts that must be mapped beside the code.
     pub(in crate::commands::inject) aux_mappings: Vec<AuxMapping>,
-    /// Where its code ends in the file.
+    /// The end of its code in the file.
     pub(in crate::commands::inject) code_end: u64,
-    /// Where all of it is mapped, if its code got addresses of its own.
+    /// The address where all of it is mapped, if its code got addresses of its own.
     pub(in crate::commands::inject) base: Option<Addr>,
     directory: Arc<OutDirectory>,
     state: Mutex<ImageState>,
@@ -151,7 +151,7 @@ fn write_to(new: &NewFile, image: &Image<'_, '_>) -> Result<BuildId> {
     Ok(build_id)
 }
 
-/// Whether a file is the very same, and nobody else may make another of it.
+/// True if a file is the very same, and nobody else may make another of it.
 fn is_same(new: &File, path: &Path) -> bool {
     let old = Named::Recording.door(false).open(path, ELF);
     matches!((io::map_own(new), old), (Ok(new), Some(Ok(old))) if new[..] == old.bytes[..])

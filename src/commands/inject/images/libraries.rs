@@ -1,4 +1,4 @@
-//! Where programs and libraries were mapped: images of JIT code keep away from there.
+//! The mappings of programs and libraries: images of JIT code keep away from there.
 
 use crate::model::Pid;
 use crate::model::ancestry::Ancestry;
@@ -14,12 +14,12 @@ pub(super) struct Libraries<'a> {
 }
 
 impl<'a> Libraries<'a> {
-    /// Those that the recording tells of.
+    /// Those that the recording reports.
     pub(super) fn new(processes: &'a Processes) -> Self {
         Self { processes, ancestry: Ancestry::new(processes) }
     }
 
-    /// Where they were mapped in a process and in those that it forked, which share its code.
+    /// Their mappings in a process and in those that it forked, which share its code.
     pub(super) fn ranges(&self, pid: Pid) -> Vec<Range<u64>> {
         let shares = |of: &Pid| self.ancestry.ancestors(*of).any(|of| of == pid);
         let mut ranges = Vec::new();

@@ -25,12 +25,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-/// What all images of a run have in common.
+/// The common traits of all images of a run.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::commands::inject) struct ImageTraits {
     /// The recorded processor, as ELF's `e_machine`.
     pub(in crate::commands::inject) machine: u16,
-    /// Who may read them (less the umask).
+    /// The permissions (less the umask).
     pub(in crate::commands::inject) mode: u32,
 }
 
@@ -42,7 +42,7 @@ pub(in crate::commands::inject) struct JitImages<'s, 'data> {
     by_pid: BTreeMap<Pid, Vec<ImageFile>>,
     /// By [`SelectedId::index`].
     places: Vec<Option<SegmentPlace>>,
-    /// How many functions are in them.
+    /// The number of functions that are in them.
     pub(in crate::commands::inject) functions: usize,
     kept: bool,
 }
@@ -120,7 +120,7 @@ impl<'s, 'data> JitImages<'s, 'data> {
         Ok(())
     }
 
-    /// Where a segment's first byte is: the image, and the offset in it. `None` if it could not get a place.
+    /// The place of a segment's first byte: the image, and the offset in it. `None` if it could not get a place.
     pub(in crate::commands::inject) fn place(&self, segment: SelectedId) -> Option<(&ImageFile, u64)> {
         let place = self.places.get(segment.index()).copied().flatten()?;
         let files = self.by_pid.get(&self.selection.code.segment(segment).pid)?;

@@ -11,16 +11,17 @@ use crate::records::elf_image::{Addressing, ImageBuilder, Place, SlotId, Target}
 use crate::resolve::code_map::{CodeId, SelectedCode, SelectedId};
 use rustc_hash::FxHashMap;
 
-/// What images are made from, and for whom.
+/// The sources and the readers of images.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImageRequest<'a, 'data> {
     pub(super) code: &'a SelectedCode<'data>,
     pub(super) target: Target,
-    /// Whether the images are for readers that are not perf.
+    /// True if the images are for readers that are not perf.
     pub(super) for_viewers: bool,
-    /// What the images keep away from, if the recording has copies of user stacks, which are unwound through them.
+    /// The libraries that images keep away from, if the recording has copies of user stacks, which are unwound through
+    /// them.
     pub(super) libraries: Option<&'a Libraries<'a>>,
-    /// Where the images go.
+    /// The directory of the images.
     pub(super) directory: ImageDirectory<'a>,
 }
 
@@ -29,11 +30,11 @@ pub(super) struct ImageRequest<'a, 'data> {
 pub(super) struct ProcessImages {
     pub(super) files: Vec<ImageFile>,
     pub(super) places: Vec<(SelectedId, SegmentPlace)>,
-    /// How many functions the images have.
+    /// The number of functions that the images have.
     pub(super) functions: usize,
 }
 
-/// Where a segment's first byte is.
+/// The place of a segment's first byte.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SegmentPlace {
     /// The image, as one of its process's.
@@ -78,7 +79,7 @@ impl ProcessImages {
     }
 }
 
-/// Where segments are, of which `place` knows where their whole code is.
+/// The places of segments whose whole code is at `place`.
 fn places(
     code: &SelectedCode<'_>,
     slot_of: impl Iterator<Item = (SelectedId, SlotId)>,
@@ -91,7 +92,7 @@ fn places(
     slot_of.filter_map(place).collect()
 }
 
-/// A piece of code at one address.
+/// A code range at one address.
 #[derive(Debug, Clone, Copy)]
 struct PlacedFunction {
     code: CodeId,
@@ -99,11 +100,10 @@ struct PlacedFunction {
     base: Addr,
 }
 
-/// The different pieces of code that segments are of. What stood out of an overwritten piece is several segments of
-/// one.
+/// The different code ranges that segments are of. The parts of an overwritten range are several segments of one.
 #[derive(Debug)]
 struct PlacedFunctions {
-    /// Which of the list each segment is of.
+    /// The list entry of each segment.
     of_segments: Vec<u32>,
     list: Vec<PlacedFunction>,
 }

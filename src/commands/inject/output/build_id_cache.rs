@@ -1,5 +1,5 @@
-//! perf's build-ID cache (`$HOME/.debug`, or what `buildid.dir` of perfconfig says is not asked): copies of files under
-//! their build ID, from where perf report reads and perf archive packs them.
+//! perf's build-ID cache (`$HOME/.debug`, or what `buildid.dir` of perfconfig states is not asked): copies of files
+//! under their build ID, from where perf report reads and perf archive packs them.
 //!
 //! ```text
 //! ~/.debug/.build-id/12/3456… → ../../PATH/123456…
@@ -15,7 +15,7 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Puts an image there, and says whether it is there; a failure is told and nothing else.
+/// Puts an image there, and shows whether it is there; a failure is reported and nothing else.
 pub(super) fn add(image: &ImageFile, warnings: &mut Warnings) -> bool {
     let Some(home) = std::env::var_os("HOME") else {
         warnings.push(Warning::new("HOME is not set, so there is no build-ID cache"));
@@ -31,7 +31,7 @@ fn copy(image: &ImageFile, cache: &Path) -> Result<()> {
     let fail = |what: &str, error| Error::new(format!("cannot {what} the build-ID cache")).because(error);
     let made = |directory: PathBuf| OutDirectory::make(&directory).map_err(|error| fail("make a directory in", error));
     let directory = made(cache.join(relative).join(&id))?;
-    // What has this path there is the same image: its build ID is made from all of it.
+    // A file that has this path there is the same image: its build ID is made from all of it.
     let gone = || Error::new("is gone").in_file(&image.path);
     let from = Named::Recording.door(false).open(&image.path, ELF).ok_or_else(gone)??;
     let new = directory.create(io::mode_within([from.about.mode()]));

@@ -25,7 +25,7 @@ pub(in crate::commands::inject) fn write(
     context: &mut InjectContext<'_>,
 ) -> Result<()> {
     context.progress.phase("writing records");
-    // Whoever reads a stream looks for them as soon as it tells of them.
+    // A reader of a stream looks for them as soon as the stream reports them.
     if context.options.output.is_stream() {
         images.put_in_place()?;
     }
@@ -77,7 +77,7 @@ pub(in crate::commands::inject) fn fill_cache(
     }
 }
 
-/// What stands before the records, which are a range of the stream.
+/// The part that the records, which are a range of the stream.
 fn front(
     input: &PlainRecording,
     planned: &PlannedEdits<'_>,

@@ -1,4 +1,4 @@
-//! What was done, in figures.
+//! The figures of the summary.
 
 use crate::commands::inject::coverage::SampleCounts;
 use crate::commands::inject::images::JitImages;
@@ -10,19 +10,19 @@ use crate::model::programs::Programs;
 use crate::pipeline::Job;
 use crate::sources::{Account, SourceState};
 
-/// What there is to tell.
+/// The lines of the summary.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct Summary<'a> {
     pub(in crate::commands::inject) survey: &'a SurveyedRecording<'a>,
     pub(in crate::commands::inject) loaded: &'a LoadedSources,
     pub(in crate::commands::inject) samples: &'a SampleCounts,
     pub(in crate::commands::inject) images: &'a JitImages<'a, 'a>,
-    /// How many mapping records were inserted.
+    /// The number of mapping records that were inserted.
     pub(in crate::commands::inject) inserted: usize,
 }
 
 impl Summary<'_> {
-    /// Tells it.
+    /// Reports it.
     pub(in crate::commands::inject) fn tell(&self, context: &mut InjectContext<'_>) {
         self.warn(&mut context.outcome.warnings);
         let SampleCounts { resolved, unresolved, .. } = self.samples;
@@ -65,7 +65,7 @@ impl Summary<'_> {
         lines.extend(self.unresolved());
         lines.extend(self.bad_chains(context.options));
         lines.push(format!(
-            "{to}: {} mapping records inserted for {} pieces of code, in {} images with {} functions",
+            "{to}: {} mapping records inserted for {} code ranges, in {} images with {} functions",
             self.inserted,
             self.images.selection.used_segments,
             self.images.iter().count(),

@@ -1,4 +1,4 @@
-//! What is at the addresses of a profile.
+//! The functions at the addresses of a profile.
 
 use super::files::{Files, dso};
 use crate::contract::unsymbolized::{BareAddress, NamedCall, Unsymbolized};
@@ -15,32 +15,32 @@ use crate::resolve::{Location, Resolver};
 use crate::sources::SourceOptions;
 use std::borrow::Cow;
 
-/// How many addresses.
+/// The number of addresses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct AddressCounts {
     /// Without a name.
     pub(super) asked: u64,
     /// That have one now.
     pub(super) named: u64,
-    /// Of those, where several functions were one after the other.
+    /// Addresses among those where several functions were one after the other.
     pub(super) several: u64,
-    /// Of which nobody tells the process.
+    /// Addresses of unknown processes.
     pub(super) nobodys: u64,
-    /// Of those that are asked, in files.
+    /// Addresses in files among those that are queried.
     pub(super) in_files: u64,
-    /// Of these, those that have a name now; `named` counts the others.
+    /// Those in files that have a name now; `named` counts the others.
     pub(super) named_in_files: u64,
-    /// Of those in files, those in files that are not here.
+    /// Those in files that are not here.
     pub(super) in_missing: u64,
 }
 
-/// The answers to all that a profile asks.
+/// The answers for all addresses of a profile.
 #[derive(Debug)]
 pub(super) struct Answers<'m> {
     /// For each address its place in `frames`.
     places: Vec<Option<usize>>,
     frames: Frames,
-    /// The names of the code, by place, where calls that were expanded in it are not told.
+    /// The names of the code, by place, where calls that were expanded in it are not reported.
     codes: Option<Vec<Cow<'m, [u8]>>>,
     pub(super) counts: AddressCounts,
 }
@@ -95,7 +95,7 @@ impl<'m> Answers<'m> {
         Self { places, frames, codes, counts }
     }
 
-    /// What is at one address.
+    /// The functions at one address.
     pub(super) fn calls(&self, at: usize) -> Vec<NamedCall<'_>> {
         let Some(place) = self.places.get(at).copied().flatten() else { return Vec::new() };
         let frames = self.frames.of(place);
@@ -118,8 +118,8 @@ fn lookup(map: &CodeMap<'_>, pid: Pid, address: &BareAddress, counts: &mut Addre
     Some(hit)
 }
 
-/// Whose addresses are meant that the profile gives to nobody: those of the only process that has code, if the user
-/// named a file and the profile tells of no other.
+/// The process of addresses that the profile assigns to nobody: the only process that has code, if the user named a
+/// file and the profile reports no other.
 fn process_meant(addresses: &[BareAddress], map: &CodeMap<'_>, sources: &SourceOptions) -> Option<Pid> {
     let mut with_code = map.pids();
     let only = with_code.next().filter(|_| sources.names_files() && with_code.next().is_none())?;
@@ -127,18 +127,17 @@ fn process_meant(addresses: &[BareAddress], map: &CodeMap<'_>, sources: &SourceO
 }
 
 impl AddressCounts {
-    /// What people should know.
+    /// The warnings for users.
     pub(super) fn warnings(&self) -> impl Iterator<Item = Warning> {
         let Self { named, several, nobodys, .. } = *self;
         let several = (several > 0).then(|| {
             format!(
-                "{several} of the {named} named addresses had several functions one after the other, and the profile tells \
-                 no times: they have the name of the last"
+                "{several} of the {named} named addresses had several functions one after the other, and the profile has no times: they get the name of the last"
             )
         });
         let nobodys = (nobodys > 0).then(|| {
             format!(
-                "{nobodys} addresses left: the profile does not tell whose they are (say so with --jitdump FILE@PID or \
+                "{nobodys} addresses left: the profile does not contain their process (pass --jitdump FILE@PID or \
                  --perf-map FILE@PID)"
             )
         });

@@ -9,7 +9,7 @@ use crate::resolve::symbols::files::hex;
 use crate::resolve::symbols::image::Image;
 use crate::resolve::symbols::images::Images;
 
-/// What a file of a profile is to those that look for it.
+/// A file of a profile, as a file to look for.
 pub(super) fn dso(file: &CodeFile) -> Dso {
     Dso { path: file.path.clone(), build_id: file.build_id, kind: DsoKind::File }
 }
@@ -38,7 +38,7 @@ impl<'a> Files<'a> {
         Self { files, found: files.iter().map(find).collect() }
     }
 
-    /// What people should know of those that are not here, and of so many addresses in them.
+    /// The warning about those that are not here, and about this many addresses in them.
     pub(super) fn missing(&self, addresses: u64) -> Option<Warning> {
         let mut missing = self.files.iter().zip(&self.found).filter(|(_, found)| found.is_none());
         let count = missing.clone().count();
@@ -46,13 +46,12 @@ impl<'a> Files<'a> {
         let name = String::from_utf8_lossy(&first.path);
         let fetched = first.build_id.map(|id| format!(" (debuginfod-find executable {} fetches it)", hex(id)));
         Some(Warning::new(format!(
-            "{addresses} addresses in {count} files left: the files are not here, as {name}{}. Give their directory by \
-             --symfs DIR, or by --debug-dir DIR if they lie there by their build IDs",
+            "{addresses} addresses in {count} files left: the files are not here, as {name}{}. Pass their directory with --symfs DIR, or with --debug-dir DIR if they are stored there by build ID",
             fetched.unwrap_or_default()
         )))
     }
 
-    /// What an address in a file is.
+    /// The location of an address in a file.
     pub(super) fn location(&self, file: u32, addr: Addr) -> Option<Location> {
         let at = usize::try_from(file).ok()?;
         let (id, image) = self.found.get(at).copied().flatten()?;

@@ -7,7 +7,7 @@
 //! output     the profile with these names; all else byte for byte, packed as it was
 //! ```
 //!
-//! Such profiles tell no times, or on clocks of their own: an address has the code that was there last.
+//! Such profiles give no times, or on clocks of their own: an address has the code that was there last.
 
 mod answers;
 mod files;
@@ -53,7 +53,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Refuses what is asked of recordings only.
+/// Refuses what is queried of recordings only.
 fn refuse_options(options: &InjectOptions, format: &str) -> Result<()> {
     let given = [
         ("--relocate", options.relocate),
@@ -73,7 +73,7 @@ fn refuse_options(options: &InjectOptions, format: &str) -> Result<()> {
 /// The processes that lack names.
 fn processes_of(addresses: &[BareAddress]) -> Processes {
     let mut processes = Processes::default();
-    // Dumps are timed by the monotonic clock: which code was at an address last is told by it.
+    // Dumps are timed by the monotonic clock: which code was at an address last is recognized by it.
     processes.clock.clockid = Some(CLOCK_MONOTONIC);
     for pid in addresses.iter().filter_map(|address| address.pid) {
         processes.by_pid.entry(pid).or_insert_with(|| Process { has_jit_memory: true, ..Process::default() });

@@ -1,4 +1,4 @@
-//! What was done, in figures.
+//! The figures of the summary.
 
 use super::answers::AddressCounts;
 use crate::commands::inject::options::InjectOptions;
@@ -7,7 +7,7 @@ use crate::model::frame_counts::FrameCounts;
 use crate::pipeline::Outcome;
 use crate::sources::Loaded;
 
-/// Tells it.
+/// Reports it.
 pub(super) fn tell(loaded: Loaded<'_>, counts: &AddressCounts, options: &InjectOptions, outcome: &mut Outcome) {
     outcome.warnings.extend(counts.warnings());
     let AddressCounts { asked, named, in_files, named_in_files, .. } = *counts;

@@ -1,4 +1,4 @@
-//! The JIT code that dumps and maps tell of.
+//! The JIT code that dumps and maps report.
 
 use super::SurveyedRecording;
 use crate::analysis::quantity::counted;
@@ -9,35 +9,35 @@ use crate::resolve::code_map::CodeMap;
 use crate::sources::{self, Account, Found, Kind, SourceState};
 use std::collections::BTreeMap;
 
-/// What the sources of a recording's JIT code have.
+/// The JIT code that the sources of a recording contain.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct JitCode<'data> {
-    /// Which code was where, and when.
+    /// The code by place and time.
     pub(in crate::commands::inject) map: CodeMap<'data>,
     /// The recorded processor, as ELF's `e_machine`.
     pub(in crate::commands::inject) machine: u16,
-    /// Who may read what the sources tell.
+    /// The permissions of the sources.
     pub(in crate::commands::inject) mode: u32,
     pub(in crate::commands::inject) loaded: LoadedSources,
 }
 
-/// What was loaded, for the summary.
+/// The loaded sources, for the summary.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct LoadedSources {
     pub(in crate::commands::inject) functions: usize,
-    /// How many processes have functions of their own.
+    /// The number of processes that have functions of their own.
     pub(in crate::commands::inject) processes: usize,
-    /// What became of every dump and map.
+    /// The outcome for every dump and map.
     pub(in crate::commands::inject) accounts: Vec<Account>,
 }
 
 impl LoadedSources {
-    /// What of it the map has.
+    /// The contents of the code map.
     pub(in crate::commands::inject) fn of(map: &CodeMap<'_>, accounts: Vec<Account>) -> Self {
         Self { functions: map.code_count(), processes: map.pids().count(), accounts }
     }
 
-    /// How much was loaded, and from how many files.
+    /// The amount that was loaded, and the number of files.
     pub(in crate::commands::inject) fn told(&self) -> String {
         let Self { functions, processes, .. } = self;
         let count = |is_meant: fn(Kind) -> bool| {

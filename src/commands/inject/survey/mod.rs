@@ -16,7 +16,7 @@ use crate::pipeline::recording::survey::{self, Survey};
 use crate::resolve::address_space::AddressSpaces;
 use crate::sources::{self, Found};
 
-/// What the records beside the samples tell.
+/// The data that the records beside the samples contain.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct SurveyedRecording<'i> {
     pub(in crate::commands::inject) input: &'i PlainRecording,

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// An opened recording.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct PlainRecording {
-    /// What stands around the records.
+    /// The data around the records.
     pub(in crate::commands::inject) recording: Recording,
     /// The file's bytes.
     bytes: Bytes,
@@ -26,17 +26,17 @@ pub(in crate::commands::inject) struct PlainRecording {
     plain: Option<Bytes>,
     /// AUXTRACE records in the input and in `plain`.
     auxtrace: Vec<MovedRecord>,
-    /// Where the plain records stand.
+    /// The place of the plain records.
     pub(in crate::commands::inject) walk: Walk,
-    /// How it is called in messages.
+    /// The way it is called in messages.
     pub(in crate::commands::inject) shown: PathBuf,
-    /// How the records were kept, if that was not plainly.
+    /// The way the records were kept, if that was not plainly.
     pub(in crate::commands::inject) was: Option<String>,
     /// Keeps the archive open that it is from.
     _packed: Option<Packed>,
 }
 
-/// What is said of an input whose addresses nobody has to look up.
+/// The error for an input whose addresses nobody has to look up.
 fn refused(format: &Format) -> Error {
     let instead = format.rewriter.map(|by| format!("`jitgraft {}` names the code in such a file", by.command));
     let what = format!("is {}, and no recording (perf.data), which inject rewrites", format.name);
@@ -102,7 +102,7 @@ impl PlainRecording {
         self.plain.as_deref().unwrap_or_else(|| own_records(&self.recording, &self.bytes))
     }
 
-    /// The offset that the first record is said to have.
+    /// The offset that the first record is claimed to have.
     pub(in crate::commands::inject) fn base(&self) -> u64 {
         self.recording.data.start
     }
@@ -113,12 +113,12 @@ impl PlainRecording {
         &self.bytes[..end]
     }
 
-    /// Whether the input is a pipe's.
+    /// True if the input is a pipe's.
     pub(in crate::commands::inject) fn is_pipe(&self) -> bool {
         self.recording.header.form == Form::Pipe
     }
 
-    /// Where in the stream the AUXTRACE record is that was at `offset` of the input.
+    /// The place in the stream of the AUXTRACE record that was at `offset` of the input.
     pub(in crate::commands::inject) fn auxtrace(&self, offset: u64) -> u64 {
         let found = self.auxtrace.binary_search_by_key(&offset, |moved| moved.from);
         found.map_or(offset, |at| self.auxtrace[at].to)

@@ -3,8 +3,8 @@
 use crate::model::Nanos;
 use crate::model::process::Mapping;
 
-/// Where a record stands in the order in which perf applies records: by time; those of equal time (or none) as they
-/// stand in the file.
+/// The place of a record in the order in which perf applies records: by time; those of equal time (or none) as they are
+/// in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(in crate::commands::inject) struct RecordOrder {
     /// The record's time; 0 if it has none.

@@ -1,4 +1,4 @@
-//! Instructions, what they lead to and the source they are of, each text told once.
+//! Instructions, what they lead to and the source they are of, each text reported once.
 
 use super::super::names::PageNames;
 use crate::annotation::{Code, Line, LineTarget, Listing, SourceFile, TargetPlace};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// A longer line of source is cut: programs that were made small for the network have all in one.
 const LONGEST_LINE: usize = 240;
 
-/// So many lines between two that instructions are of are told, too.
+/// The number of lines between two with instructions that are reported, too.
 const BETWEEN: u32 = 6;
 
 /// The instructions of all listings, in their order.
@@ -27,14 +27,14 @@ pub(super) struct Spelled {
     lines: BTreeMap<LinePlace, String>,
 }
 
-/// How an instruction is spelled, without the address that a branch leads to.
+/// The way an instruction is spelled, without the address that a branch leads to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct InstructionText {
     text: String,
     len: u64,
 }
 
-/// Where an instruction leads to.
+/// The target of an instruction.
 #[derive(Debug)]
 struct BranchTarget {
     at: u64,
@@ -44,7 +44,7 @@ struct BranchTarget {
 
 #[derive(Debug)]
 enum TargetTo {
-    /// So many instructions on.
+    /// This many instructions further.
     Inside(i64),
     Out(u32),
 }
@@ -216,7 +216,7 @@ fn kind_number(kind: TargetKind) -> u64 {
     }
 }
 
-/// How far each number is from the one before.
+/// The distance of each number from the one before.
 fn gaps(numbers: impl Iterator<Item = u64>) -> impl Iterator<Item = u64> {
     numbers.scan(0, |before, number| Some(number - std::mem::replace(before, number)))
 }

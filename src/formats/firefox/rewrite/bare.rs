@@ -10,7 +10,7 @@ use crate::model::{Addr, FrameAddr, Pid};
 /// A function that is called after its address, as one process has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct BareFunction {
-    /// Which tables it is in: their place in [`RawFile::tables`].
+    /// Its tables: their place in [`RawFile::tables`].
     pub(super) tables: usize,
     pub(super) row: usize,
     pid: Option<Pid>,
@@ -51,7 +51,7 @@ pub(super) fn address(name: &str) -> Option<Addr> {
     u64::from_str_radix(digits, 16).ok().filter(|addr| is_digits && *addr > 0).map(Addr)
 }
 
-/// What flags of a function say: that its `resource` is one.
+/// The flag a function that states that its `resource` is one.
 const HAS_RESOURCE: u64 = 4;
 
 impl RawFuncs<'_> {

@@ -1,4 +1,4 @@
-//! What is changed in the text.
+//! The edits in the text.
 
 use super::bare::BareFunction;
 use super::file::{RawFile, RawFuncs, Tables, number, range};
@@ -10,9 +10,9 @@ use crate::error::Result;
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 
-/// What flags of a function say: that its `source` is one.
+/// The flag a function that states that its `source` is one.
 const HAS_SOURCE: u64 = 8;
-/// What flags of a frame say: that its `line` is one.
+/// The flag state: of a frame that states that its `line` is one.
 const HAS_LINE: u64 = 16;
 
 /// A row that gets a name.
@@ -23,13 +23,13 @@ struct NamedRow<'a> {
     row: usize,
 }
 
-/// What changes come of.
+/// The edits, and their sources.
 pub(super) struct Edits<'e, 'd> {
     pub(super) bytes: &'d [u8],
     pub(super) file: &'e RawFile<'d>,
     /// In ascending order.
     pub(super) functions: &'e [BareFunction],
-    /// What they ask for, each once, in ascending order.
+    /// The addresses that they request for, each once, in ascending order.
     pub(super) addresses: &'e [BareAddress],
 }
 

@@ -81,7 +81,7 @@ pub(super) struct RawFrames<'d> {
 pub(super) struct RawStacks {
     pub(super) frame: Column,
     pub(super) prefix: Option<Column>,
-    /// How far before it the caller stands; 0 for none.
+    /// The distance of the caller before it; 0 for none.
     pub(super) prefix_offset: Option<Column>,
 }
 
@@ -121,7 +121,7 @@ pub(super) fn number(raw: &RawValue) -> Option<usize> {
     (number >= 0.0 && number < f64::from(u32::MAX)).then_some(number as usize)
 }
 
-/// Where a value stands in the text it was read from.
+/// The place of a value in the text it was read from.
 pub(super) fn range(raw: &RawValue, text: &[u8]) -> Range<usize> {
     let start = (raw.get().as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
     start..start.saturating_add(raw.get().len())

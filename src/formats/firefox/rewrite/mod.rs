@@ -1,4 +1,4 @@
-//! Names for functions that are called after their addresses, as samply calls what it knows no symbol of.
+//! Names for functions that are called after their addresses, as samply calls what it has no symbol of.
 //!
 //! One address on its way:
 //!
@@ -12,13 +12,13 @@
 //! funcTable.name[3] = 40, fileName[3] = 41, frameTable.line of its frames = 3
 //! ```
 //!
-//! * samply takes one off return addresses, so an address is inside of what ran.
+//! * samply takes one off return addresses, so an address is inside the code that ran.
 //! * Addresses of one function are functions of their own in the file, and would be so in the viewer: the frames of all
 //!   of them go to the first.
-//! * Tables stand in each thread, or (version 60 and later) once in `shared`, where a function may be of several
+//! * Tables are in each thread, or (version 60 and later) once in `shared`, where a function may be of several
 //!   processes: it gets a name if they agree on it. Source files are a column of functions, or (58 and later) a table.
-//! * Memory that samply takes for a file (`zero (deleted)`, where PHP's code is) is told relative to where it was mapped,
-//!   which the file does not say: such code stays as it is.
+//! * Memory that samply takes for a file (`zero (deleted)`, where PHP's code is) is reported relative to where it was
+//!   mapped, which the file does not state: such code stays as it is.
 //! * A call that was expanded in another would need rows of its own among stacks, which refer to each other by number:
 //!   the function that has the code is named. A name in which an agent joined several (`f->g`) stays as it is.
 //!
@@ -52,8 +52,8 @@ struct UnsymbolizedFirefox<'d> {
 
 /// Reads a profile.
 pub fn open<'d>(bytes: &'d [u8], _: &mut Warnings) -> Result<Box<dyn Unsymbolized + 'd>> {
-    let file: RawFile<'d> =
-        serde_json::from_slice(bytes).map_err(|error| Error::new("is no whole Firefox profile").because(error))?;
+    let file: RawFile<'d> = serde_json::from_slice(bytes)
+        .map_err(|error| Error::new("is not a complete Firefox profile").because(error))?;
     let functions = bare::functions(&file)?;
     let mut addresses: Vec<BareAddress> = functions.iter().map(BareFunction::address).collect();
     addresses.sort_unstable();

@@ -1,5 +1,5 @@
-//! Whose functions are: those of a thread's tables are its process's, those of shared ones are of every process whose
-//! samples run through them.
+//! The process of functions: those of a thread's tables are its process's, those of shared ones are of every process
+//! whose samples run through them.
 
 use super::file::{RawFile, RawStacks, Tables, number};
 use crate::formats::firefox::read::row;
@@ -38,7 +38,7 @@ fn of_process(pid: Option<Pid>, stacks: &RawStacks, file: &RawFile<'_>) -> impl 
     for thread in file.threads.iter().filter(|thread| thread.pid() == pid) {
         for sample in 0..thread.samples.stack.len() {
             let mut at = row(&thread.samples.stack, sample);
-            // Whose callers were seen, all of them were.
+            // If the callers of a stack were seen, all of them were.
             while let Some(stack) = at.filter(|stack| seen.get(*stack) == Some(&false)) {
                 seen[stack] = true;
                 at = caller(stacks, stack);

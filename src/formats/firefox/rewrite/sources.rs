@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// What a new row has in each column. A table with others is left as it is: nobody knows what belongs there.
+/// The values of a new row, by column. A table with others is left as it is: their content is unknown.
 const COLUMNS: &[(&str, &str)] = &[
     ("id", "null"),
     ("uuid", "null"),
@@ -28,7 +28,7 @@ pub(super) struct Sources<'f, 'd> {
 }
 
 impl<'f, 'd> Sources<'f, 'd> {
-    /// `None` if there is none that is understood.
+    /// `None` if absent that is understood.
     pub(super) fn of(columns: &'f BTreeMap<String, &'d RawValue>) -> Option<Self> {
         let is_known = |name: &String| {
             matches!(&name[..], "length" | "filename") || COLUMNS.iter().any(|(known, _)| name == known)

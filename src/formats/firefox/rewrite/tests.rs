@@ -20,7 +20,7 @@ const OWN: &str = r#"{"meta":{"preprocessedProfileVersion":55, "interval":1.000e
 ]}
 "#;
 
-/// What all threads share, in the way of version 75.
+/// The tables that all threads share, in the way of version 75.
 const SHARED: &str = r#"{"meta":{"preprocessedProfileVersion":75},
 "shared":{"stringArray":["0x1000","0x2000","main","0x3000"],
  "stackTable":{"length":3,"prefixOffset":[0,1,1],"frame":[0,1,2]},
@@ -143,7 +143,7 @@ fn numbers_texts_and_spaces_stay_as_they_are_written() {
         (r#""func":[0,1,2]"#, r#""func":[ 0 ,1.0, 20e-1]"#),
         (r#""lib\u0041"]"#, r#""lib\u0041\ud800" ]"#),
     ];
-    // The later changes are of what the earlier ones have left as it was.
+    // The later changes apply to the parts that the earlier ones left.
     let text = spelled.iter().fold(OWN.to_owned(), |text, (old, new)| text.replacen(old, new, 1));
     assert!(spelled.iter().all(|(_, new)| text.contains(new)));
     assert_eq!(named(&text, &|_, _| Vec::new()), text);

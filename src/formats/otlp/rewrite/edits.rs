@@ -8,7 +8,7 @@ use crate::formats::otlp::messages::{FunctionMessage, LineMessage, StackMessage}
 use crate::model::Pid;
 use prost::encoding;
 
-/// What becomes of the bytes of a message.
+/// The rewritten bytes of a message.
 pub(super) fn written(bytes: &[u8], message: &Message<'_>, plan: &Plan) -> Result<Vec<u8>> {
     let dictionaries = Fields::of(bytes).filter(|field| field.as_ref().is_ok_and(|(tag, _)| *tag == 2)).count();
     let (mut resource, mut dictionary, mut location) = (0, 0, 0);
@@ -55,7 +55,7 @@ fn changed(bytes: &[u8], mut change: impl FnMut(u32, &[u8], &mut Vec<u8>) -> Res
     Ok(out)
 }
 
-/// A message, of which the messages of one field become something else.
+/// A message in which the messages of one field are replaced.
 fn inside(bytes: &[u8], tag: u32, change: &mut dyn FnMut(&[u8]) -> Result<Vec<u8>>) -> Result<Vec<u8>> {
     changed(bytes, |of, value, out| {
         if of == tag {
@@ -91,7 +91,7 @@ fn moved(
     })
 }
 
-/// The dictionary with the lines of its locations; `location` counts those of all that it stands in.
+/// The dictionary with the lines of its locations; `location` counts those of all that it is in.
 fn with_lines(dictionary: &[u8], location: &mut u64, plan: &Plan) -> Result<Vec<u8>> {
     changed(dictionary, |tag, value, out| {
         let at = *location;
@@ -111,7 +111,7 @@ fn encoded(lines: &[NewLine]) -> Vec<u8> {
     out
 }
 
-/// What comes in behind all else of the dictionary.
+/// The entries that are added behind all else of the dictionary.
 fn behind(message: &Message<'_>, plan: &Plan, out: &mut Vec<u8>) {
     for (location, lines) in &plan.copies {
         let of = usize::try_from(*location).ok().and_then(|at| message.dictionary.locations.get(at));

@@ -1,4 +1,4 @@
-//! Messages with what stands around them: an input in pieces, of which each is passed on as it is, or with another message.
+//! Messages with what stands around them: an input in pieces, each of them passed on as it is, or with another message.
 
 use crate::error::{Error, Result};
 use crate::formats::otlp::framing::{ZSTD, behind_length, has_lengths, is_json, is_message, no_json, unpack};
@@ -24,7 +24,7 @@ enum Form {
     Plain,
     BehindLength,
     Json,
-    /// It is no message, or not all of one.
+    /// It is not a message, or not all of one.
     Damaged,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Opened<'d> {
 }
 
 impl Opened<'_> {
-    /// The version, if the form tells it.
+    /// The version, if the form gives it.
     pub(super) fn version(&self) -> Option<Version> {
         self.json.as_ref().map(|_| OF_JSON)
     }
@@ -49,7 +49,7 @@ impl<'d> Framed<'d> {
     pub(super) fn open(&self) -> Result<Opened<'d>> {
         let bytes = self.whole.get(self.message.clone()).unwrap_or_default();
         if self.form == Form::Damaged {
-            return Err(Error::new("is no whole message"));
+            return Err(Error::new("is not a complete message"));
         }
         let is_packed = self.form == Form::BehindLength && bytes.starts_with(ZSTD);
         let mut bytes = Cow::Borrowed(bytes);
@@ -102,7 +102,7 @@ fn next_json(rest: &[u8]) -> (Form, Range<usize>, usize) {
     let mut documents = serde_json::Deserializer::from_slice(&rest[start..]).into_iter::<IgnoredAny>();
     let end = match documents.next() {
         Some(Ok(_)) => start + documents.byte_offset(),
-        // A line that is cut says nothing of the next.
+        // A line that is cut contains nothing about the next.
         _ => {
             return (
                 Form::Damaged,

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::ops::Range;
 
-/// What of `ProfilesData` is looked at.
+/// The parts of `ProfilesData` that are read.
 #[derive(Deserialize)]
 struct Data<'t> {
     #[serde(borrow, default, alias = "resource_profiles", rename = "resourceProfiles")]
@@ -60,9 +60,9 @@ struct JsonLocation<'t> {
     lines: Option<&'t RawValue>,
 }
 
-/// What becomes of the text of a message.
+/// The rewritten text of a message.
 pub(super) fn written(text: &[u8], message: &Message<'_>, plan: &Plan) -> Result<Vec<u8>> {
-    let text = std::str::from_utf8(text).map_err(|error| Error::new("is no text").because(error))?;
+    let text = std::str::from_utf8(text).map_err(|error| Error::new("is not text").because(error))?;
     let data: Data<'_> = serde_json::from_str(text).map_err(no_json)?;
     let dictionary = data.dictionary.ok_or_else(|| Error::new("has no dictionary"))?;
     let tables: JsonDictionary<'_> = serde_json::from_str(dictionary.get()).map_err(no_json)?;
@@ -145,7 +145,7 @@ impl JsonEdits<'_> {
     }
 }
 
-/// Whether a list or an object has nothing in it.
+/// True if a list or an object has nothing in it.
 fn is_empty(text: &str) -> bool {
     text.get(1..text.len() - 1).is_none_or(|inside| inside.trim_ascii().is_empty())
 }
@@ -169,5 +169,5 @@ fn with_lines(location: &str, lines: &[NewLine]) -> Result<String> {
     }
     let mut out = Vec::new();
     edits.splices.write(location.as_bytes(), &mut out)?;
-    String::from_utf8(out).map_err(|error| Error::new("is no text").because(error))
+    String::from_utf8(out).map_err(|error| Error::new("is not text").because(error))
 }

@@ -10,11 +10,11 @@
 //! ```
 //!
 //! * Functions and strings come in behind those of the dictionary; nothing gets another number.
-//! * What stands for a return address in a location that is not the leaf's, or an address inside the call before it, is
+//! * The entry for a return address in a location that is not the leaf's, or an address inside the call before it, is
 //!   one: a byte before either of them is inside the call.
-//! * The dictionary is of all processes. Where those of several, or calls and leaves, share a location that means
+//! * The dictionary is of all processes. If those of several, or calls and leaves, share a location that means
 //!   different functions, each but the first gets a location of its own, behind the others, and its samples stacks with
-//!   it. Up to protocol 1.7 such a location stays without a name.
+//!   it. Up to protocol 1.7 such a location stays unnamed.
 //! * All else passes byte for byte: messages one by one, so that memory grows with the largest, and with the addresses.
 
 mod edits;
@@ -60,7 +60,7 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
     if profile.unversioned > 0 {
         let locations = counted(profile.unversioned, "location");
         let why = "their mappings have neither a build ID nor an htlhash, so the version of the file is not known";
-        warnings.push(Warning::new(format!("{locations} in files left without a name: {why}")));
+        warnings.push(Warning::new(format!("{locations} in files stay unnamed: {why}")));
     }
     profile.addresses.sort_unstable();
     profile.addresses.dedup();
@@ -68,7 +68,7 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
 }
 
 impl UnsymbolizedOtlp<'_> {
-    /// Takes up what a message asks for.
+    /// Takes up what a message requests.
     fn ask_for(&mut self, framed: &Framed<'_>) -> Result<()> {
         let opened = framed.open()?;
         let message = Message::read(&opened.message, opened.version())?;
@@ -95,7 +95,7 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
         let mut files = self.files.clone();
         let asked = |address: &BareAddress| self.addresses.binary_search(address).map_or_else(|_| Vec::new(), ask);
         for framed in frames(self.bytes) {
-            // What is damaged stays as it is, as was said.
+            // Damaged messages stay as they are, and were reported.
             let opened = framed.open();
             let Some(opened) = opened.ok().filter(|opened| Message::read(&opened.message, opened.version()).is_ok())
             else {
@@ -111,7 +111,7 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
     }
 }
 
-/// What becomes of a message; `None` if it stays.
+/// The rewritten message; `None` if it stays.
 fn named(opened: &Opened<'_>, files: &mut Vec<CodeFile>, asked: &Asked<'_>) -> Result<Option<Vec<u8>>> {
     let message = Message::read(&opened.message, opened.version())?;
     let uses = LocationUses::find(&message, files);

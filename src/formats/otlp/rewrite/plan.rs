@@ -1,5 +1,5 @@
-//! What is changed: locations get lines, or copies with lines where they mean several functions. Nothing of it depends on
-//! how the message is written.
+//! The edits: locations get lines, or copies with lines where they mean several functions. Nothing of it depends on how
+//! the message is written.
 
 use super::uses::{LocationUse, LocationUses, Message};
 use crate::contract::unsymbolized::{BareAddress, NamedCall};
@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// What is at an address.
+/// The functions at an address.
 pub(super) type Asked<'a> = dyn Fn(&BareAddress) -> Vec<NamedCall<'a>> + 'a;
 
 /// A line of a location.
@@ -36,7 +36,7 @@ pub(super) struct Plan {
     pub(super) copies: Vec<(u64, Vec<NewLine>)>,
     /// Stacks that come in behind all.
     pub(super) stacks: Vec<Vec<u64>>,
-    /// Which stacks samples of a process have in place of others.
+    /// The stacks that samples of a process have in place of others.
     pub(super) moved: FxHashMap<(u64, Option<Pid>), u64>,
     pub(super) functions: Vec<NewFunction>,
     pub(super) strings: Vec<String>,
@@ -71,7 +71,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Whether all stays.
+    /// True if all stays.
     pub(super) fn is_empty(&self) -> bool {
         self.lines.is_empty() && self.copies.is_empty()
     }
@@ -129,7 +129,7 @@ impl Plan {
         calls.iter().map(line).collect()
     }
 
-    /// The place of a string. What is no text becomes one.
+    /// The place of a string. What is not text becomes one.
     fn string<'d>(&mut self, text: &[u8], names: &mut PlannedNames<'d>, message: &Message<'d>) -> Result<u64> {
         if text.is_empty() {
             return Ok(0);
@@ -149,10 +149,10 @@ impl Plan {
     }
 }
 
-/// What names have become.
+/// The new numbers of names.
 #[derive(Debug, Default)]
 struct PlannedNames<'d> {
-    /// All strings, once one is asked for.
+    /// All strings, once one is requested.
     strings: Option<FxHashMap<Cow<'d, [u8]>, u64>>,
     functions: FxHashMap<NewFunction, u64>,
 }

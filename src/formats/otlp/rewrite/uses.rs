@@ -1,4 +1,4 @@
-//! Which locations have no function, and in which processes samples run through them.
+//! The locations that have no function, and the processes whose samples run through them.
 
 use crate::bytes::protobuf::{Fields, inner};
 use crate::contract::unsymbolized::{BareAddress, CodeFile, FileBase, may_hold_jit_code};
@@ -70,7 +70,7 @@ impl<'d> Message<'d> {
         }
     }
 
-    /// Whether stacks are ranges of lists of locations, as up to protocol 1.7.
+    /// True if stacks are ranges of lists of locations, as up to protocol 1.7.
     pub(super) fn has_ranges(&self) -> bool {
         self.version.range.is_some() && self.dictionary.stacks.is_empty()
     }
@@ -81,7 +81,7 @@ impl<'d> Message<'d> {
     }
 }
 
-/// What a sample is of.
+/// The stack of a sample.
 #[derive(Debug)]
 pub(super) struct SampleStack {
     pub(super) pid: Option<Pid>,
@@ -100,13 +100,13 @@ fn messages(message: &[u8], tag: u32) -> impl Iterator<Item = &[u8]> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct LocationUse {
     pub(super) location: u64,
-    /// Whose samples, if they tell, and if that makes a difference.
+    /// The process of the samples, if they state it, and if that makes a difference.
     pub(super) pid: Option<Pid>,
-    /// Whether it called what the sample was in.
+    /// True if it called what the sample was in.
     pub(super) is_caller: bool,
 }
 
-/// What a location without a function is.
+/// The kind of a location without a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bare {
     /// An address in a process.
@@ -120,7 +120,7 @@ enum Bare {
 pub(super) struct LocationUses {
     /// Of each location.
     bare: Vec<Option<Bare>>,
-    /// Of each location whether it is in the kernel.
+    /// For each location, true if it is in the kernel.
     in_kernel: Vec<bool>,
     /// The locations without a function in files whose version the message does not contain.
     pub(super) unversioned: u64,
@@ -171,7 +171,7 @@ impl LocationUses {
         Some(LocationUse { location, pid, is_caller: self.is_caller(locations, depth) })
     }
 
-    /// Whether the code at that depth of a stack called the code below it. The kernel was entered at any instruction.
+    /// True if the code at that depth of a stack called the code below it. The kernel was entered at any instruction.
     fn is_caller(&self, locations: &[u64], depth: usize) -> bool {
         let inner = depth.checked_sub(1).and_then(|inner| usize::try_from(*locations.get(inner)?).ok());
         inner.is_some_and(|inner| !self.in_kernel.get(inner).is_some_and(|in_kernel| *in_kernel))
@@ -181,7 +181,7 @@ impl LocationUses {
         self.bare.get(usize::try_from(location).ok()?).copied().flatten()
     }
 
-    /// What one asks for.
+    /// What one requests.
     pub(super) fn address(&self, one: &LocationUse) -> Option<BareAddress> {
         let (file, addr) = match self.bare_at(one.location)? {
             Bare::Memory(addr) => (None, addr),
@@ -191,14 +191,14 @@ impl LocationUses {
         Some(BareAddress { pid: one.pid, file, addr })
     }
 
-    /// What all of them ask for.
+    /// The addresses that all of them request.
     pub(super) fn addresses(&self) -> impl Iterator<Item = BareAddress> {
         self.list.iter().filter_map(|one| self.address(one))
     }
 }
 
-/// What a location asks for: nothing, if it has a function or no address, if it is the kernel's, or of a file of which
-/// nothing tells the version.
+/// The address that a location requests: nothing, if it has a function or no address, if it is the kernel's, or of a
+/// file of which nothing gives the version.
 fn bare(location: &Location<'_>, message: &Message<'_>, files: &mut Vec<CodeFile>) -> Option<Bare> {
     let Message { dictionary, version, .. } = message;
     if !is_asked(location, message) {
@@ -213,7 +213,7 @@ fn bare(location: &Location<'_>, message: &Message<'_>, files: &mut Vec<CodeFile
         };
         return Some(Bare::File(number(files, file)?, addr));
     }
-    // What a runtime runs and no file backs may have anything for an address.
+    // Code that runtime runs and no file backs may have anything for an address.
     let is_address = mapping.is_some() || matches!(kind, b"" | b"native" | b"unknown");
     (is_address && may_hold_jit_code(name)).then_some(Bare::Memory(location.address))
 }
@@ -230,13 +230,13 @@ fn is_in_kernel(location: &Location<'_>, Message { dictionary, version, .. }: &M
         || mapping.is_some_and(|mapping| Backing::of(dictionary.string(mapping.file)).is_kernel_object())
 }
 
-/// Whether a location has an address of a process, and no function.
+/// True if a location has an address of a process, and no function.
 fn is_asked(location: &Location<'_>, message: &Message<'_>) -> bool {
     let is_whole = Fields::of(location.message).all(|field| field.is_ok());
     is_whole && location.address != 0 && location.lines().next().is_none() && !is_in_kernel(location, message)
 }
 
-/// Whether a location without a function is in a file whose version the message does not contain.
+/// True if a location without a function is in a file whose version the message does not contain.
 fn is_unversioned(location: &Location<'_>, message: &Message<'_>) -> bool {
     let (mapping, name) = mapped(location, message);
     let text = |mapping: &Mapping<'_>, key| message.dictionary.text_of(mapping.attributes(), key).is_some();

@@ -1,4 +1,4 @@
-//! What is changed: locations get lines, or copies with lines where they mean several functions.
+//! The edits: locations get lines, or copies with lines where they mean several functions.
 
 use super::names::{NewNames, next_id};
 use super::uses::{SampleCalls, Use, Uses};
@@ -38,14 +38,14 @@ struct LocationCopy {
     lines: Vec<u8>,
 }
 
-/// What one function is at a location, and for whom.
+/// One function's meaning of a location, and its users.
 struct Meaning<'a> {
     calls: Vec<NamedCall<'a>>,
     uses: Vec<Use>,
 }
 
 impl Edits {
-    /// Asks for the names.
+    /// Looks up the names.
     pub(super) fn plan(tables: &Tables<'_>, uses: &Uses, ask: &Ask<'_>) -> Result<Self> {
         let (names, lines, copies) = (NewNames::behind(tables), NewLines::default(), Vec::new());
         let mut edits = Self { names, lines, copies, moved: FxHashMap::default(), has_copies: Vec::new() };
@@ -143,7 +143,7 @@ impl Edits {
         Some(out)
     }
 
-    /// What comes in behind all else.
+    /// The parts that are added behind all else.
     fn behind(&self, tables: &Tables<'_>) -> Vec<u8> {
         let mut out = Vec::new();
         for copy in &self.copies {
@@ -164,7 +164,7 @@ impl NewLines {
     }
 }
 
-/// What a location means for those that run through it. The first is that of the location itself: of the first of
+/// The meanings of a location for the stacks that contain it. The first is that of the location itself: of the first of
 /// them, in order of processes.
 fn meanings<'a>(of_location: &[Use], tables: &Tables<'_>, uses: &Uses, ask: &Ask<'a>) -> Vec<Meaning<'a>> {
     let mut meanings: Vec<Meaning<'a>> = Vec::new();

@@ -13,12 +13,11 @@
 //! Function { id: 8, name: "f", … }  Function { id: 9, … }          behind the others, as are their strings
 //! ```
 //!
-//! * A location that is not the first of a sample holds a return address, or, as the format asks for, an address inside
+//! * A location that is not the first of a sample holds a return address, or, as the format requests, an address inside
 //!   the call before it. One byte before either of them is inside the call.
-//! * A location knows no process; samples do, by their labels. Where those of several processes, or calls and leaves,
-//!   share one that means different functions, each but the first gets a location of its own.
-//! * Fields that are not known pass as they are, and so do the flags of mappings, of which other locations may still
-//!   lack names.
+//! * A location has no process; samples do, by their labels. If those of several processes, or calls and leaves, share
+//!   one that means different functions, each but the first gets a location of its own.
+//! * Fields that are not known pass as they are, and so do the flags of mappings; other locations may still lack names.
 //!
 //! Memory: below twenty times the unpacked input, where that is nothing but locations without names, each with a sample
 //! of its own (`tests/inject_profiles/memory.rs`).
@@ -46,7 +45,7 @@ struct UnsymbolizedPprof<'d> {
 pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsymbolized + 'd>> {
     let tables = Tables::read_whole(bytes)?;
     if tables.strings.is_empty() {
-        return Err(Error::new("has no table of strings, which stands behind the samples: it is cut off"));
+        return Err(Error::new("has no string table, which follows the samples: it is cut off"));
     }
     let uses = Uses::find(&tables, warnings);
     Ok(Box::new(UnsymbolizedPprof { bytes, tables, uses }))

@@ -70,7 +70,7 @@ fn opened(bytes: &[u8]) -> Box<dyn Unsymbolized + '_> {
     profile
 }
 
-/// The profile with these names for what it asks.
+/// The profile with these names for its addresses.
 fn named(bytes: &[u8], names: &dyn Fn(BareAddress) -> Vec<NamedCall<'static>>) -> Vec<u8> {
     let (profile, mut out) = (opened(bytes), Vec::new());
     let asked: Vec<BareAddress> = profile.addresses().to_vec();

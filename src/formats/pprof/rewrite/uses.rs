@@ -1,4 +1,4 @@
-//! Which locations have no function, and in which processes samples run through them.
+//! The locations that have no function, and the processes whose samples run through them.
 
 use crate::bytes::protobuf::{FieldValue, Fields};
 use crate::contract::unsymbolized::{BareAddress, may_hold_jit_code};
@@ -15,9 +15,9 @@ use std::num::NonZero;
 pub(super) struct Use {
     /// Its place in [`Tables::locations`].
     pub(super) location: u32,
-    /// Whose samples, if they tell.
+    /// The process of the samples, if they state it.
     pub(super) pid: Option<Pid>,
-    /// Whether it called what the sample was in.
+    /// True if it called what the sample was in.
     pub(super) is_caller: bool,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Use {
 pub(super) struct Uses {
     /// In ascending order.
     pub(super) list: Vec<Use>,
-    /// What they ask for, each once, in ascending order.
+    /// The addresses that they request, each once, in ascending order.
     pub(super) addresses: Vec<BareAddress>,
     places: LocationPlaces,
     /// The numbers of locations in the kernel.
@@ -46,9 +46,9 @@ struct LocationPlaces {
 #[derive(Debug)]
 struct FoundUses {
     list: Vec<Use>,
-    /// How many there were when they were last sorted.
+    /// The number at the time of the last sort.
     distinct: usize,
-    /// In which process a location was last run through, as a leaf and as a caller: mostly it is the same again.
+    /// The process in which a location was last run through, as a leaf and as a caller: mostly it is the same again.
     last: Vec<[Option<Option<Pid>>; 2]>,
 }
 
@@ -88,12 +88,12 @@ impl Uses {
         Some(Use { location, pid: calls.pid, is_caller: self.is_caller(&calls.locations, depth) })
     }
 
-    /// Whether the code at that depth of a stack called the code below it. The kernel was entered at any instruction.
+    /// True if the code at that depth of a stack called the code below it. The kernel was entered at any instruction.
     fn is_caller(&self, locations: &[u64], depth: usize) -> bool {
         depth.checked_sub(1).and_then(|inner| locations.get(inner)).is_some_and(|inner| !self.in_kernel.contains(inner))
     }
 
-    /// The place of what it asks for in the list of all that is asked.
+    /// The place of its request in the list of all requests.
     pub(super) fn asked(&self, one: &Use, tables: &Tables<'_>) -> Option<usize> {
         self.addresses.binary_search(&one.address(tables)).ok()
     }
@@ -112,7 +112,7 @@ impl FoundUses {
         }
         *last = Some(one.pid);
         self.list.push(one);
-        // Where samples of several processes come in turn.
+        // Samples of several processes may come in turn.
         if self.list.len() > 2 * self.distinct + 1024 {
             self.sort();
         }
@@ -132,7 +132,7 @@ impl FoundUses {
 }
 
 impl LocationPlaces {
-    /// For so many locations.
+    /// For this many locations.
     fn of(locations: usize) -> Self {
         Self { dense: vec![None; 2 * locations + 1], sparse: FxHashMap::default() }
     }
@@ -144,7 +144,7 @@ impl LocationPlaces {
         }
     }
 
-    /// Of two of one number the later one is meant.
+    /// The later one of two with one number is meant.
     fn set(&mut self, id: u64, place: Option<u32>) {
         match (usize::try_from(id).ok().and_then(|id| self.dense.get_mut(id)), place) {
             (Some(slot), _) => *slot = place.and_then(|place| NonZero::new(place.wrapping_add(1))),
@@ -183,13 +183,13 @@ fn in_kernel(tables: &Tables<'_>) -> FxHashSet<u64> {
     inside.map(|location| location.id).collect()
 }
 
-/// Whether it has an address where JIT code may be, and no function.
+/// True if it has an address where JIT code may be, and no function.
 fn lacks_name(location: &Location<'_>, tables: &Tables<'_>) -> bool {
     let mapping = tables.mappings.get(&location.mapping).copied().unwrap_or_default();
     location.address != 0 && location.lines().next().is_none() && may_hold_jit_code(tables.string(mapping.file))
 }
 
-/// What a sample says of its locations.
+/// A sample's locations.
 #[derive(Debug, Default)]
 pub(super) struct SampleCalls {
     /// Their numbers, the leaf's first.
@@ -217,7 +217,7 @@ impl SampleCalls {
         self.locations.extend(value.numbers());
         let whole = match value {
             FieldValue::Number(_) => true,
-            // What is no number ends them: as many bytes as there are numbers end them.
+            // A value that not a number ends them: as many bytes as there are numbers end them.
             FieldValue::Bytes(bytes) => {
                 bytes.iter().filter(|byte| **byte < 0x80).count() == self.locations.len() - before
                     && bytes.last().is_none_or(|last| *last < 0x80)

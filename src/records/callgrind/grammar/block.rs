@@ -19,26 +19,26 @@ pub(in super::super) struct FunctionBlock<'a> {
     pub(in super::super) definitions: Vec<(IdSpace, u32, &'a [u8])>,
     /// Names of functions that are defined in here.
     pub(in super::super) functions: FxHashMap<u32, &'a [u8]>,
-    /// Whether positions are compressed.
+    /// True if positions are compressed.
     pub(in super::super) compressed: bool,
     /// The last `fi=` or `fe=` in here.
     pub(in super::super) open_file: Option<NameRef<'a>>,
-    /// How long its text is.
+    /// The length of its text.
     pub(in super::super) len: usize,
 }
 
 /// One or more cost lines, a call, a jump, or something unknown.
 #[derive(Debug)]
 pub(in super::super) struct BlockItem<'a> {
-    /// Where it begins; `None` for unknown lines, which belong to the function as a whole.
+    /// Its position; for unknown lines, which belong to the function as a whole.
     pub(in super::super) position: Option<Position>,
     /// The source file there.
     pub(in super::super) file: Option<NameRef<'a>>,
-    /// What it is.
+    /// Its kind.
     pub(in super::super) kind: ItemKind<'a>,
 }
 
-/// What a [`BlockItem`] is.
+/// The kind of a [`BlockItem`].
 #[derive(Debug)]
 pub(in super::super) enum ItemKind<'a> {
     /// Self cost, on plain lines.
@@ -70,7 +70,7 @@ pub(in super::super) struct Callee<'a> {
     pub(in super::super) function: NameField<'a>,
 }
 
-/// What a block was kept in, for the next: fresh memory for each would cost more than filling it.
+/// The memory of a block, for the next: fresh memory for each would cost more than filling it.
 #[derive(Debug, Default)]
 pub(in super::super) struct BlockMemory<'a> {
     items: Vec<BlockItem<'a>>,
@@ -80,7 +80,8 @@ pub(in super::super) struct BlockMemory<'a> {
 
 impl<'a> FunctionBlock<'a> {
     /// Decodes the block at the beginning of a text. `context` is what it inherits. `None` if anything in it does not
-    /// add up: then it had better be left as it is. Cost lines are one item as long as the addresses stay in one of the stretches that are told.
+    /// add up: then it had better be left as it is. Cost lines are one item as long as the addresses stay in one of the
+    /// stretches that are reported.
     pub(in super::super) fn parse(
         text: &'a [u8],
         context: BlockContext<'a>,
@@ -124,7 +125,7 @@ impl<'a> FunctionBlock<'a> {
         Some(parser.block)
     }
 
-    /// What it was kept in.
+    /// Its memory.
     pub(in super::super) fn into_memory(self) -> BlockMemory<'a> {
         let Self { mut items, mut definitions, mut functions, .. } = self;
         items.clear();
@@ -252,7 +253,7 @@ impl BlockItem<'_> {
         }
     }
 
-    /// How many lines with costs it has; `None` if some of them may not be numbers, or large ones.
+    /// The number of lines with costs; `None` if some of them may not be numbers, or large ones.
     pub(in super::super) fn short_costs(&self) -> Option<usize> {
         match &self.kind {
             ItemKind::Lines(run) => Some(run.count),

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use std::io::Read;
 
-/// How much is cut off at a time. The block of a function that is longer makes a longer chunk.
+/// The amount that is cut off at a time. The block of a function that is longer makes a longer chunk.
 pub const CHUNK_SIZE: usize = 1 << 21;
 
 /// A run of whole blocks of a file.
@@ -15,7 +15,7 @@ pub struct Chunk<'a> {
     pub offset: u64,
     /// Its bytes. All but the first begin with a `fn=` line.
     pub bytes: &'a [u8],
-    /// Whether nothing follows.
+    /// True if nothing follows.
     pub last: bool,
 }
 

@@ -1,10 +1,10 @@
-//! What a line inherits from those before it.
+//! The context that a line inherits from those before it.
 
 use super::names::{NameRef, name_field};
 use super::positions::Columns;
 use super::statements::{Keyword, Statement};
 
-/// What the lines that follow inherit.
+/// The context that the following lines inherit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in super::super) struct BlockContext<'a> {
     /// The last `ob=`.

@@ -7,38 +7,38 @@ use super::positions::{Columns, Position, PositionDecoder};
 use super::statements::lines;
 use std::ops::Range;
 
-/// A cost of more digits is left to the careful way: so many of these lines cannot add up to more than fits.
+/// A cost of more digits is left to the careful way: this many of these lines cannot add up to more than fits.
 const DIGITS: usize = 13;
 
-/// So many lines at most: 2^16 of them, in 8 runs, are below 2^63.
+/// The largest number of lines: 2^16 of them, in 8 runs, are below 2^63.
 const LONGEST: usize = 1 << 16;
 
 /// Cost lines whose addresses lie in one stretch. All but the first are written as they would be written anew behind
 /// the line before them.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct CostLines<'a> {
-    /// Where the first line is, and its costs.
+    /// The place of the first line, and its costs.
     pub(in super::super) first: Position,
     pub(in super::super) first_costs: &'a [u8],
     /// All lines behind the first, each with its line feed.
     pub(in super::super) others: &'a [u8],
-    /// Where the last line is.
+    /// The place of the last line.
     pub(in super::super) last: Position,
     /// The first of those with the lowest address, and its cost of the first event.
     pub(in super::super) lowest: (Position, u64),
     /// The sum of the costs of the first event.
     pub(in super::super) cost: u64,
-    /// How many lines there are.
+    /// The number of lines.
     pub(in super::super) count: usize,
-    /// Whether others than the first stand in full though they could be relative.
+    /// True if others than the first are in full though they could be relative.
     pub(in super::super) in_full: bool,
     columns: Columns,
 }
 
-/// Tells how far the addresses around one mean the same.
+/// Reports how far the addresses around one mean the same.
 pub(in super::super) type StretchOf<'f> = dyn FnMut(u64) -> Range<u64> + 'f;
 
-/// The last stretch that was asked for.
+/// The last stretch that was requested.
 pub(super) struct Stretch<'f, 'g> {
     of: &'f mut StretchOf<'g>,
     last: Range<u64>,
@@ -58,8 +58,8 @@ impl<'f, 'g> Stretch<'f, 'g> {
 }
 
 impl<'a> CostLines<'a> {
-    /// Reads as many lines as there are of the kind, and tells how many bytes they are. `None` if already the first
-    /// is not plain enough, or nonsense.
+    /// Reads as many lines as there are of the kind, and shows how many bytes they are. `None` if already the first is
+    /// not plain enough, or nonsense.
     pub(super) fn read(
         text: &'a [u8],
         decoder: &mut PositionDecoder,
@@ -109,7 +109,7 @@ impl<'a> CostLines<'a> {
     }
 
     /// Takes the most frequent lines over, where they come next: an address in full that is much like the one before, a
-    /// line number and the cost of one event. Tells how many bytes they are.
+    /// line number and the cost of one event. Reports how many bytes they are.
     #[inline(always)]
     fn take_short(&mut self, text: &[u8], before: &AddressText, around: &Range<u64>) -> usize {
         let (mut end, mut last, mut count, mut cost) = (0, 0, self.count, self.cost);
@@ -153,12 +153,12 @@ impl<'a> CostLines<'a> {
     }
 }
 
-/// Whether so many lines of costs like these can be added up without a look at each sum.
+/// True if this many lines of costs like these can be added up without a look at each sum.
 pub(in super::super) fn surely_fit(count: usize) -> bool {
     count <= 8 * LONGEST
 }
 
-/// Whether all words are decimal and short.
+/// True if all words are decimal and short.
 pub(in super::super) fn are_short(costs: &[u8]) -> bool {
     costs.split(|&byte| byte == b' ').all(|word| word.len() <= DIGITS && word.iter().all(u8::is_ascii_digit))
 }
@@ -167,11 +167,11 @@ pub(in super::super) fn are_short(costs: &[u8]) -> bool {
 /// in front, relative ones below a distance of 100.
 struct PlainLine {
     position: Position,
-    /// Whether a column is relative.
+    /// True if a column is relative.
     relative: bool,
-    /// Whether a column stands in full that could be relative.
+    /// True if a column is in full that could be relative.
     in_full: bool,
-    /// Where the costs begin.
+    /// The start of the costs.
     costs: usize,
     /// The cost of the first event.
     cost: u64,
@@ -198,7 +198,7 @@ impl AddressText {
         Self::of(text, address(text)?.0)
     }
 
-    /// `None` if the plain text of a number is no address in full, or too short to be compared.
+    /// `None` if the plain text of a number is not an address in full, or too short to be compared.
     fn of(text: &[u8], value: u64) -> Option<Self> {
         let bytes = u128::from_le_bytes(*text.first_chunk()?);
         if bytes as u16 != u16::from_le_bytes(*b"0x") || value < 0x100 {
@@ -235,7 +235,7 @@ struct ShortLine {
 }
 
 impl ShortLine {
-    /// Reads one; tells its length, too.
+    /// Reads one; gives its length, too.
     #[inline(always)]
     fn read(text: &[u8], before: &AddressText) -> Option<(Self, usize)> {
         let is_like = before.is_like(text.first_chunk()?);
@@ -266,7 +266,7 @@ impl PlainLine {
             let (value, len) = match *rest.first()? {
                 b'*' | b'+' | b'-' => {
                     relative = true;
-                    // Behind a 0 everything stands in full.
+                    // Behind a 0 everything is in full.
                     relative_to(base?, rest)?
                 }
                 _ => {
@@ -404,7 +404,7 @@ impl FewDigits {
 mod tests {
     use super::*;
 
-    /// What is read of a text, with pages of 0x100 bytes as stretches, and how many bytes are.
+    /// The parts of a text that are read, with pages of 0x100 bytes as stretches, and their size in bytes.
     fn read(text: &str, base: Option<Position>) -> Option<(CostLines<'_>, usize)> {
         let mut decoder = PositionDecoder::new(Columns::INSTR_LINE, false);
         if let Some(base) = base {

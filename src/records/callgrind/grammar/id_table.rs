@@ -1,14 +1,14 @@
-//! Numbers by ids, of which there may be millions.
+//! Numbers by ids, possibly millions.
 
 use rustc_hash::FxHashMap;
 use std::num::NonZeroU32;
 
-/// What ids stand for. They count up from 1, if nobody made them up.
+/// The names of ids. They count up from 1, if nobody made them up.
 #[derive(Debug, Default)]
 pub(in super::super) struct IdTable {
     first: Vec<Option<NonZeroU32>>,
     others: FxHashMap<u32, u32>,
-    /// How many came, again or not.
+    /// The number of insertions, repeated or not.
     inserted: usize,
 }
 
@@ -30,7 +30,7 @@ impl IdTable {
         self.others.remove(&id);
     }
 
-    /// What it stands for.
+    /// The name that it stands for.
     pub(in super::super) fn get(&self, id: u32) -> Option<u32> {
         let first = self.first.get(id as usize).copied().flatten().map(|kept| kept.get() - 1);
         first.or_else(|| self.others.get(&id).copied())

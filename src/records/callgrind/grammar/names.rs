@@ -1,7 +1,7 @@
 //! The names of functions, files and objects: compressed per id space, and made out of addresses.
 //!
 //! `(id) name` defines an id, `(id)` refers to it, anything else is the name itself. A plain name that begins with a
-//! parenthesis and a digit cannot be told from an id, which is why writers put an id in front of every name.
+//! parenthesis and a digit cannot be determined from an id, which is why writers put an id in front of every name.
 
 use super::numbers::hex;
 use crate::bytes::decimal::push_decimal;
@@ -61,7 +61,7 @@ pub(in super::super) fn push_id(id: u32, out: &mut Vec<u8>) {
     out.push(b')');
 }
 
-/// What `ob=` says where callgrind knew no object: memory that no file backs.
+/// The value of `ob=` where callgrind found no object: memory that no file backs.
 pub(in super::super) const UNKNOWN: &[u8] = b"???";
 
 /// The address of a function that callgrind had no name for, and what follows it (` [PLT]`, `'2`, `'caller…`).
@@ -75,7 +75,7 @@ pub(in super::super) fn raw_name(name: &[u8]) -> Option<(u64, &[u8])> {
     of_len(16).or_else(|| of_len(8))
 }
 
-/// Whether a raw address is among the callers that `--separate-callers` appends to a name.
+/// True if a raw address is among the callers that `--separate-callers` appends to a name.
 pub(in super::super) fn has_raw_caller(tail: &[u8]) -> bool {
     memchr::memchr_iter(b'\'', tail).any(|at| tail[at..].starts_with(b"'0x"))
 }

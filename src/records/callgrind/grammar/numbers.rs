@@ -104,7 +104,7 @@ pub(in super::super) fn first_cost(costs: &[u8]) -> u64 {
     number(&costs[..end]).unwrap_or(0)
 }
 
-/// Appends a number in hexadecimal digits. Numbers are most of what is written: `format!` would take an allocation each.
+/// Appends a number in hexadecimal digits. Numbers are most of the output: `format!` would take an allocation each.
 pub(in super::super) fn push_hex(value: u64, out: &mut Vec<u8>) {
     let digits = (67 - value.leading_zeros() as usize) / 4;
     let text = u128::from(hex_text((value >> 32) as u32)) | u128::from(hex_text(value as u32)) << 64;

@@ -2,8 +2,8 @@
 //!
 //! Each column is absolute (`0x…` or decimal) or relative to the same column of an earlier line: `+n`, `-n`, `*`.
 //! valgrind measures from the last *cost* line of the block: neither the line behind `calls=` nor the one behind
-//! `jump=` moves its base. The manual's readers move it on every position line. What is written here is the same
-//! for both: a position whose base they could disagree about is written in full.
+//! `jump=` moves its base. The manual's readers move it on every position line. Text that written here is the same for
+//! both: a position whose base they could disagree about is written in full.
 
 use super::numbers::{number, push_hex};
 use crate::bytes::decimal::push_decimal;
@@ -16,7 +16,7 @@ pub(in super::super) struct Columns {
     pub(in super::super) instr: Option<usize>,
     /// Column of the source line.
     pub(in super::super) line: Option<usize>,
-    /// How many there are, at most [`MAX_COLUMNS`].
+    /// The number of them, at most [`MAX_COLUMNS`].
     pub(in super::super) count: usize,
     /// Bit set of columns that hold addresses.
     addresses: u8,
@@ -75,9 +75,9 @@ pub(in super::super) struct Position(pub(in super::super) [u64; MAX_COLUMNS]);
 pub(in super::super) struct PositionDecoder {
     columns: Columns,
     base: Option<Position>,
-    /// Whether lines behind `calls=` and `jump=` move the base.
+    /// True if lines behind `calls=` and `jump=` move the base.
     every_line_moves: bool,
-    /// Whether any relative position was seen.
+    /// True if any relative position was seen.
     pub(in super::super) saw_relative: bool,
 }
 
@@ -92,7 +92,7 @@ impl PositionDecoder {
         self.columns
     }
 
-    /// Where the last cost line was.
+    /// The place of the last cost line.
     pub(super) fn base(&self) -> Option<Position> {
         self.base
     }
@@ -172,7 +172,7 @@ impl PositionEncoder {
         self.disputed = false;
     }
 
-    /// Whether it would write lines as they stand, of which some may be `in_full` though they could be relative.
+    /// True if it would write lines as they stand, some of which may be `in_full` though they could be relative.
     pub(in super::super) fn would_copy(&self, in_full: bool) -> bool {
         !(self.compress && in_full)
     }

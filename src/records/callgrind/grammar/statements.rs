@@ -49,7 +49,7 @@ pub(in super::super) enum Statement<'a> {
 }
 
 impl<'a> Statement<'a> {
-    /// What a line (without its line feed) is.
+    /// The kind of a line (without its line feed).
     #[inline]
     pub(in super::super) fn parse(text: &'a [u8]) -> Self {
         let text = text.trim_ascii_end();
@@ -129,7 +129,7 @@ pub(in super::super) fn statements(text: &[u8]) -> Statements<'_> {
 pub(in super::super) struct Statements<'a> {
     text: &'a [u8],
     at: usize,
-    /// Whether the line before was one of those that a cost line follows.
+    /// True if the line before was one of those that a cost line follows.
     behind_site: bool,
 }
 
@@ -143,7 +143,7 @@ impl Statements<'_> {
 impl<'a> Iterator for Statements<'a> {
     type Item = (usize, &'a [u8], Statement<'a>);
 
-    // What is found stays in registers: out of line it would be written to memory and read back in other widths, which
+    // The result stays in registers: out of line it would be written to memory and read back in other widths, which
     // takes longer than finding it.
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
@@ -190,7 +190,7 @@ pub(in super::super) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8]
     })
 }
 
-/// How long the first line of a text is, without its line feed. Most are so short that calling memchr takes longer.
+/// The length of the first line of a text, without its line feed. Most are so short that calling memchr takes longer.
 #[inline]
 pub(in super::super) fn line_len(text: &[u8]) -> usize {
     const EACH: u64 = 0x0101_0101_0101_0101;

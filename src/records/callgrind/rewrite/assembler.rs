@@ -1,9 +1,9 @@
 //! Puts rewritten chunks together to one file.
 //!
-//! Chunks are rewritten independently, so none can know whether a new name was defined before it. A chunk therefore
-//! has placeholders where new names belong, and [`Assembler`] fills them in the order of the file: an id above all
-//! that are in use, with the name behind it where it comes up for the first time. KCachegrind forgets all ids at the
-//! headers of a part of the dump, so there they are defined anew.
+//! Chunks are rewritten independently, so none can know whether a new name was defined before it. A chunk therefore has
+//! placeholders where new names belong, and [`Assembler`] fills them in the order of the file: an id above all that are
+//! in use, with the name behind it where it comes up for the first time. KCachegrind drops all ids at the headers of a
+//! part of the dump, so there they are defined anew.
 
 use super::draft::{Piece, RewrittenChunk};
 use super::index::FileIndex;
@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use std::hash::BuildHasher;
 use std::io::{ErrorKind, IoSlice, Write};
 
-/// So much is written at once, of so many parts of the input.
+/// So much is written at once, of this many parts of the input.
 const AT_ONCE: usize = 3 << 15;
 const MOST_PARTS: usize = 500;
 
@@ -31,12 +31,13 @@ pub struct Assembler<'a> {
     /// Places of the names of code in those of functions; [`NOT_YET`] where it has none.
     entries: Vec<AddedName>,
     dropped: DroppedIds,
-    /// Counts the headers at which ids are forgotten.
+    /// Counts the headers at which ids are dropped.
     era: u32,
-    /// What is yet to be written and not in the input, and the parts of the input in between, each with its place here.
+    /// The text that is yet to be written and not in the input, and the parts of the input in between, each with its
+    /// place here.
     buffer: Vec<u8>,
     parts: Vec<(usize, &'a [u8])>,
-    /// How long the parts are.
+    /// The length of the parts.
     in_parts: usize,
 }
 
@@ -52,7 +53,7 @@ struct AddedNames<'a> {
     names: Vec<NewName<'a>>,
     /// Finds them.
     places: HashTable<AddedName>,
-    /// The one asked for last: mostly it is asked for again.
+    /// The one asked for last: mostly it is requested again.
     last: Option<AddedName>,
 }
 
@@ -161,7 +162,7 @@ impl<'a> Assembler<'a> {
         Ok(())
     }
 
-    /// How many functions were put in.
+    /// The number of functions that were put in.
     pub fn functions(&self) -> usize {
         self.names[IdSpace::Function as usize].names.len()
     }
@@ -235,7 +236,7 @@ impl<'a> Assembler<'a> {
     }
 }
 
-/// What stands for an era or a place that is still to come.
+/// The placeholder for an era or a place that is still to come.
 const NOT_YET: u32 = u32::MAX;
 
 /// Appends a name behind its id. A line feed in it would end the statement.
@@ -267,7 +268,7 @@ impl DroppedIds {
         }
     }
 
-    /// Whether it was one.
+    /// True if it was one.
     fn remove(&mut self, id: u32) -> bool {
         if id < NEAR { self.near.remove(id as usize) } else { self.others.remove(&id) }
     }

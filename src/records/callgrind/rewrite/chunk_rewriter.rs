@@ -55,13 +55,13 @@ struct ChunkRewriter<'a> {
     copied: usize,
     /// The stretch of addresses that was looked up last.
     covered: Covered,
-    /// Where readers of the output stand, if that is not what the input says.
+    /// The position of readers of the output, if it differs from the input's.
     reader: Option<ReaderContext<'a>>,
     /// The statements of the open block, if it is of a known object, and where they are in the chunk.
     lines: Vec<(usize, &'a [u8], Statement<'a>)>,
-    /// What the callees in them become.
+    /// The new names of the callees in them.
     callees: Vec<ResolvedName<'a>>,
-    /// What the blocks of unknown memory are kept in, and the functions that one has defined.
+    /// The memory of the blocks of unknown memory, and the functions that one has defined.
     memory: BlockMemory<'a>,
     defined: FxHashSet<u32>,
 }
@@ -72,7 +72,7 @@ struct OpenBlock<'a> {
     start: usize,
     context: BlockContext<'a>,
     in_unknown: bool,
-    /// Whether it has names to be replaced.
+    /// True if it has names to be replaced.
     renames: bool,
 }
 
@@ -132,7 +132,7 @@ impl<'a> ChunkRewriter<'a> {
         self.draft.finish(self.stats)
     }
 
-    /// Copies what stands before `end` as it is.
+    /// Copies what precedes `end` as it is.
     fn copy_to(&mut self, end: usize) {
         let Some(bytes) = self.chunk.bytes.get(self.copied..end) else { return };
         if let Some(reader) = &mut self.reader {
@@ -153,7 +153,7 @@ impl<'a> ChunkRewriter<'a> {
         self.copied = end;
     }
 
-    /// Makes readers of the output inherit what the input says.
+    /// Makes readers of the output inherit what the input states.
     fn restore(&mut self, context: BlockContext<'a>) {
         let Some(reader) = self.reader.take() else { return };
         if let Some(ob) = context.ob.map(OutputName::Input).filter(|ob| reader.ob != Some(*ob)) {
@@ -194,8 +194,8 @@ impl<'a> ChunkRewriter<'a> {
         }
     }
 
-    /// Deals with a block of unknown memory: it is written anew if there is anything to name. Tells where it ends; `None`
-    /// if it cannot be decoded.
+    /// Deals with a block of unknown memory: it is written anew if there is anything to name. Reports where it ends;
+    /// `None` if it cannot be decoded.
     fn regroup(&mut self, start: usize) -> Option<usize> {
         let (offset, context) = (self.chunk.offset + start as u64, self.context);
         let (jit, covered) = (self.names.jit, &mut self.covered);

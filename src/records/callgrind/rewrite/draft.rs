@@ -7,14 +7,14 @@ use crate::records::callgrind::grammar::push_id;
 /// A rewritten chunk of a file.
 #[derive(Debug)]
 pub struct RewrittenChunk<'a> {
-    /// What is not in the input.
+    /// The text that is not in the input.
     pub(super) own: Vec<u8>,
     pub(super) pieces: Vec<Piece<'a>>,
-    /// What was done in it.
+    /// The statistics.
     pub stats: RewriteStats,
 }
 
-/// What the text is put together of.
+/// The parts of the text.
 #[derive(Debug)]
 pub(super) enum Piece<'a> {
     /// Text of its own, up to there.
@@ -27,7 +27,7 @@ pub(super) enum Piece<'a> {
     File(&'a [u8]),
     /// The name of code ([`super::jit_functions::JitFunctions::name`]) and what follows it.
     Jit(usize, Box<[u8]>),
-    /// The statements that say that such code is called.
+    /// The statements that state that such code is called.
     Callee(usize, Box<[u8]>),
     /// The name of another function.
     Function(Box<[u8]>),
@@ -40,7 +40,7 @@ pub(super) enum Piece<'a> {
 }
 
 impl<'a> RewrittenChunk<'a> {
-    /// What it was kept in, for another.
+    /// Its memory, for another.
     pub fn into_memory(self) -> DraftMemory<'a> {
         let Self { mut own, mut pieces, .. } = self;
         own.clear();
@@ -69,7 +69,7 @@ pub(super) struct ChunkDraft<'a> {
 }
 
 impl<'a> ChunkDraft<'a> {
-    /// For a chunk of so many bytes. What is not used of the room costs nothing: growing would, again and again.
+    /// For a chunk of this many bytes. Unused room costs nothing: growing would, again and again.
     pub(super) fn with_room_for(len: usize, memory: DraftMemory<'a>) -> Self {
         let DraftMemory { mut own, mut pieces } = memory;
         if pieces.capacity() == 0 {

@@ -197,7 +197,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
     }
 
     fn cost_lines(&mut self, item: &BlockItem<'a>, lines: &CostLines<'a>) {
-        // Where the code has lines of its own, each line has another place.
+        // If code has lines of its own, each line has another place.
         if self.lines.is_empty() && self.encoder.would_copy(lines.in_full) {
             let (file, position) = self.place(item, lines.first);
             self.switch_file(file);
@@ -253,7 +253,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         }
     }
 
-    /// Says what a callee does not share with its caller.
+    /// Writes the parts that a callee does not share with its caller.
     fn callee_place(&mut self, ob: Option<OutputName<'a>>, file: Option<OutputName<'a>>) {
         let out = self.writer.out;
         if let Some(ob) = ob.filter(|ob| out.ob != Some(*ob)) {
@@ -264,7 +264,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         }
     }
 
-    /// A jump into code that has become another function says so; others are as before.
+    /// A jump into code that has become another function states it; others are as before.
     fn jump_target(&mut self, file: Option<NameRef<'a>>, function: Option<NameField<'a>>, target: Position) {
         if let Some(function) = function {
             if let Some(file) = file {
@@ -311,7 +311,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
     }
 }
 
-/// Where the function itself begins, for a head group without lines.
+/// The start of the function itself, for a head group without lines.
 fn entry_of(groups: &LineGroups<'_, '_>, columns: Columns) -> Position {
     let mut position = Position::default();
     if let (Some(column), Some((addr, _))) =

@@ -1,4 +1,4 @@
-//! What ids stand for, from some offset of the file on: for millions of them, and nearly all with one meaning.
+//! The names of ids, from some offset of the file on: for millions of them, and nearly all with one meaning.
 
 use crate::records::callgrind::grammar::IdTable;
 

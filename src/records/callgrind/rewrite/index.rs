@@ -1,6 +1,6 @@
-//! What the first pass found: what ids stand for, and what holds at the start of each chunk of the file.
+//! The result of the first pass: the names of ids, and the state at the start of each chunk of the file.
 //!
-//! With this in hand, any chunk can be rewritten without the chunks before it. Of all the names only those matter that
+//! With this in hand, any chunk can be rewritten without the chunks before it. Only those names those matter that
 //! callgrind made out of an address, so memory does not grow with the others.
 
 use super::id_history::IdHistory;
@@ -8,7 +8,7 @@ use super::output_name::same_name;
 use super::scan::{ChunkFacts, Defined, DefiningObject, Definition};
 use crate::records::callgrind::grammar::{BlockContext, Columns, NameRef, UNKNOWN, decimal, event_names};
 
-/// What the header of a file says.
+/// The facts in the header of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileHeader {
     /// `creator:`
@@ -19,16 +19,16 @@ pub struct FileHeader {
     pub pid: Option<i32>,
     /// `events:`, the first one.
     pub events: Vec<Vec<u8>>,
-    /// Whether every part has instruction addresses.
+    /// True if every part has instruction addresses.
     pub has_instr: bool,
-    /// How many `part:` lines there are.
+    /// The number of `part:` lines.
     pub parts: u64,
 }
 
 /// Everything that the second pass must know beforehand.
 #[derive(Debug, Default)]
 pub struct FileIndex<'a> {
-    /// What the headers say.
+    /// The facts in the headers.
     pub header: FileHeader,
     contexts: Vec<BlockContext<'a>>,
     unknown_objects: IdHistory<bool>,
@@ -36,7 +36,7 @@ pub struct FileIndex<'a> {
     raw_functions: IdHistory<&'a [u8]>,
     /// Heads of raw names seen where the object is unknown.
     raw_heads: Vec<u64>,
-    /// So many of them are sorted, and none is among these twice.
+    /// The number of sorted ones; none is among these twice.
     sorted_heads: usize,
     max_ids: [u32; 3],
     saw_positions: bool,
@@ -132,12 +132,12 @@ impl<'a> FileIndex<'a> {
         self.is_unknown_object(object, offset)
     }
 
-    /// What holds at the start of a chunk.
+    /// The state at the start of a chunk.
     pub(super) fn context_at(&self, chunk: usize) -> BlockContext<'a> {
         self.contexts.get(chunk).copied().unwrap_or_default()
     }
 
-    /// Whether an object is `???`.
+    /// True if an object is `???`.
     pub(super) fn is_unknown_object(&self, object: Option<NameRef<'_>>, offset: u64) -> bool {
         match object {
             Some(NameRef::Id(id)) => self.unknown_objects.at(id, offset).unwrap_or(false),
@@ -151,7 +151,7 @@ impl<'a> FileIndex<'a> {
         self.raw_functions.at(id, offset).filter(|name| !name.is_empty())
     }
 
-    /// Whether some function in unknown memory starts there: only then is an address among the callers of a name
+    /// True if some function in unknown memory starts there: only then is an address among the callers of a name
     /// absolute for sure.
     pub(super) fn is_raw_head(&self, addr: u64) -> bool {
         self.raw_heads.binary_search(&addr).is_ok()
@@ -167,7 +167,7 @@ impl<'a> FileIndex<'a> {
         self.max_ids
     }
 
-    /// Whether valgrind wrote it: then positions are relative to cost lines only.
+    /// True if valgrind wrote it: then positions are relative to cost lines only.
     pub(super) fn is_by_valgrind(&self) -> bool {
         self.header.creator.starts_with(b"callgrind-")
     }

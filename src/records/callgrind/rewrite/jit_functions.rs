@@ -1,4 +1,4 @@
-//! What a rewrite asks about the code in memory that no file backs.
+//! The question of a rewrite about code in memory that no file backs.
 
 use std::ops::Range;
 

@@ -1,9 +1,9 @@
 //! Costs of named code that callgrind has booked on functions of known objects.
 //!
 //! callgrind begins a function at a call only. Where an object's code *jumps* into code made at run time (V8's
-//! interpreter entry does), that code's costs stand in the object's function, at their absolute addresses. They are
+//! interpreter entry does), that code's costs are in the object's function, at their absolute addresses. They are
 //! counted, and left where they are: all other addresses of such a block count from the start of its object, and
-//! without that object's file nothing tells the two kinds apart for sure.
+//! without that object's file nothing distinguishes the two kinds for sure.
 
 use super::jit_functions::{Covered, JitFunctions};
 use crate::records::callgrind::grammar::{
@@ -22,7 +22,7 @@ pub struct Misattributed {
 }
 
 impl Misattributed {
-    /// How many entries have costs in functions of known objects, and how much.
+    /// The number of entries that have costs in functions of known objects, and how much.
     pub fn total(&self) -> (usize, u64) {
         let misattributed = self.costs.iter().filter(|(entry, _)| !self.native_entries.contains(entry));
         misattributed.fold((0, 0), |(count, sum), (_, cost)| (count + 1, sum.saturating_add(*cost)))
@@ -78,8 +78,8 @@ impl Misattributed {
     }
 }
 
-/// What of a text may be left to look at: lines before it begin with no address from `lowest` on. JIT code mostly has
-/// addresses of more digits than there are in objects, and that can be seen of many bytes at once.
+/// The part of a text that must be looked at: lines before it begin with no address from `lowest` on. JIT code mostly
+/// has addresses of more digits than there are in objects, and that can be seen of many bytes at once.
 #[inline(never)] // Elsewhere it is not made to look at many bytes at once.
 fn without_low(text: &[u8], lowest: u64) -> &[u8] {
     let digits = (67 - lowest.leading_zeros() as usize) / 4;
@@ -88,7 +88,7 @@ fn without_low(text: &[u8], lowest: u64) -> &[u8] {
         return text;
     }
     loop {
-        // A line feed, `0x` and so many digits.
+        // A line feed, `0x` and this many digits.
         let first_of = |offset: usize| text.get(at + offset..).and_then(<[u8]>::first_chunk::<AT_ONCE>);
         let (Some(feeds), Some(marks), Some(_)) = (first_of(0), first_of(2), first_of(digits + 2)) else { break };
         let mut least = [u8::MAX; AT_ONCE];
@@ -107,13 +107,13 @@ fn without_low(text: &[u8], lowest: u64) -> &[u8] {
     &text[at..]
 }
 
-/// So many bytes at once.
+/// The number of bytes at once.
 const AT_ONCE: usize = 64;
 
-/// So many of the last digits are looked for: addresses in objects are seldom shorter by more.
+/// The number of last digits that are looked for: addresses in objects are seldom shorter by more.
 const LAST_DIGITS: usize = 6;
 
-/// Whether one of the addresses at the beginnings of lines that are not relative to others is such.
+/// True if one of the addresses at the beginnings of lines that are not relative to others is such.
 fn any_full_address(text: &[u8], is_such: &mut impl FnMut(u64) -> bool) -> bool {
     let (mut rest, mut before): (_, Option<AddressText>) = (text, None);
     while let Some(line) = rest.get(line_len(rest) + 1..) {

@@ -1,10 +1,10 @@
-//! What the name of a function in the file becomes.
+//! The new name of a function in the file.
 
 use super::index::FileIndex;
 use super::jit_functions::{Covered, JitFunctions};
 use crate::records::callgrind::grammar::{NameField, has_raw_caller, raw_name, replace_callers};
 
-/// What the name of a function becomes.
+/// The new name of a function.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ResolvedName<'a> {
     /// It is code with a name: which, and what follows the head of its raw name.

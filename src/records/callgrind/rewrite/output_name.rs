@@ -22,13 +22,13 @@ impl PartialEq for OutputName<'_> {
     }
 }
 
-/// Whether two names are the same. Mostly they are one, or empty: then they need not be looked at. (Some processors take
-/// very long to compare nothing at an address where nothing is.)
+/// True if two names are the same. Mostly they are one, or empty: then they need not be looked at. (Some processors
+/// take very long to compare nothing at an address where nothing is.)
 pub(super) fn same_name(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && (one.is_empty() || std::ptr::eq(one, other) || one == other)
 }
 
-/// What readers of the output have in mind where that is not what the input says.
+/// The context of readers of the output where that differs from the input's.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReaderContext<'a> {
     /// The object.
@@ -45,7 +45,7 @@ pub(super) fn put_object<'a>(draft: &mut ChunkDraft<'a>, key: &[u8], name: Outpu
     put_statement(draft, key, name, Piece::Object);
 }
 
-/// Writes `fl=name`, or one of the other statements that tell a file.
+/// Writes `fl=name`, or one of the other statements that give a file.
 #[inline]
 pub(super) fn put_file<'a>(draft: &mut ChunkDraft<'a>, key: &[u8], name: OutputName<'a>) {
     put_statement(draft, key, name, Piece::File);

@@ -7,7 +7,7 @@ use crate::records::callgrind::grammar::{
 };
 use rustc_hash::FxHashSet;
 
-/// What one chunk of the file defines, to be put in order by [`super::index::FileIndex::append`].
+/// The definitions in one chunk of the file, to be put in order by [`super::index::FileIndex::append`].
 #[derive(Debug)]
 pub struct ChunkFacts<'a> {
     pub(super) definitions: Vec<Definition<'a>>,
@@ -15,9 +15,9 @@ pub struct ChunkFacts<'a> {
     /// Addresses that functions without an id are named by.
     pub(super) raw_heads: Vec<(u64, DefiningObject<'a>)>,
     pub(super) max_ids: [u32; 3],
-    /// What the chunk leaves in force.
+    /// The state at the end of the chunk.
     pub(super) changes: BlockContext<'a>,
-    /// Whether it says which columns there are.
+    /// True if it shows which columns there are.
     pub(super) changed_columns: bool,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Definition<'a> {
     pub(super) what: Defined<'a>,
 }
 
-/// What an id was defined as.
+/// The definition of an id.
 #[derive(Debug)]
 pub(super) enum Defined<'a> {
     Object {

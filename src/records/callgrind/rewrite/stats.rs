@@ -1,20 +1,20 @@
-//! What a rewrite did, in figures.
+//! The figures of a rewrite.
 
 use super::misattributed::Misattributed;
 use crate::error::Skipped;
 
-/// What was done, in figures.
+/// The figures.
 #[derive(Debug)]
 pub struct RewriteStats {
     /// Blocks of code in unknown memory that were named or taken apart.
     pub blocks: u64,
-    /// Of these, blocks that had code of several functions.
+    /// The blocks among them that had code of several functions.
     pub split: u64,
     /// Synthetic calls, which keep inclusive costs.
     pub synthetic_calls: u64,
     /// Self cost that was named, of the first event.
     pub named_cost: u64,
-    /// Self cost in unknown memory that stays without a name, of the first event.
+    /// Self cost in unknown memory that stays unnamed, of the first event.
     pub unnamed_cost: u64,
     /// Functions with self cost that were named: their numbers in [`super::jit_functions::JitFunctions`].
     pub functions: EntrySet,
@@ -79,12 +79,12 @@ impl EntrySet {
         was_there
     }
 
-    /// How many there are.
+    /// The number of them.
     pub fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether there are none.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -34,7 +34,7 @@ impl JitFunctions for Code {
 
 const HEAD: &str = "version: 1\ncreator: callgrind-3.19.0\npositions: instr line\nevents: Ir\n\n";
 
-/// What becomes of the text behind the header.
+/// The rewritten text behind the header.
 fn rewritten(body: &str) -> (String, RewriteStats) {
     let text = format!("{HEAD}{body}");
     let mut index = FileIndex::default();

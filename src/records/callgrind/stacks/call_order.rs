@@ -1,8 +1,8 @@
 //! Puts functions into an order in which callers come before callees, as far as cycles allow.
 //!
-//! A function is placed as soon as all of its callers are. Where a cycle leaves none, one is placed next to which most of
-//! its cost came from those placed already, and of these the one with the most: so the order follows the program from where
-//! it began, a cycle is entered where the program entered it, and what is left out is the calls back.
+//! A function is placed as soon as all of its callers are. If a cycle leaves none, one is placed next to which most of
+//! its cost came from those placed already, and of these the one with the most: so the order follows the program from
+//! where it began, a cycle is entered where the program entered it, and what is left out is the calls back.
 
 use crate::model::lists::Lists;
 use std::cmp::Reverse;

@@ -6,11 +6,11 @@
 //! So in a graph without cycles the stacks through each function cost what the file states. Each function's self cost is
 //! kept exactly in any graph.
 //!
-//! Ways multiply. So a part that is worth little is not made: what is left of the ways is laid end to end and divided. The
-//! function's own cost is taken first, from the smallest ways, so that these end. A way is cut where the part of one callee
-//! ends and that of the next begins, but a way that is worth less than a unit goes to one of them. What this callee gets
-//! too much, and the other too little, is made up for by their other callers. So no cost of a caller is lost, and the ways
-//! to a function are about as many as the units that it costs.
+//! Ways multiply. So a part that is worth little is not made: what is left of the ways is laid end to end and divided.
+//! The function's own cost is taken first, from the smallest ways, so that these end. A way is cut where the part of
+//! one callee ends and that of the next begins, but a way that is worth less than a unit goes to one of them. The
+//! excess of this callee, and the shortage of the other, are made up for by their other callers. So no cost of a caller
+//! is lost, and the ways to a function are about as many as the units that it costs.
 
 use super::thread_graph::EventFlow;
 use crate::model::stacks::{FrameId, Profile, StackId};
@@ -22,7 +22,7 @@ const MOST_STACKS: f64 = 262_144.0;
 /// The whole divided by this is the smallest unit.
 const FINEST: f64 = 16_384.0;
 
-/// Parts of at least so many units are shared out in proportion.
+/// Parts of at least this many units are shared out in proportion.
 const LARGE_PART: f64 = 4.0;
 
 /// A function that has fewer ways gets a part of a way that is worth less than a unit.
@@ -35,7 +35,7 @@ const MANY_WAYS: f64 = 8.0;
 #[derive(Debug, Clone, Copy)]
 struct Way {
     caller: Option<StackId>,
-    /// What came this way.
+    /// The cost that came this way.
     cost: f64,
 }
 
@@ -62,7 +62,7 @@ struct Paths<'f> {
     unit: f64,
     /// The ways to each function; behind them those of the current function that end in it.
     arrivals: Vec<Vec<Way>>,
-    /// What the callers that were divided had for each function more than it got of them.
+    /// The amount that the callers that were divided had for each function beyond the amount that it got of them.
     owed: Vec<f64>,
     /// The costliest call to each function, and the largest stack of its caller: the way to it if it gets none.
     costliest: Vec<Option<(f64, StackId)>>,
@@ -130,7 +130,7 @@ impl Paths<'_> {
             }
         }
         open.sort_by(|a, b| a.left.total_cmp(&b.left));
-        // Differences of rounding are no cost.
+        // Differences of rounding are not cost.
         let none = whole * 1e-12;
         let (mut next, mut more) = (0, 0.0);
         for (taker, part) in parts {
@@ -158,7 +158,7 @@ impl Paths<'_> {
         stacks
     }
 
-    /// What a function itself and each of its callees get of the whole that came to it.
+    /// The shares of a function itself and of each of its callees in the whole that came to it.
     fn parts(&mut self, at: usize, whole: f64, largest: StackId) -> Vec<(usize, f64)> {
         let own = self.flow.own[at].min(whole);
         let mut parts = vec![(self.owed.len(), own)];
@@ -191,8 +191,8 @@ impl Paths<'_> {
     }
 }
 
-/// About so many ways, which stand for all: those that are worth the most, and of the others, laid end to end, the ones at
-/// equal distances.
+/// About this many ways, which stand for all: those that are worth the most, and of the others, laid end to end, the
+/// ones at equal distances.
 fn thinned(mut ways: Vec<Way>, most: usize) -> Vec<Way> {
     let step = ways.iter().map(|way| way.cost).sum::<f64>() / most as f64;
     let (mut upto, mut taken) = (0.0, 0.0);

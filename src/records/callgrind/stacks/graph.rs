@@ -29,14 +29,14 @@ pub(super) struct CallGraph {
     pub(super) pid: Option<i32>,
 }
 
-/// The costs of one thread, or of all where the file doesn't tell them apart.
+/// The costs of one thread, or of all where the file doesn't distinguish them.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
     /// `thread:`, callgrind's own number.
     pub(super) number: Option<i32>,
     /// Self costs of the functions that have any.
     pub(super) costs: Vec<(u32, Costs)>,
-    /// Where a function is in `costs`.
+    /// The index of a function in `costs`.
     places: FxHashMap<u32, usize>,
     /// Calls by (caller, callee), numbers in `functions`.
     pub(super) calls: FxHashMap<(u32, u32), Calls>,
@@ -57,7 +57,7 @@ pub(super) struct GraphFunction {
 /// All calls from one function to another.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Calls {
-    /// How many.
+    /// The number.
     pub(super) count: u64,
     /// Inclusive cost.
     pub(super) costs: Costs,
@@ -113,17 +113,17 @@ type TextNumber = u32;
 
 struct GraphReader {
     graph: CallGraph,
-    /// What ids of objects and files stand for.
+    /// The names of ids of objects and files.
     ids: [FxHashMap<u32, TextNumber>; 2],
-    /// What ids of functions stand for.
+    /// The names of ids of functions.
     function_ids: IdTable,
     known: FxHashMap<[TextNumber; 3], u32>,
     columns: Columns,
     /// The number of the thread that costs are of.
     thread: usize,
-    /// What the numbers of threads stand for.
+    /// The threads by number.
     threads: FxHashMap<Option<i32>, usize>,
-    /// Where the self costs of the current function are in those of the thread.
+    /// The index in the thread's self costs of those of the current function.
     place: Option<usize>,
     ob: TextNumber,
     fl: TextNumber,
@@ -136,7 +136,7 @@ struct GraphReader {
     skipped: Skipped,
 }
 
-/// What the next cost line is.
+/// The kind of the next cost line.
 #[derive(Debug, Default, Clone, Copy)]
 enum NextCost {
     #[default]
@@ -215,7 +215,7 @@ impl GraphReader {
                     ));
                 }
             }
-            // Each part states its thread if the file tells threads apart.
+            // Each part states its thread if the file distinguishes threads.
             b"part" => self.enter_thread(None),
             b"thread" => self.enter_thread(decimal(value).and_then(|number| i32::try_from(number).ok())),
             b"cmd" if graph.command.is_empty() => graph.command = value.to_vec(),

@@ -203,8 +203,8 @@ mod tests {
         profile.stack_count()
     }
 
-    /// An acyclic graph as a file: what each function costs itself, and callers of it, with their shares of what it costs
-    /// with its callees. Callers have smaller numbers. All that has no caller begins.
+    /// An acyclic graph as a file: the self cost of each function, and callers of it, with their shares of what it
+    /// costs with its callees. Callers have smaller numbers. All that has no caller begins.
     fn acyclic(own: &[u64], callers: &[Vec<(usize, u64)>]) -> String {
         let (mut inclusive, mut calls) = (own.to_vec(), vec![String::new(); own.len()]);
         for callee in (0..own.len()).rev() {

@@ -11,18 +11,18 @@ pub(super) struct ThreadGraph<'g> {
     pub(super) functions: Vec<u32>,
     /// Calls by caller and callee, in the order of these.
     pub(super) calls: Vec<(u32, u32, &'g Calls)>,
-    /// Where the functions' self costs are in the thread's.
+    /// The indexes of the functions' self costs in the thread's.
     own: Vec<Option<usize>>,
     thread: &'g Thread,
     /// Callers before callees.
     order: Vec<u32>,
 }
 
-/// How the cost of one event came to each function, without the calls that close a cycle.
+/// The way the cost of one event came to each function, without the calls that close a cycle.
 pub(super) struct EventFlow {
-    /// What each function cost itself.
+    /// The self cost of each function.
     pub(super) own: Vec<f64>,
-    /// What it and all below it cost.
+    /// The cost of it and all below it.
     pub(super) below: Vec<f64>,
     /// The share of that which began in it: in no call that is left.
     pub(super) begun: Vec<f64>,
@@ -59,7 +59,7 @@ impl<'g> ThreadGraph<'g> {
         &self.order
     }
 
-    /// What a function cost itself.
+    /// The self cost of a function.
     pub(super) fn own(&self, event: usize, function: usize) -> u64 {
         self.own[function].map_or(0, |at| self.thread.costs[at].1.of(event))
     }
@@ -76,8 +76,8 @@ impl<'g> ThreadGraph<'g> {
         Lists::new(self.functions.len(), weighted)
     }
 
-    /// What each function and its calls cost more than the calls to it: what was called before anything was recorded, or
-    /// by nothing, as the first function of a thread.
+    /// The excess of each function and its calls over the cost of the calls to it: what was called before anything was
+    /// recorded, or by nothing, as the first function of a thread.
     fn begun(&self, event: usize) -> Vec<f64> {
         let own = (0..self.functions.len()).map(|function| i128::from(self.own(event, function)));
         let mut begun: Vec<i128> = own.collect();
@@ -89,7 +89,7 @@ impl<'g> ThreadGraph<'g> {
         begun.into_iter().map(|cost| cost.max(0) as f64).collect()
     }
 
-    /// How an event's cost came to the functions.
+    /// The way an event's cost came to the functions.
     pub(super) fn flow(&self, event: usize) -> EventFlow {
         let count = self.functions.len();
         let mut places = vec![0; count];

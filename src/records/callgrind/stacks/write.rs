@@ -1,12 +1,12 @@
 //! Writes stacks as a callgrind file: self costs by instruction and line, and for each pair of functions the calls
 //! between them.
 //!
-//! A sampled stack knows no numbers of calls: what stands behind `calls=` is the number of samples that had the call.
-//! Readers take a function's inclusive cost to be its own and that of its calls. So that this is the weight of the
-//! stacks that it occurs in, only one call of each function is charged for a stack, the last one, and none of the
-//! function that ran: the calls of a recursion before it are told, but cost nothing.
+//! A sampled stack has no numbers of calls: what follows `calls=` is the number of samples that had the call. Readers
+//! take a function's inclusive cost to be its own and that of its calls. So that this is the weight of the stacks that
+//! it occurs in, only one call of each function is charged for a stack, the last one, and none of the function that
+//! ran: the calls of a recursion before it are reported, but cost nothing.
 //!
-//! Of an input that states calls, these are written.
+//! Calls of an input that states them are written.
 
 use crate::analysis::call_graph::CallGraph;
 use crate::analysis::groups::{Step, Sum, Walk};
@@ -30,7 +30,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
         }
         for row in &series.rows {
             if let Some(stack) = row.stack {
-                // It stands in the file even if it costs nothing.
+                // It is in the file even if it costs nothing.
                 sums.own(profile.stack_of(stack).1);
                 walk.add(stack, Sum { weight: options.weight.of(row), count: row.count });
             }
@@ -43,7 +43,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
 
 type FunctionId = usize;
 
-/// Where in a function: source file, address, line.
+/// The place in a function: source file, address, line.
 type CostSite = (Option<NameId>, u64, u32);
 
 struct CostSums<'a> {
@@ -57,7 +57,7 @@ struct CostSums<'a> {
 }
 
 struct FunctionCosts {
-    /// A frame of it that says its name, module and file.
+    /// A frame of it that states its name, module and file.
     frame: FrameId,
     /// Lowest address and line seen.
     entry: (u64, u32),
@@ -66,7 +66,7 @@ struct FunctionCosts {
 }
 
 impl FunctionCosts {
-    /// Drops calls that are told elsewhere in each of their stacks.
+    /// Drops calls that are reported elsewhere in each of their stacks.
     fn drop_uncounted(&mut self) {
         self.calls.retain(|_, calls| calls.count > 0 || calls.costs.iter().any(|cost| *cost > 0));
     }
@@ -92,7 +92,7 @@ struct CallKey {
 #[derive(Debug, Default)]
 struct OpenFrames {
     list: Vec<OpenFrame>,
-    /// Where the last frame of each function is in the list.
+    /// The index in the list of each function's last frame.
     last_of: FxHashMap<FunctionId, usize>,
     /// The last call between two functions.
     last_call: FxHashMap<(FunctionId, FunctionId), CallKey>,
@@ -102,9 +102,9 @@ struct OpenFrames {
 struct OpenFrame {
     function: FunctionId,
     frame: FrameId,
-    /// How it was called.
+    /// The way it was called.
     call: Option<CallKey>,
-    /// What was the last frame of its function, and the last call of the two, before.
+    /// The last frame of the function, and the last call of the two, before.
     before: Option<usize>,
     call_before: Option<CallKey>,
 }
@@ -144,8 +144,8 @@ impl<'a> CostSums<'a> {
         (frame.file, frame.addr.unwrap_or(0), frame.line)
     }
 
-    /// Adds the stacks of an event. Each is to count for the last call between two functions, and to cost for the last call
-    /// that a function makes: what comes to a call is taken off again below, where the same comes again.
+    /// Adds the stacks of an event. Each is to count for the last call between two functions, and to cost for the last
+    /// call that a function makes: what comes to a call is taken off again below, where the same repeats.
     fn add(&mut self, event: usize, walk: &mut Walk<'_>) {
         let mut open = OpenFrames::default();
         walk.run(|walk, step| match step {
@@ -180,7 +180,7 @@ impl<'a> CostSums<'a> {
         }
     }
 
-    /// What a function costs itself, by event.
+    /// The self cost of a function, by event.
     fn own(&mut self, frame: FrameId) -> &mut Vec<u64> {
         let (events, site) = (self.events, self.site(frame));
         self.functions[self.of_frame[frame.index()]].own.entry(site).or_insert_with(|| vec![0; events])
@@ -204,7 +204,7 @@ impl<'a> CostSums<'a> {
             let calls = self.calls(told);
             calls.count = calls.count.saturating_sub(total.count);
         }
-        // What the function called when it was entered before.
+        // The function's callee when it was entered before.
         let charged = before.and_then(|before| open.list.get(before + 1).map_or(call, |callee| callee.call));
         if let Some(charged) = charged {
             let cost = &mut self.calls(charged).costs[event];
@@ -331,7 +331,7 @@ impl GraphWriter<'_> {
         }
     }
 
-    /// Where the callee is, is always said: nothing is left to what a reader thinks the default.
+    /// The callee's place is always stated: nothing depends on a reader's default.
     fn callee(&mut self, callee: FunctionId, caller: &Frame) {
         let frame = self.profile.frame_of(self.sums.functions[callee].frame);
         if frame.module != caller.module {
@@ -346,7 +346,7 @@ impl GraphWriter<'_> {
         let (identity, name) = match space {
             IdSpace::Object => (name_of(frame.module), None),
             IdSpace::File => (name_of(frame.file), None),
-            // One name may stand in several objects and files: each is a function of its own.
+            // One name may be in several objects and files: each is a function of its own.
             IdSpace::Function => {
                 let name = one_line(label::function(self.profile, frame).as_bytes());
                 ([name_of(frame.module), name_of(frame.file), name.clone()].join(&b'\n'), Some(name))
@@ -365,7 +365,8 @@ impl GraphWriter<'_> {
     }
 }
 
-/// A name without ends of lines. What has none is unknown: an ID with nothing behind it refers to what has that ID.
+/// A name without ends of lines. An ID without a name is unknown: an ID with nothing behind it refers to what has that
+/// ID.
 fn one_line(name: &[u8]) -> Vec<u8> {
     let name = if name.trim_ascii().is_empty() { UNKNOWN } else { name };
     name.iter().map(|&byte| if byte == b'\n' || byte == b'\r' { b' ' } else { byte }).collect()
@@ -390,7 +391,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// What each call is told to count and to cost, stack by stack: (caller, callee) → (count, cost).
+    /// The numbers and costs that each call configured to count and to cost, stack by stack: (caller, callee) → (count,
+    /// cost).
     fn by_stacks(stacks: &[(String, u64)]) -> BTreeMap<(String, String), (u64, u64)> {
         let mut told = BTreeMap::new();
         for (stack, weight) in stacks {

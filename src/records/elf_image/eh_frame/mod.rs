@@ -1,9 +1,9 @@
 //! `.eh_frame` and `.eh_frame_hdr`: the dumps' unwinding information, encoded anew for the image.
 //!
-//! A dump has one `.eh_frame` for each piece of code, whose pointers are relative to a place directly behind that
-//! code ([`Unwind`](crate::model::code::Unwind)). They cannot be put one behind the other: CIEs are referred to by
-//! distance and `pc_begin` is relative to its own place. So each CIE is written once for all FDEs that share it, and
-//! each FDE gets a new header; the call frame instructions, which are relative to `pc_begin`, are taken as they are.
+//! A dump has one `.eh_frame` for each code range, whose pointers are relative to a place directly behind that code
+//! ([`Unwind`](crate::model::code::Unwind)). They cannot be put one behind the other: CIEs are referred to by distance
+//! and `pc_begin` is relative to its own place. So each CIE is written once for all FDEs that share it, and each FDE
+//! gets a new header; the call frame instructions, which are relative to `pc_begin`, are taken as they are.
 //!
 //! Language-specific data and personality routines are left out: they point into the process, and profilers only
 //! unwind.
@@ -36,12 +36,12 @@ pub(super) struct Frames {
     pub(super) header: Range<u64>,
 }
 
-/// How long both sections will be.
+/// The lengths of both sections.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Measure {
     /// From the start of `.eh_frame` to the end of `.eh_frame_hdr`.
     pub(super) len: u64,
-    /// Whether there is any unwinding information.
+    /// True if there is any unwinding information.
     pub(super) any: bool,
 }
 
@@ -60,7 +60,7 @@ pub(super) fn measure(target: Target, slots: &[Slot]) -> Measure {
 /// A CIE of length 0 ends the section.
 const END: [u8; 4] = [0; 4];
 
-/// Writes both sections, if any piece of code has unwinding information or the layout wants them anyhow.
+/// Writes both sections, if any code range has unwinding information or the layout wants them anyhow.
 pub(super) fn write<W: Write + Seek>(
     image: &Image,
     sink: &mut ByteSink<W>,
@@ -100,7 +100,7 @@ struct Encoder {
     cies: FxHashMap<Vec<u8>, u64>,
     /// (first address of the code, address of the FDE)
     table: Vec<(u32, u32)>,
-    /// What the last piece added.
+    /// The output of the last piece.
     out: Vec<u8>,
 }
 
@@ -109,8 +109,8 @@ impl Encoder {
         Self { target, cies: FxHashMap::default(), table: Vec::new(), out: Vec::new() }
     }
 
-    /// Encodes the information of code at `addr` into `out`, which will stand at `at`. Gives the number of FDEs, or `None` if
-    /// something was malformed: then the piece has none.
+    /// Encodes the information of code at `addr` into `out`, which will be at `at`. Gives the number of FDEs, or `None`
+    /// if something was malformed: then the piece has none.
     fn piece(&mut self, code: &Code, addr: u64, at: u64) -> Option<usize> {
         self.out.clear();
         let Some(unwind) = code.unwind else { return Some(0) };

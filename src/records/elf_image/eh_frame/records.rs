@@ -1,12 +1,12 @@
-//! CIEs and FDEs of one piece of code: taken apart, and put together for the image. LSB Core 5.0, 10.6.1, and
-//! DWARF 5, 6.4.1.
+//! CIEs and FDEs of one code range: taken apart, and put together for the image. LSB Core 5.0, 10.6.1, and DWARF 5,
+//! 6.4.1.
 
 use crate::model::code::Code;
 use crate::records::elf_image::target::Target;
 use gimli::constants as dw;
 use gimli::{Endianity, RunTimeEndian};
 
-/// What FDEs have in common.
+/// The common part of FDEs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Cie<'data> {
     code_align: u64,
@@ -15,9 +15,9 @@ pub(super) struct Cie<'data> {
     signal_frame: bool,
     /// aarch64: return addresses are signed with key B.
     key_b: bool,
-    /// How FDEs have their addresses.
+    /// The encoding of addresses in FDEs.
     encoding: dw::DwEhPe,
-    /// Whether FDEs have an augmentation of given length.
+    /// True if FDEs have an augmentation of given length.
     sized: bool,
     instructions: &'data [u8],
 }
@@ -226,7 +226,7 @@ impl<'data> Fde<'data> {
         Some(Self { cie, start, len, instructions })
     }
 
-    /// Appends the FDE, which will stand at address `at`, for code at `pc`, with the CIE at `cie`.
+    /// Appends the FDE, which will be at address `at`, for code at `pc`, with the CIE at `cie`.
     pub(super) fn encode(&self, target: Target, at: u64, cie: u64, pc: u64, out: &mut Vec<u8>) {
         let mut body = Vec::with_capacity(self.instructions.len() + 16);
         // Both are relative to the field's own place: behind the length, and behind the CIE's distance.
@@ -269,7 +269,7 @@ fn push_sleb(out: &mut Vec<u8>, mut value: i64) {
     out.push(value as u8 & 0x7f);
 }
 
-/// Whether the instructions are whole and none is tied to an address (DW_CFA_set_loc): they are copied unread.
+/// True if the instructions are whole and none is tied to an address (DW_CFA_set_loc): they are copied unread.
 fn check_instructions(bytes: &[u8], address_size: u8, endian: RunTimeEndian) -> Option<()> {
     let mut reader = RecordReader { bytes, at: 0, endian };
     while reader.at < bytes.len() {

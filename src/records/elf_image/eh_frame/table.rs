@@ -3,12 +3,12 @@
 use gimli::constants::{DW_EH_PE_datarel, DW_EH_PE_pcrel, DW_EH_PE_sdata4, DW_EH_PE_udata4};
 use gimli::{Endianity, RunTimeEndian};
 
-/// How long the section is with so many entries.
+/// The length of the section with this many entries.
 pub(super) fn length(entries: usize) -> u64 {
     12 + 8 * entries as u64
 }
 
-/// The section that will stand at address `at`, over an `.eh_frame` at `eh_frame`.
+/// The section that will be at address `at`, over an `.eh_frame` at `eh_frame`.
 pub(super) fn encode(mut table: Vec<(u32, u32)>, endian: RunTimeEndian, at: u64, eh_frame: u64) -> Vec<u8> {
     table.sort_unstable();
     // The binary search wants one entry an address; of several the last dumped is in force.

@@ -1,12 +1,12 @@
-//! Which code goes into an image of its own, so that user stacks can be unwound through it.
+//! The code that goes into an image of its own, so that user stacks can be unwound through it.
 //!
 //! perf unwinds a copy of the user stack by the images' `.eh_frame`, with one of two libraries, and both take an image
 //! for an ordinary library, which is loaded once, as a whole:
 //!
 //! * libdw reports a module that spans the image from its first PT_LOAD to its last, at `map.start - map.pgoff`. A
 //!   module that reaches over another's addresses ends all unwinding of the process ("address range overlaps an
-//!   existing module"). So an image must not be longer than the stretch of code it stands for, and between its
-//!   pieces of code no other file may be mapped.
+//!   existing module"). So an image must not be longer than the stretch of code it stands for, and between its code
+//!   ranges no other file may be mapped.
 //! * libunwind takes the *lowest* map of the image for its start, and reads the search table through the process's
 //!   maps. So all code of an image needs one base, and the image's header and `.eh_frame` need maps, too
 //!   ([`AuxMapping`](super::super::AuxMapping)): at addresses where nothing else ever ran.
@@ -31,7 +31,7 @@ pub(in super::super) struct Group {
     pub(in super::super) slots: Vec<u32>,
     /// The stretch of addresses from its first code to its last, of any layer, if all are to have one base.
     pub(in super::super) span: Option<Range<u64>>,
-    /// Whether another file is mapped here, whose place the image takes (node's builtins).
+    /// True if another file is mapped here, whose place the image takes (node's builtins).
     pub(in super::super) in_file: bool,
 }
 
@@ -51,7 +51,7 @@ impl Ranges {
         Self(sorted)
     }
 
-    /// Whether any of them has an address in `range`.
+    /// True if any of them has an address in `range`.
     pub(in super::super) fn touch(&self, range: &Range<u64>) -> bool {
         let next = self.0.partition_point(|known| known.end <= range.start);
         !range.is_empty() && self.0.get(next).is_some_and(|known| known.start < range.end)
@@ -95,7 +95,7 @@ pub(in super::super) fn groups(slots: &[Slot], foreign: &Ranges) -> Vec<Group> {
     groups
 }
 
-/// Whether the next piece of code is of the same stretch as those before it, which then ends where it ends.
+/// True if the next code range is of the same stretch as those before it, which then ends where it ends.
 fn joins(span: &mut Range<u64>, next: &Item, between: &Ranges) -> bool {
     let end = next.addr + next.len;
     let near = next.addr.saturating_sub(span.end) < FAR && end - span.start < MIRROR_LIMIT;

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A region is code without large gaps: calls within it show their targets when disassembled, as distances are kept.
-//! Addresses that were used again get another layer, a second mirror of the region. What does not fit (used again and
-//! again, or too far spread) is packed at the end. Everything between pieces of code is a hole in the file.
+//! Addresses that were used again get another layer, a second mirror of the region. Code that not fit (used again and
+//! again, or too far spread) is packed at the end. Everything between code ranges is a hole in the file.
 
 use super::piece::Piece;
 use crate::model::Addr;
@@ -20,11 +20,11 @@ pub(super) const FAR: u64 = 1 << 24;
 /// The most bytes that the mirrors may span; what is beyond is packed.
 pub(super) const MIRROR_LIMIT: u64 = 1 << 30;
 
-/// Where code must end in the image: offsets of 31 bits suit `.eh_frame_hdr` and 32-bit programs. Unwinding
-/// information and debug info follow behind. What does not fit (some 1.8 GB of touched code) gets no place.
+/// The limit of code in the image: image: offsets of 31 bits suit `.eh_frame_hdr` and 32-bit programs. Unwinding
+/// information and debug info follow behind. Code that not fit (some 1.8 GB of touched code) gets no place.
 const IMAGE_LIMIT: u64 = 0x7000_0000;
 
-/// How often one address may be mirrored.
+/// The limit of mirrors of one address.
 pub(super) const MAX_LAYERS: u8 = 8;
 
 /// A single piece longer than this can only come from a damaged source.

@@ -1,4 +1,4 @@
-//! Where in the image each piece of code goes, and which stretches of it become sections.
+//! The place in the image of each code range, code range and the stretches of it that become sections.
 
 pub(super) mod apart;
 mod mirror;
@@ -19,7 +19,7 @@ pub(super) struct LayoutRun {
     pub(super) addr: u64,
     pub(super) offset: u64,
     pub(super) size: u64,
-    /// Whether there are code bytes, not only names.
+    /// True if there are code bytes, not only names.
     pub(super) has_bytes: bool,
 }
 
@@ -32,28 +32,28 @@ pub(super) struct Layout {
     pub(super) pieces: Vec<Piece>,
     /// By address and offset.
     pub(super) runs: Vec<LayoutRun>,
-    /// Where the code starts and ends in the file.
+    /// The start and end of the code in the file.
     pub(super) code: Range<u64>,
-    /// How many program headers there is room for.
+    /// The number of program headers that fit.
     pub(super) segments: usize,
-    /// Where the unwinding information goes.
+    /// The place of the unwinding information.
     pub(super) frames: FramesAt,
-    /// Where the sentinel functions behind the code start, if there are any: see [`Layout::for_viewers`].
+    /// The start of the sentinel functions behind the code, if there are any: see [`Layout::for_viewers`].
     pub(super) sentinels: Option<u64>,
 }
 
-/// How many sentinel functions end an image for viewers, and the length of each.
+/// The number of sentinel functions that end an image for viewers, and the length of each.
 pub(super) const SENTINELS: u64 = 2;
 pub(super) const SENTINEL_LEN: u64 = 16;
 
-/// Where an image has its `.eh_frame` and `.eh_frame_hdr`.
+/// The place of an image's `.eh_frame` and `.eh_frame_hdr`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FramesAt {
     /// Behind the code, if there is any.
     Behind,
     /// Behind the code, also if it is empty: libunwind goes on by frame pointers only if there is a table.
     BehindAlways,
-    /// Between the file's header and the code: so many bytes.
+    /// Between the file's header and the code: this many bytes.
     InFront(u64),
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// The pieces of all slots, by address. Code beyond `limit` has none.
 pub(super) fn cut(slots: &[Slot], limit: u64) -> Vec<Piece> {
-    // From the latest to the earliest: each takes what is still free. Start → end of what is taken.
+    // From the latest to the earliest: each takes what is still free. Start → end of the used ranges.
     let mut taken = BTreeMap::<u64, u64>::new();
     let mut pieces = Vec::with_capacity(slots.len());
     for (index, slot) in slots.iter().enumerate().rev() {

@@ -17,7 +17,7 @@ impl Aranges {
         Self { target, out: Vec::new() }
     }
 
-    /// The set of one unit, which stands at `info` in `.debug_info`: (address, length) of its code.
+    /// The set of one unit, which is at `info` in `.debug_info`: (address, length) of its code.
     pub(super) fn unit(&mut self, info: usize, ranges: &[(u64, u64)]) {
         let size = usize::from(self.target.address_size());
         let mut set = ByteWriter::new(self.target.endian);

@@ -1,4 +1,4 @@
-//! Line tables: `.debug_line`, `.debug_info` and what they need, in DWARF 4, which every reader of today knows.
+//! Line tables: `.debug_line`, `.debug_info` and what they need, in DWARF 4, which every current reader supports.
 //!
 //! One unit holds the functions of one stretch of code. It has address ranges, without which addr2line and libdw do
 //! not find a unit, and a DW_TAG_subprogram for each function, from which viewers take its name.
@@ -25,7 +25,7 @@ const ROWS_IN_UNIT: usize = 1 << 14;
 
 type Dwarf = gimli::write::Sections<EndianVec<RunTimeEndian>>;
 
-/// Writes the debug sections, if any piece of code has lines.
+/// Writes the debug sections, if any code range has lines.
 pub(super) fn write<W: Write + Seek>(
     image: &Image,
     sink: &mut ByteSink<W>,
@@ -85,7 +85,7 @@ impl LineUnit {
         Self { target, dwarf: DwarfUnit::new(encoding), ranges: Vec::new(), rows: 0 }
     }
 
-    /// Adds a function with its lines, of which there is at least one.
+    /// Adds a function with its lines; there is at least one.
     fn add(&mut self, name: &[u8], piece: &Piece, lines: &[Line]) {
         if self.rows == 0 {
             self.start(lines[0].file);
@@ -99,7 +99,7 @@ impl LineUnit {
     fn start(&mut self, first_file: &[u8]) {
         let file = string(first_file);
         let encoding = self.dwarf.unit.encoding();
-        // Directory 0 is the compilation's, which stands in an attribute: there is none, file names are as given.
+        // Directory 0 is the compilation's, which is in an attribute: it is empty, file names are as given.
         let directory = LineString::String(b".".to_vec());
         self.dwarf.unit.line_program = LineProgram::new(
             encoding,

@@ -1,4 +1,4 @@
-//! An ELF core dump: what memory it has, of which process, and which files that had mapped.
+//! An ELF core dump: its memory, process, and mapped files.
 
 use super::memory::Memory;
 use crate::bytes::cursor::{Cursor, Endian};
@@ -7,12 +7,12 @@ use crate::records::jit_logs::code_log::MappedFile;
 use object::elf;
 use std::ops::Range;
 
-/// `e_phnum` of a file with more program headers than that can tell: `sh_info` of the first section header has it.
+/// `e_phnum` of a file with more program headers than that can give: `sh_info` of the first section header has it.
 const MANY: u64 = 0xffff;
 
 const PROGRAM_HEADER: usize = 56;
 
-/// Where a core has no list of mapped files, so much of its writable memory is looked at.
+/// If a core has no list of mapped files, this much of its writable memory is searched.
 const UNLISTED: u64 = 256 << 20;
 
 /// A core dump of a 64-bit process.
@@ -26,9 +26,9 @@ pub(super) struct Core<'data> {
     segments: Vec<CoreSegment>,
     /// As the process knew itself.
     pub(super) pid: Option<i32>,
-    /// What the process had mapped, by ascending address.
+    /// The mappings of the process, by ascending address.
     pub(super) files: Vec<MappedFile>,
-    /// Whether memory that it should have lies behind its end.
+    /// True if memory that it should have lies behind its end.
     pub(super) is_cut: bool,
 }
 
@@ -40,7 +40,7 @@ struct CoreSegment {
     is_writable: bool,
 }
 
-/// Whether a file begins as core dumps do.
+/// True if a file begins as core dumps do.
 pub(super) fn is_core(head: &[u8]) -> bool {
     let kind = head.get(16..18);
     let is_little = head.get(5) == Some(&elf::ELFDATA2LSB.0);
@@ -51,7 +51,7 @@ impl<'data> Core<'data> {
     /// Reads headers and notes.
     pub(super) fn parse(bytes: &'data [u8]) -> Result<Self> {
         if !is_core(bytes) {
-            return Err(Error::new("is no core dump"));
+            return Err(Error::new("is not a core dump"));
         }
         if bytes.get(4) != Some(&elf::ELFCLASS64.0) {
             return Err(Error::new("is a core dump of a 32-bit process, which is not read"));
@@ -100,7 +100,7 @@ impl<'data> Core<'data> {
             }
             kind if kind == elf::PT_NOTE.0 => {
                 let notes = &self.bytes[start..start + there as usize];
-                // Damaged notes tell what stands before the damage.
+                // Damaged notes show what precedes the damage.
                 let _ = self.notes(Cursor::new(notes, offset, self.endian));
             }
             _ => {}
@@ -123,7 +123,7 @@ impl<'data> Core<'data> {
         Ok(())
     }
 
-    /// How many there are and their pages' size, where each is and begins, in pages, and their names.
+    /// The number of them and their pages' size, where each is and begins, in pages, and their names.
     fn mapped_files(&mut self, note: &mut Cursor<'data>) -> Result<()> {
         let (count, page) = (note.u64("count")?, note.u64("page_size")?);
         let mut places = note.part(count.saturating_mul(24), "mapped files")?;
@@ -136,8 +136,8 @@ impl<'data> Core<'data> {
         Ok(())
     }
 
-    /// Writable memory of files: a descriptor has a value from the start, so that it stands there. All that is writable
-    /// where nobody tells what the files are.
+    /// Writable memory of files: a descriptor has a value from the start, so that it is there. All that is writable
+    /// where nothing shows what the files are.
     pub(super) fn data_of_files(&self) -> Vec<Range<u64>> {
         let writable = self.segments.iter().filter(|segment| segment.is_writable);
         let is_file = |segment: &&CoreSegment| MappedFile::at(&self.files, segment.addr.start).is_some();
@@ -153,7 +153,7 @@ impl<'data> Core<'data> {
         writable.map(first).filter(|range| !range.is_empty()).collect()
     }
 
-    /// Where in the file the memory of these addresses is, if all of it is there, and in one piece.
+    /// The place in the file the memory of these addresses is, if all of it is there, and in one piece.
     pub(super) fn range(&self, addr: u64, size: u64) -> Option<Range<usize>> {
         let end = addr.checked_add(size)?;
         let after = self.segments.partition_point(|segment| segment.addr.start <= addr);

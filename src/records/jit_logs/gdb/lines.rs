@@ -1,5 +1,5 @@
-//! Source lines and expanded calls of registered objects, from their DWARF: of an object all at once, when the first
-//! of its functions is asked for.
+//! Source lines and expanded calls of registered objects, from their DWARF: of an object all at once, when the first of
+//! its functions is requested.
 
 use super::symfile::{Function, Symfile};
 use crate::model::code::{InlinedCall, Line, SourceMap};
@@ -24,7 +24,7 @@ pub(super) struct Registered {
 
 #[derive(Debug)]
 struct RegisteredObject {
-    /// Where in the core.
+    /// The range in the core.
     range: Range<usize>,
     machine: u16,
     lines: OnceLock<ObjectLines>,
@@ -37,13 +37,13 @@ impl Registered {
         self.objects.len() as u32 - 1
     }
 
-    /// Whether there is none.
+    /// True if it is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 }
 
-/// What the code that begins at an address of an object is asked for by.
+/// The key of the code that begins at an address of an object.
 pub(super) fn place(object: u32, addr: u64) -> [u8; 12] {
     let mut place = [0; 12];
     place[..4].copy_from_slice(&object.to_le_bytes());
@@ -94,7 +94,7 @@ struct LineRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Call {
     function: TextId,
-    /// Of the call, in its caller.
+    /// The place of the call in its caller.
     place: SourcePlace,
     parent: Option<u32>,
 }
@@ -147,7 +147,7 @@ impl ObjectLines {
     }
 }
 
-/// Where expanded calls begin and end, ascending.
+/// Where expanded calls start and end, ascending.
 fn edges(dwarf: &gimli::Dwarf<LineTableReader<'_>>) -> Vec<u64> {
     let mut edges = Vec::new();
     let mut units = dwarf.units();
@@ -172,7 +172,7 @@ fn edges(dwarf: &gimli::Dwarf<LineTableReader<'_>>) -> Vec<u64> {
 struct LineProgramReader<'a> {
     context: Context<LineTableReader<'a>>,
     edges: Vec<u64>,
-    /// So many lines and calls may still be kept.
+    /// The number of lines and calls that may still be kept.
     left: usize,
     lines: ObjectLines,
 }

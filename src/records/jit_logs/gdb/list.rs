@@ -6,7 +6,7 @@ use crate::error::Error;
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 
-/// No list is longer: a program with so many pieces of code would register few objects with many functions.
+/// No list is longer: a program with this many code ranges would register few objects with many functions.
 const MOST: usize = 1 << 20;
 
 /// So much is looked at at once.
@@ -21,22 +21,22 @@ const HEADER: u64 = 64;
 /// A registered object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Where its `jit_code_entry` is.
+    /// The place of its `jit_code_entry`.
     pub(super) addr: u64,
-    /// Where the object is.
+    /// The place of the object.
     pub(super) symfile: u64,
-    /// How long it is.
+    /// Its length.
     pub(super) size: u64,
 }
 
 /// All that is registered.
 #[derive(Debug, Default)]
 pub(super) struct List {
-    /// Where the descriptors are: a library that is there twice has two.
+    /// The places of the descriptors: a library that is there twice has two.
     pub(super) descriptors: Vec<u64>,
     /// The entries, in the order of their lists.
     pub(super) entries: Vec<Entry>,
-    /// What ended a list before its end.
+    /// The damage that ended a list before its end.
     pub(super) damage: Vec<Error>,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn find(memory: &impl Memory, data: &[Range<u64>]) -> List {
     list
 }
 
-/// What looks like a descriptor.
+/// A possible descriptor.
 #[derive(Debug, Clone, Copy)]
 struct Descriptor {
     addr: u64,
@@ -77,7 +77,7 @@ fn descriptors(memory: &impl Memory, range: &Range<u64>, chunk: &mut [u8]) -> Ve
     found
 }
 
-/// The first entry of what may be a descriptor: of version 1, with an action that there is, and an entry.
+/// The first entry of a possible descriptor: of version 1, with an action that there is, and an entry.
 fn first_entry(bytes: &[u8], endian: Endian) -> Option<u64> {
     let word = |at: usize| Some(word_of(*bytes.get(at..)?.first_chunk()?, endian));
     let head = word(0)?;
@@ -113,7 +113,7 @@ impl List {
                 return self.ends(addr, "cannot be read");
             };
             next = behind;
-            // An object is read once, whoever refers to it.
+            // An object is read once, for all references.
             if seen.insert(symfile) {
                 self.entries.push(Entry { addr, symfile, size });
             }

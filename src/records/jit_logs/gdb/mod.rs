@@ -1,7 +1,8 @@
 //! GDB's JIT interface: objects that a process registered for debuggers, in a core dump of it.
 //!
-//! A program with a JIT compiler that knows the interface (LLVM's MCJIT and ORC, and so PostgreSQL, Julia and others;
-//! Wasmtime with debugging information) keeps a list of ELF objects in its memory, one for each piece that it compiled:
+//! A program with a JIT compiler that supports the interface (LLVM's MCJIT and ORC, and so PostgreSQL, Julia and
+//! others; Wasmtime with debugging information) keeps a list of ELF objects in its memory, one for each piece that it
+//! compiled:
 //!
 //! ```c
 //! struct jit_descriptor { uint32_t version, action_flag; struct jit_code_entry *relevant_entry, *first_entry; };
@@ -9,19 +10,19 @@
 //! extern struct jit_descriptor __jit_debug_descriptor; // version 1
 //! ```
 //!
-//! What the reader must know:
-//! * **There are no times.** It is what was registered when the core was made. Objects that were unregistered before
-//!   (LLVM does when it frees their code) are not in it, and the list does not tell since when the others are there.
-//!   An entry is mostly put in front: of two objects for one address the one nearer to the head is the newer.
-//! * The descriptor is found by its shape and not by its symbol: it stands in a file's writable data, which is in every
+//! Facts that the reader must know:
+//! * **There are not times.** It is what was registered when the core was made. Objects that were unregistered before
+//!   (LLVM does when it frees their code) are not in it, and the list does not give since when the others are there. An
+//!   entry is mostly put in front: of two objects for one address the one nearer to the head is the newer.
+//! * The descriptor is found by its shape and not by its symbol: it is in a file's writable data, which is in every
 //!   core, and leads to an entry that leads to an ELF header. So neither the program nor its libraries are needed.
 //! * Objects are relocatable, with the addresses where the code went in `sh_addr`: symbols count from their section,
 //!   and what refers to other sections has still to be relocated, as GDB does itself (MCJIT, ORC). Or they are
 //!   linked images with some symbols that count from their section all the same (Wasmtime).
-//! * Machine code is where the symbols say, in the core's own memory.
-//! * A core may be sparse and of many gigabytes: only headers, the writable data of files, the list and the objects
-//!   are looked at. What is kept of an object is at most some 100 times its size, what is kept of all of them at most
-//!   that of the core's bytes.
+//! * Machine code is where the symbols state, in the core's own memory.
+//! * A core may be sparse and of many gigabytes: only headers, the writable data of files, the list and the objects are
+//!   looked at. The memory for an object is at most some 100 times its size, what is kept of all of them at most that
+//!   of the core's bytes.
 //!
 //! See "JIT Compilation Interface" in GDB's documentation; `elf(5)` and `core(5)`; for notes, Linux' `fs/binfmt_elf.c`.
 
@@ -57,7 +58,7 @@ pub(super) const CORE: JitLog = JitLog {
     process: Some(process),
 };
 
-/// Reads the objects of a core. It fails if there are none.
+/// Reads the objects of a core. It fails if absent.
 fn read(bytes: &[u8]) -> Result<CodeLog> {
     let core = Core::parse(bytes)?;
     let mut log = CodeLog::new(LogClock::None, "registered object");
@@ -108,7 +109,7 @@ fn add(symfile: &Symfile<'_>, number: Option<u32>, core: &Core<'_>, log: &mut Co
     }
 }
 
-/// What a core tells of its process, by its notes alone.
+/// The process of a core, by its notes alone.
 fn process(bytes: &[u8]) -> Option<LogProcess> {
     let core = Core::parse(bytes).ok()?;
     Some(LogProcess { pid: core.pid, files: core.files })

@@ -16,12 +16,12 @@ const MOST: u64 = 256 << 20;
 const HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 
-/// Whose memory it is.
+/// The process of the memory.
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotOf {
-    /// As the process knows itself.
+    /// As in the process's own namespace.
     pub pid: i32,
-    /// `e_machine` of what it runs.
+    /// The `e_machine` of its program.
     pub machine: u16,
 }
 
@@ -61,7 +61,7 @@ impl MemoryPages {
         let start = addr / PAGE * PAGE;
         let end = addr.checked_add(len).and_then(|end| end.checked_next_multiple_of(PAGE));
         let Some(end) = end.filter(|end| end - start <= self.left) else { return };
-        // What stands in the same pages mostly comes one behind the other.
+        // Reads in the same pages mostly follow each other.
         if self.ranges.last().is_some_and(|last| last.start <= start && end <= last.end) {
             return;
         }
@@ -113,7 +113,7 @@ fn write(memory: &impl Memory, ranges: Vec<Range<u64>>, descriptors: &[u64], of:
     let mut segments = Vec::new();
     for range in ranges {
         let mut bytes = vec![0; (range.end - range.start) as usize];
-        // What is gone meanwhile is not told of.
+        // Memory that is gone meanwhile is not reported.
         if memory.read(range.start, &mut bytes) {
             segments.push((range, bytes));
         }

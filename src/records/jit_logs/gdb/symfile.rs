@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 #[derive(Debug)]
 pub(super) struct Symfile<'data> {
     pub(super) file: object::File<'data>,
-    /// How long it is.
+    /// Its length.
     pub(super) size: usize,
 }
 
@@ -28,7 +28,7 @@ impl<'data> Symfile<'data> {
         let file = object::File::parse(bytes).map_err(|error| Error::new("a damaged object").because(error))?;
         let own = match &file {
             object::File::Elf64(file) => file.elf_header().e_machine.get(file.endian()),
-            _ => return Err(Error::new("an object that is no ELF file of 64 bits")),
+            _ => return Err(Error::new("an object that is not a 64-bit ELF file")),
         };
         if own.0 != machine {
             return Err(Error::new(format!("an object for machine {}, in a core of machine {machine}", own.0)));
@@ -66,7 +66,7 @@ impl<'data> Symfile<'data> {
         relocated.unwrap_or_default()
     }
 
-    /// Whether it has lines.
+    /// True if it has lines.
     pub(super) fn has_lines(&self) -> bool {
         [".debug_info", ".debug_line"].iter().all(|name| self.file.section_by_name(name).is_some())
     }
@@ -102,7 +102,7 @@ impl<'data> Symfile<'data> {
         Some(out)
     }
 
-    /// What is to be done, and to how many bits.
+    /// The operation, and its number of bits.
     fn kind(&self, relocation: &object::Relocation) -> (RelocationKind, u8) {
         match (self.file.architecture(), relocation.flags()) {
             // The crate does not know it; LLVM's code of the large model has it in its `.eh_frame`.
@@ -113,7 +113,7 @@ impl<'data> Symfile<'data> {
         }
     }
 
-    /// What a symbol stands for: an address of memory, or a place in a section that has none.
+    /// The target of a symbol: an address of memory, or a place in a section that has none.
     fn target(&self, index: object::SymbolIndex) -> Option<u64> {
         let symbol = self.file.symbol_by_index(index).ok()?;
         let section = symbol.section_index().and_then(|index| self.file.section_by_index(index).ok());
@@ -134,7 +134,8 @@ impl<'data> Symfile<'data> {
         (is_placed && size > 0).then_some(Function { name, addr, size })
     }
 
-    /// Where something in a section is: what counts from the section is told from an address by being none in it.
+    /// The address of something in a section: what counts from the section is reported from an address by being none in
+    /// it.
     fn placed(&self, value: u64, section: &object::Section<'data, '_>) -> Option<u64> {
         let start = section.address();
         let is_address = self.file.kind() != ObjectKind::Relocatable

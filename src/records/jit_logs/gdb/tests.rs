@@ -6,7 +6,7 @@ use crate::records::jit_logs::MappedFile;
 use object::write::{Object, Symbol, SymbolSection};
 use object::{Architecture, BinaryFormat, SectionKind, SymbolFlags, SymbolKind, SymbolScope};
 
-/// Where its memory begins.
+/// The start of its memory.
 const MEMORY: u64 = 0x7000_0000_0000;
 const X86_64: u16 = 62;
 
@@ -47,7 +47,7 @@ impl TestMemory {
         words.iter().for_each(|word| self.bytes.extend_from_slice(&word.to_le_bytes()));
     }
 
-    /// The entries are in this order; the code begins where [`code_of`] says.
+    /// The entries are in this order; the code begins where [`code_of`] states.
     fn of(objects: &[Vec<u8>]) -> Self {
         let mut memory = Self::default();
         let entry = |number: usize| MEMORY + 24 + number as u64 * 32;
@@ -82,7 +82,7 @@ impl Memory for TestMemory {
 
     fn read(&self, addr: u64, into: &mut [u8]) -> bool {
         let start = addr.checked_sub(MEMORY).and_then(|at| usize::try_from(at).ok());
-        // A page is there or not: what is not told of it is zeros.
+        // A page is there or not: what is not reported of it is zeros.
         let there = start.filter(|at| *at < self.bytes.len());
         there.is_some_and(|at| {
             let rest = &self.bytes[at..];
@@ -93,7 +93,7 @@ impl Memory for TestMemory {
     }
 }
 
-/// Where the code of a core with an object is.
+/// The address of the code of a core with an object.
 fn code_of(object: &[u8]) -> u64 {
     MEMORY + 24 + 32 + object.len() as u64
 }

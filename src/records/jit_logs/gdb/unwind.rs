@@ -1,22 +1,23 @@
 //! Unwinding information of registered objects, put as jitdumps have it: each function's own, as if it stood directly
-//! behind the code. Of a record only where its function begins is told from where the record stands: that is changed.
+//! behind the code. Of a record only where its function begins is reported from where the record stands: that is
+//! changed.
 
 use super::symfile::{Function, Symfile};
 use gimli::{BaseAddresses, CieOrFde, EhFrame, RunTimeEndian, UnwindSection, constants as dw};
 use object::{Object, ObjectSection};
 use std::borrow::Cow;
 
-/// The `.eh_frame` of an object, its records sorted by the code they tell of.
+/// The `.eh_frame` of an object, its records sorted by the code they report.
 #[derive(Debug)]
 pub(super) struct UnwindRecords<'data> {
     section: Cow<'data, [u8]>,
     endian: RunTimeEndian,
     records: Vec<UnwindRecord>,
-    /// Functions may share a record of what they have in common, but not without end.
+    /// Functions may share a record of their common part, but not without end.
     left: usize,
 }
 
-/// Where in the section a frame description is, and the CIE that it refers to, which is parsed with it.
+/// The place of a frame description in its section, is, and the CIE that it refers to, which is parsed with it.
 #[derive(Debug, Clone)]
 struct UnwindRecord {
     start: u64,
@@ -61,7 +62,7 @@ impl<'data> UnwindRecords<'data> {
     /// The records of a function; `None` if it has none, or none that can be put so.
     pub(super) fn of_function(&mut self, function: &Function<'_>) -> Option<Vec<u8>> {
         let records = self.put_behind(function);
-        // What cannot be put so is not tried without end.
+        // Records that cannot be placed are not tried without end.
         self.left = records.as_ref().map_or(self.left / 2, |records| self.left.saturating_sub(records.len()));
         records.filter(|records| !records.is_empty()).map(|mut records| {
             records.extend_from_slice(&[0; LENGTH]);
@@ -69,7 +70,7 @@ impl<'data> UnwindRecords<'data> {
         })
     }
 
-    /// Empty if there are none.
+    /// Empty if absent.
     fn put_behind(&self, function: &Function<'_>) -> Option<Vec<u8>> {
         let end = function.addr.checked_add(function.size)?;
         let at = end.checked_next_multiple_of(8)?;
@@ -85,7 +86,7 @@ impl<'data> UnwindRecords<'data> {
             out.extend_from_slice(cie);
             let begin = out.len();
             out.extend_from_slice(fde);
-            // A frame description tells how far before it its CIE is, and then where its code begins.
+            // A frame description shows how far before it its CIE is, and then where its code begins.
             let back = u32::try_from(cie.len() + LENGTH).ok()?;
             self.put(&mut out, begin + LENGTH, 4, u64::from(back))?;
             let field = begin + 2 * LENGTH;

@@ -6,7 +6,7 @@
 //! 2759 3 0 java.lang.String.equals(Ljava/lang/Object;)Z [0x00007f162ab37c08, 0x00007f162ab37d00 - 0x00007f162ab380f0]
 //! ```
 //!
-//! The first address is that of the code's header, the others those of the code. There are no times: it tells of the
+//! The first address is that of the code's header, the others those of the code. There are not times: it reports the
 //! moment that it was printed at, and code that was freed before is not in it (`CodeCache::print_codelist` of
 //! share/code/codeCache.cpp). The first line is jcmd's own.
 
@@ -15,7 +15,7 @@ use super::method::{Method, compiler_mark};
 use crate::error::{Error, Result};
 use crate::records::jit_logs::code_log::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind};
 
-/// Whether nearly all of these first lines are of a code list.
+/// True if nearly all of these first lines are of a code list.
 pub(super) fn sniff(head: &[u8]) -> bool {
     // The last line may be cut.
     let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..=end]);
@@ -35,7 +35,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeLog> {
         } else if let (0, Some(pid)) = (number, number_of_jcmd(line)) {
             log.pid = Some(pid);
         } else {
-            log.skipped.add(Error::new(format!("line {} is no line of a code list", number + 1)).at(at));
+            log.skipped.add(Error::new(format!("line {} is not a line of a code list", number + 1)).at(at));
         }
     }
     log.torn = bytes.last().is_some_and(|last| *last != b'\n');

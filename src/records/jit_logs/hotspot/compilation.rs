@@ -21,8 +21,8 @@
 //! So a time is right to [`ERROR`]. Code is taken to be there that much earlier: memory is not used again for a
 //! while after it was freed, so that early is never wrong, but late is.
 //!
-//! **End.** Code that is "made not entrant" still runs to its end, and nothing is logged when it is freed. But where one
-//! piece of code touches an older one's memory, all of the older one is gone.
+//! **End.** Code that is "made not entrant" still runs to its end, and nothing is logged when it is freed. But where
+//! one code range touches an older one's memory, all of the older one is gone.
 //!
 //! **Traps.** The parts that the compiler threads write (`compilation_log`, with the inlining) are in files of their
 //! own, `/tmp/hs_cTHREAD_pidPID.log`, until the JVM ends; one that was killed has left all `nmethod` elements, but no
@@ -40,7 +40,7 @@ use std::collections::BTreeMap;
 /// By how much a time may be wrong, in nanoseconds: the beginning by a millisecond, a stamp by half of one.
 const ERROR: u64 = 2_000_000;
 
-/// Whether a file begins as the log does.
+/// True if a file begins as the log does.
 pub(super) fn sniff(head: &[u8]) -> bool {
     header(head).is_some()
 }
@@ -70,7 +70,7 @@ struct CompilationReader {
     log: CodeLog,
     /// The event that loaded the code of a compilation.
     by_id: FxHashMap<u32, usize>,
-    /// What is in the code cache: by its first address, its end and the event that loaded it.
+    /// The content of the code cache: by its first address, its end and the event that loaded it.
     blobs: BTreeMap<u64, (u64, usize)>,
 }
 
@@ -82,7 +82,7 @@ impl CompilationReader {
             match tag(&bytes[start..]).map(Nmethod::parse) {
                 Some(Some(method)) => self.load(&method),
                 Some(None) => {
-                    self.log.skipped.add(Error::new("an nmethod element tells no place or name").at(start as u64));
+                    self.log.skipped.add(Error::new("an nmethod element has no address or name").at(start as u64));
                 }
                 None => self.log.skipped.add(Error::new("an nmethod element has no end").at(start as u64)),
             }
@@ -110,7 +110,7 @@ impl CompilationReader {
         }
     }
 
-    /// Notes where the log tells how each piece of code was compiled.
+    /// Notes where the log shows how each code range was compiled.
     fn tasks(&mut self, bytes: &[u8]) {
         let mut starts = memmem::find_iter(bytes, b"<task compile_id='").peekable();
         while let Some(start) = starts.next() {
@@ -125,7 +125,7 @@ impl CompilationReader {
     }
 }
 
-/// What an `nmethod` element tells.
+/// The content of an `nmethod` element.
 struct Nmethod {
     id: Option<u32>,
     name: Vec<u8>,

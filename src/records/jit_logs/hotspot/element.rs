@@ -1,8 +1,8 @@
 //! The elements of HotSpot's log: `<name key='value' key='value'/>`, each in a line of its own.
 //!
-//! It is no XML document that a reader could trust: the log of a running or killed JVM ends anywhere, and unfinished
-//! parts of a thread's log stand in CDATA. But in text and values `<`, `>`, `&` and quotes are always escaped, so what
-//! looks like an element is one (`xmlStream` of HotSpot's share/utilities/xmlstream.cpp).
+//! It is not an XML document that a reader could trust: the log of a running or killed JVM ends anywhere, and
+//! unfinished parts of a thread's log are in CDATA. But in text and values `<`, `>`, `&` and quotes are always escaped,
+//! so what looks like an element is one (`xmlStream` of HotSpot's share/utilities/xmlstream.cpp).
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! What the compiler expanded into a method: the `parse` elements of its `task`.
+//! The functions that the compiler expanded into a method: the `parse` elements of its `task`.
 //!
 //! ```text
 //! <task compile_id='3' method='java.lang.String hashCode ()I' …>
@@ -12,9 +12,9 @@
 //! <parse method='1388'>                        expanded into it, at its bytecode 17
 //! ```
 //!
-//! Numbers are of this task only. C2 puts some calls off: `<late_inline method='1393'>` tells the callers of the
-//! `parse` that follows, innermost first (`<jvms bci='5' method='1391'/>`). When it has to begin anew, the method itself
-//! is parsed again. No addresses are told, so this can be said of code, and never of a place in it.
+//! Numbers are of this task only. C2 puts some calls off: `<late_inline method='1393'>` gives the callers of the
+//! `parse` that follows, innermost first (`<jvms bci='5' method='1391'/>`). When it has to begin anew, the method
+//! itself is parsed again. No addresses are reported, so this can be reported about code, and never of a place in it.
 
 use super::element::{attribute, number, tag, unescaped};
 use super::method::class_spelled;
@@ -49,7 +49,7 @@ impl LogPositions for Inlining {
 struct Parsed<'a> {
     method: &'a [u8],
     parent: Option<usize>,
-    /// Where its caller calls it.
+    /// The place of the call in its caller.
     bytecode: u32,
 }
 
@@ -62,7 +62,7 @@ struct CompileTask<'a> {
     parsed: Vec<Parsed<'a>>,
     /// Those that have not ended, and the bytecode that each has come to.
     open: Vec<(usize, u32)>,
-    /// The callers of what was put off, innermost first.
+    /// The callers of the deferred calls, innermost first.
     callers: Option<Vec<(&'a [u8], u32)>>,
 }
 
@@ -104,7 +104,7 @@ impl<'a> CompileTask<'a> {
         self.parsed.push(Parsed { method, parent, bytecode });
     }
 
-    /// The caller of what was put off; as near to it as is known.
+    /// The caller of the deferred calls; as near to it as is known.
     fn innermost(&self, callers: &[(&[u8], u32)]) -> usize {
         let mut at = 0;
         for pair in callers.windows(2).rev() {
@@ -127,7 +127,7 @@ impl<'a> CompileTask<'a> {
                 calls.entry(parent).or_default().push(at);
             }
         }
-        // The next one stands last.
+        // The next one is last.
         let mut order = |caller: usize| {
             let mut those = calls.remove(&caller).unwrap_or_default();
             those.sort_by_key(|at| std::cmp::Reverse(self.parsed[*at].bytecode));

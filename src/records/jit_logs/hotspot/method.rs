@@ -29,7 +29,7 @@ impl<'a> Method<'a> {
         (!self.class.is_empty() && !self.name.is_empty() && self.descriptor.starts_with(b"(")).then_some(self)
     }
 
-    /// `char java.lang.String.charAt(int)`; with a descriptor that cannot be read, that stands behind the name.
+    /// `char java.lang.String.charAt(int)`; with a descriptor that cannot be read, that follows the name.
     pub(super) fn spelled(self) -> Vec<u8> {
         let Some((arguments, result)) = types(self.descriptor) else {
             return [self.class, b".", self.name, self.descriptor].concat();
@@ -38,7 +38,7 @@ impl<'a> Method<'a> {
     }
 }
 
-/// What made a method's code, as it stands behind its name; nothing behind wrappers of native functions, which no
+/// The compiler of a method's code, as it follows its name; nothing behind wrappers of native functions, which no
 /// compiler made.
 pub(super) fn compiler_mark(compiler: &[u8], level: Option<u32>) -> &'static [u8] {
     match (compiler, level) {

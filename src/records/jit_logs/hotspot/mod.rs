@@ -1,11 +1,11 @@
-//! What OpenJDK's HotSpot tells of its compiled methods without a perf map.
+//! The records of OpenJDK's HotSpot about its compiled methods, without a perf map.
 //!
-//! | artefact | how | holds |
+//! | artifact | how | holds |
 //! |---|---|---|
 //! | compilation log ([`COMPILATION`]) | `-XX:+UnlockDiagnosticVMOptions -XX:+LogCompilation`: `hotspot_pidPID.log` | every method compiled, with times, tiers and what was inlined |
 //! | code list ([`CODE_LIST`]) | `jcmd PID Compiler.codelist` | the methods that are compiled now |
 //!
-//! Neither knows the interpreter, stubs, adapters and other code that is no method: only the perf map of `jcmd PID
+//! Neither lists the interpreter, stubs, adapters and other code that is not a method: only the perf map of `jcmd PID
 //! Compiler.perfmap` or `-XX:+DumpPerfMapAtExit` does. Names are put together as that map spells them, `int
 //! java.lang.String.hashCode()`, with the compiler behind: ` [c1]` or ` [c2]`.
 
@@ -17,7 +17,7 @@ mod method;
 
 use crate::records::jit_logs::code_log::JitLog;
 
-/// What `-XX:+LogCompilation` writes.
+/// The output of `-XX:+LogCompilation`.
 pub(super) const COMPILATION: JitLog = JitLog {
     name: "HotSpot compilation log",
     id: "hotspot-log",
@@ -28,7 +28,7 @@ pub(super) const COMPILATION: JitLog = JitLog {
     process: None,
 };
 
-/// What `jcmd PID Compiler.codelist` prints.
+/// The output of `jcmd PID Compiler.codelist`.
 pub(super) const CODE_LIST: JitLog = JitLog {
     name: "HotSpot code list",
     id: "hotspot-list",

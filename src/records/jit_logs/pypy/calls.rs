@@ -1,11 +1,11 @@
-//! What was traced through: a tree of merge points, each with the one around it.
+//! The code that was traced through: a tree of merge points, each with the one around it.
 
 /// A merge point of the log, in the calls around it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MergePoint {
-    /// Where its text stands in the log.
+    /// The place of its text in the log.
     pub(super) text: (u64, u64),
-    /// How many calls were traced through to get here.
+    /// The number of calls that were traced through to get here.
     pub(super) depth: u32,
     /// The merge point of the caller.
     pub(super) caller: Option<MergePointId>,

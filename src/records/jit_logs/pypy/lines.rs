@@ -1,4 +1,4 @@
-//! The lines of the log that tell something.
+//! The lines of the log that give something.
 
 use super::trace::{TraceId, hex};
 use memchr::memmem;
@@ -39,14 +39,14 @@ pub(super) fn merge_point(line: &[u8]) -> Option<(u32, u64, Range<usize>)> {
     Some((u32::try_from(depth).ok()?, call, quote + 1..end))
 }
 
-/// Of the line above a trace's operations, which begins at `offset`.
+/// From the line above a trace's operations, which begins at `offset`.
 pub(super) fn head_id(head: &[u8], offset: usize) -> Option<TraceId> {
     let bridge = || memmem::rfind(head, b" with ");
     let end = if head.starts_with(b"Loop ") { memmem::rfind(head, b") : ")? + 1 } else { bridge()? };
     TraceId::parse(&head[..end], offset)
 }
 
-/// Whether an operation ends a call that was traced through: what follows is its caller's.
+/// True if an operation ends a call that was traced through: what follows is its caller's.
 pub(super) fn leaves_call(operation: &[u8]) -> bool {
     memmem::find(operation, b": leave_portal_frame(").is_some()
 }

@@ -1,4 +1,4 @@
-//! The machine code of a log: blocks, and patches of what is there.
+//! The machine code of a log: blocks, and patches of existing ones.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,7 +11,7 @@ const LONGEST_PATCH: usize = 16;
 pub(super) struct Block {
     pub(super) start: u64,
     pub(super) bytes: Vec<u8>,
-    /// Where the log tells of it.
+    /// The place in the log.
     pub(super) offset: usize,
     /// The processor's counter then.
     pub(super) time: Option<u64>,
@@ -39,7 +39,7 @@ pub(super) struct MachineCode {
 }
 
 impl MachineCode {
-    /// Takes a dump: a patch of a block, or a new block. Tells whether it was a patch.
+    /// Takes a dump: a patch of a block, or a new block. Reports whether it was a patch.
     pub(super) fn write(&mut self, start: u64, bytes: Vec<u8>, (offset, time): (usize, Option<u64>)) -> bool {
         let Some(end) = start.checked_add(bytes.len() as u64) else { return false };
         if bytes.len() <= LONGEST_PATCH && self.patch(start, &bytes) {

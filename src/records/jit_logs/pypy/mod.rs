@@ -14,16 +14,17 @@
 //! +698: guard_nonnull_class(p71, …, descr=<Guard0x7f82f0f1f6a0>) […]   so many bytes from the block's beginning
 //! ```
 //!
-//! What the reader must know:
+//! Facts that the reader must know:
 //! * A place is `FUNCTION;FILE:LINE OF DEF-LINE~#BYTECODE OPERATION`; generators are `<code object …> <generator>`;
-//!   drivers that are no bytecode loops write what they like.
-//! * Calls that were traced through stand in the loop with their depth: that is the tree of inlined calls. A bridge
-//!   begins in the middle of one: the calls around it are those at its guard, which stands in what was compiled before.
-//! * Later dumps of a few bytes are patches: the jump to a bridge is written into the code that it leaves. That tells
+//!   drivers that are not bytecode loops write what they like.
+//! * Calls that were traced through are in the loop with their depth: that is the tree of inlined calls. A bridge
+//!   begins in the middle of one: the calls around it are those at its guard, which is in what was compiled before.
+//! * Later dumps of a few bytes are patches: the jump to a bridge is written into the code that it leaves. That shows
 //!   whose bridge it is even where nothing but the backend was logged.
 //! * Dumps that no loop or bridge lies in are the backend's own helpers, which it makes when it starts.
-//! * Freed code is not told of (but by section jit-mem): of two pieces at one address the later one holds.
-//! * Times are the counter's (`rdtsc`) on x86, elsewhere the thread's own processor time, which tells nothing of others.
+//! * Freed code is not reported of (but by section jit-mem): of two pieces at one address the later one holds.
+//! * Times are the counter's (`rdtsc`) on x86, elsewhere the thread's own processor time, which contains nothing about
+//!   others.
 //!
 //! Memory: at most twice the log, for machine code and what belongs to it; operations are read again when asked for.
 //!

@@ -56,13 +56,13 @@ impl<'a> Place<'a> {
         name
     }
 
-    /// What is here from `offset` on, in the expanded call of that number.
+    /// The functions from `offset` on, in the expanded call of that number.
     pub(super) fn from(&self, offset: u64, inlined: Option<u32>) -> Line<'a> {
         Line { offset, file: self.file, line: self.line, inlined, ..Line::default() }
     }
 }
 
-/// What stands before `at`, and what behind it, without `len` bytes of separator.
+/// The parts before and behind `at`, without `len` bytes of separator.
 fn split(text: &[u8], at: usize, len: usize) -> Option<(&[u8], &[u8])> {
     Some((text.get(..at)?, text.get(at + len..)?))
 }

@@ -9,12 +9,12 @@ use crate::records::jit_logs::LogPositions;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// What is needed to read the operations of one trace again.
+/// The data that is needed to read the operations of one trace again.
 #[derive(Debug)]
 pub(super) struct Operations {
     /// The part of the log: the operations, or a loop's place if they were not logged.
     pub(super) entry: Range<usize>,
-    /// Whether it is only a place.
+    /// True if it is only a place.
     is_place: bool,
     /// Operations count from the beginning of the block; the code begins so much later.
     ahead: u64,
@@ -89,7 +89,7 @@ impl<'a> OperationWalk<'a> {
         if let Some((depth, number, text)) = merge_point(line) {
             self.enter(depth, Some(number), Place::parse(&line[text]));
         } else if let Some(offset) = offset_of(line) {
-            // What is before the code makes the block ready.
+            // The part before the code makes the block ready.
             let offset = offset.saturating_sub(ahead);
             self.operation(offset);
             if leaves_call(line) && self.open.len() > 1 {

@@ -12,7 +12,7 @@ use memchr::memmem;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// What the backend makes for itself when it starts: nothing in the log names it.
+/// The backend's own functions from its start: nothing in the log names them.
 const HELPER: &[u8] = b"PyPy helper";
 
 pub(super) fn read(bytes: &[u8]) -> CodeLog {
@@ -38,7 +38,7 @@ struct OpenOperations {
 struct PypyLogReader<'a> {
     bytes: &'a [u8],
     log: CodeLog,
-    /// Of the last bracket.
+    /// The time of the last bracket.
     time: Option<u64>,
     code: MachineCode,
     traces: Vec<Trace>,
@@ -48,7 +48,7 @@ struct PypyLogReader<'a> {
     bridges: FxHashMap<u64, usize>,
     /// The trace that lies in a block of machine code.
     in_block: FxHashMap<usize, usize>,
-    /// Where each guard stands.
+    /// The place of each guard.
     guards: FxHashMap<u64, Option<MergePointId>>,
     points: MergePoints,
     operations: Option<OpenOperations>,
@@ -274,7 +274,7 @@ impl PypyLogReader<'_> {
     }
 }
 
-/// Code, and where and when the log tells of it.
+/// Code, and where and when the log reports it.
 #[derive(Debug, Clone, Copy)]
 struct LoggedCodePart {
     offset: usize,
@@ -282,7 +282,7 @@ struct LoggedCodePart {
     code: LogCode,
 }
 
-/// What a loop or bridge is called.
+/// The name of a loop or bridge.
 #[derive(Debug)]
 enum TraceName {
     /// By its place.

@@ -1,13 +1,13 @@
-//! Loops and bridges, as the log tells of them.
+//! Loops and bridges, as the log reports them.
 
 use super::calls::MergePointId;
 use memchr::memmem;
 use std::ops::Range;
 
-/// What a loop or bridge is called in the log.
+/// The name of a loop or bridge in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TraceId {
-    /// `Loop 1 (…)`: its number, and where its place stands in the log; helpers have number -1 and no place.
+    /// `Loop 1 (…)`: its number, and where its place is in the log; helpers have number -1 and no place.
     Loop(i64, Range<usize>),
     /// `bridge out of Guard 0x…`
     Bridge(u64),
@@ -17,17 +17,17 @@ pub(super) enum TraceId {
 #[derive(Debug)]
 pub(super) struct Trace {
     pub(super) id: TraceId,
-    /// Where the log tells of its address.
+    /// The place of its address in the log.
     pub(super) offset: usize,
     /// The processor's counter then.
     pub(super) time: Option<u64>,
     /// Its code.
     pub(super) code: Range<u64>,
-    /// Where the block of machine code begins, by which operations tell their places.
+    /// The start of the block of machine code, relative to which operations give their places.
     pub(super) block_start: Option<u64>,
     /// The block of machine code that it lies in.
     pub(super) block: Option<usize>,
-    /// What the log has of its operations.
+    /// The operations of it in the log.
     pub(super) operations: Range<usize>,
     /// The calls that a bridge begins in.
     pub(super) begins_in: Option<MergePointId>,
@@ -80,7 +80,7 @@ impl Trace {
 }
 
 impl TraceId {
-    /// Reads `Loop 1 (…)` or `bridge out of Guard 0x…`, which stands at `offset`.
+    /// Reads `Loop 1 (…)` or `bridge out of Guard 0x…`, which is at `offset`.
     pub(super) fn parse(text: &[u8], offset: usize) -> Option<Self> {
         if let Some(guard) = text.strip_prefix(b"bridge out of Guard ") {
             return hex(guard.strip_prefix(b"0x").unwrap_or(guard)).map(Self::Bridge);

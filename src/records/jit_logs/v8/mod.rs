@@ -8,13 +8,14 @@
 //! code-move,0x7f9a6c026500,0x7f9a6c0a6500
 //! ```
 //!
-//! A line is a word and fields behind commas. What the reader must know of them (measured with node 18, 20, 22 and 25):
+//! A line is a word and fields behind commas. Facts about them that the reader must know (measured with node 18, 20, 22
+//! and 25):
 //! * `code-creation`: tag, kind, µs, address, size, name; of functions also the address of the SharedFunctionInfo,
 //!   which is the function's identity, and the mark of the tier. Tag, `:`, mark and name are what `--perf-prof` calls
 //!   the code. Kinds are numbers that differ from version to version.
 //! * **A function's name is written as it is**, with commas and line feeds; the file behind it, and everything else, is
 //!   escaped: `\n`, `\\`, `\x2C`, and UTF-16 units `\ud83d`. The fields behind the name are found from the line's end.
-//! * An interpreted function's code is bytecode on the heap, which is no machine code: it is left out. With
+//! * An interpreted function's code is bytecode on the heap, which is not a machine code: it is left out. With
 //!   `--interpreted-frames-native-stack` there is a trampoline besides, of the kind that builtins have.
 //! * WebAssembly has no number in its name, but for functions without one: `wasm-function[3]` is
 //!   `wasm-function[3]-3-liftoff` to `--perf-prof`, any other name `NAME-liftoff` here.
@@ -51,7 +52,7 @@ pub(super) const V8_LOG: JitLog = JitLog {
     process: None,
 };
 
-/// Whether a file begins as V8's logs do.
+/// True if a file begins as V8's logs do.
 fn sniff(head: &[u8]) -> bool {
     head.starts_with(b"v8-version,")
 }

@@ -2,7 +2,7 @@
 
 use super::records::Creation;
 
-/// The kinds that tell, counted from that of builtins (src/objects/code-kind.h).
+/// The kinds that give, counted from that of builtins (src/objects/code-kind.h).
 const WASM: i64 = 2;
 
 /// Between a function's name and its place.
@@ -23,13 +23,13 @@ pub(super) fn spell(creation: &Creation<'_>, builtins: i64, name: &mut Vec<u8>) 
     }
 }
 
-/// Whether it is machine code: bytecode is not, and what has a negative kind is a function of the program's own.
+/// True if it is machine code: bytecode is not, and what has a negative kind is a function of the program's own.
 pub(super) fn is_native(creation: &Creation<'_>, builtins: i64) -> bool {
     let is_bytecode = creation.tier() == b"~" && creation.kind != builtins;
     creation.kind >= 0 && creation.size > 0 && !is_bytecode
 }
 
-/// Whether it is WebAssembly's.
+/// True if it is WebAssembly's.
 pub(super) fn is_wasm(creation: &Creation<'_>, builtins: i64) -> bool {
     creation.function.is_some() && creation.kind == builtins + WASM && matches!(creation.tier(), b"" | b"*")
 }
@@ -54,7 +54,7 @@ pub(super) fn spell_function(text: &[u8], name: &mut Vec<u8>) {
     unescape(place, name);
 }
 
-/// Writes a text without V8's escapes, as UTF-8. What is no escape stays.
+/// Writes a text without V8's escapes, as UTF-8. Text that is not an escape stays.
 pub(super) fn unescape(text: &[u8], out: &mut Vec<u8>) {
     let mut rest = text;
     while let Some(escape) = memchr::memchr(b'\\', rest) {
@@ -68,7 +68,7 @@ pub(super) fn unescape(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// The letter that a text begins with, of which the first is a backslash, and the length of its escape.
+/// The letter that a text begins with, the first of them a backslash, and the length of its escape.
 fn escaped(text: &[u8]) -> (char, usize) {
     let (unit, len) = unit(text);
     let low = || Some(self::unit(text.get(len..)?)).filter(|(_, low_len)| *low_len == 6);

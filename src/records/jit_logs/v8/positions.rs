@@ -2,7 +2,7 @@
 
 use super::records::{Fields, decimal, hexadecimal};
 
-/// What a `code-source-info` says, its lists not yet read.
+/// The content of a `code-source-info`, its lists not yet read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SourceInfo<'a> {
     pub(super) addr: u64,
@@ -17,18 +17,18 @@ pub(super) struct SourceInfo<'a> {
 pub(super) struct Position {
     pub(super) code: u64,
     pub(super) script: Option<u32>,
-    /// In which of the inlined calls.
+    /// The inlined call.
     pub(super) inlined: Option<u32>,
 }
 
 /// A call that was inlined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Inlined {
-    /// Which of the functions was called.
+    /// The called function.
     pub(super) function: Option<u32>,
-    /// Where, in the caller's script.
+    /// The place in the caller's script.
     pub(super) script: Option<u32>,
-    /// In which of the inlined calls; `None` in the code's own function.
+    /// The inlined call; `None` in the code's own function.
     pub(super) parent: Option<u32>,
 }
 
@@ -42,7 +42,7 @@ impl<'a> SourceInfo<'a> {
         Ok(Self { addr, script, positions: list()?, inlined: list()?, functions: list()? })
     }
 
-    /// Whether it tells of any position.
+    /// True if it reports any position.
     pub(super) fn has_positions(&self) -> bool {
         !self.positions.is_empty()
     }
@@ -83,8 +83,8 @@ fn place(number: Option<u64>) -> Option<u32> {
 struct PositionList<'a>(&'a [u8]);
 
 impl PositionList<'_> {
-    /// The number behind this letter, `Some(None)` if there is none or it is negative; `None` if another letter or
-    /// damage comes next.
+    /// The number behind this letter, `Some(None)` if absent or it is negative; `None` if another letter or damage
+    /// comes next.
     fn number(&mut self, letter: u8) -> Option<Option<u64>> {
         let rest = self.0.strip_prefix(&[letter])?;
         let len = rest.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'-').count();

@@ -46,7 +46,7 @@ struct V8LogReader<'a> {
     sources: Sources,
     /// The kind of builtins.
     builtins: i64,
-    /// Of the last record that had one, in nanoseconds.
+    /// The time of the last record that had one, in nanoseconds.
     time: u64,
     /// The last load at an address, by its place among the events.
     at_addr: FxHashMap<u64, u32>,
@@ -54,7 +54,7 @@ struct V8LogReader<'a> {
     scratch: Vec<u8>,
 }
 
-/// The code that was created last: what follows tells of it.
+/// The code that was created last: what follows reports it.
 struct Created<'a> {
     at: usize,
     creation: Creation<'a>,
@@ -116,7 +116,7 @@ impl<'a> V8LogReader<'a> {
         Some(load)
     }
 
-    /// A `code-source-info` tells of the code that was created last.
+    /// A `code-source-info` reports the code that was created last.
     fn told(&mut self, info: SourceInfo<'a>, end: usize) {
         let Some(last) = self.last.take_if(|last| last.creation.addr == info.addr) else { return };
         if let Some(function) = last.function {

@@ -34,11 +34,11 @@ const WORDS: &[&[u8]] = &[
 /// A record: a line, or several where a name has line feeds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LogRecord<'a> {
-    /// Where it begins.
+    /// Its start.
     pub(super) at: usize,
     /// Without the line feed at its end.
     pub(super) text: &'a [u8],
-    /// Whether it ends with a line feed: the log is written in pieces.
+    /// True if it ends with a line feed: the log is written in pieces.
     pub(super) whole: bool,
 }
 
@@ -63,12 +63,12 @@ impl<'a> LogRecord<'a> {
         Some(first)
     }
 
-    /// Where the next one begins.
+    /// The start of the next one.
     pub(super) fn end(&self) -> usize {
         self.at + self.text.len() + usize::from(self.whole)
     }
 
-    /// What sort of record it is; `None` if it begins as none does.
+    /// The kind of record; `None` if it begins as none does.
     pub(super) fn word(&self) -> Option<&'a [u8]> {
         let word = word(self.text);
         let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
@@ -85,7 +85,7 @@ impl<'a> LogRecord<'a> {
         self.text.starts_with(b"code-creation,")
     }
 
-    /// What a `code-creation` says.
+    /// The content of a `code-creation`.
     pub(super) fn creation(&self) -> Result<Creation<'a>, &'static str> {
         let mut fields = self.fields();
         let tag = fields.next().filter(|tag| !tag.is_empty()).ok_or("has no tag")?;
@@ -140,22 +140,22 @@ pub(super) struct Creation<'a> {
     pub(super) addr: u64,
     pub(super) size: u64,
     rest: &'a [u8],
-    /// What is told of functions only.
+    /// The facts that apply to functions only.
     pub(super) function: Option<OfFunction<'a>>,
 }
 
 impl<'a> Creation<'a> {
-    /// The name as it stands there.
+    /// The name as it is there.
     pub(super) fn name(&self) -> &'a [u8] {
         self.function.map_or(self.rest, |function| function.name)
     }
 
-    /// The mark of the tier; empty if there is none.
+    /// The mark of the tier; empty if absent.
     pub(super) fn tier(&self) -> &'a [u8] {
         self.function.map_or(b"", |function| function.tier)
     }
 
-    /// Whether all of it is there that belongs to such a tag.
+    /// True if all of it is there that belongs to such a tag.
     fn is_whole(&self) -> bool {
         self.function.is_some() || !FUNCTION_TAGS.contains(&self.tag)
     }

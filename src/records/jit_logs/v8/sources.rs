@@ -1,5 +1,5 @@
-//! Scripts and functions: what tells of lines and inlined calls. A script's text stays in the log until a position in
-//! it is asked for.
+//! Scripts and functions: what reports lines and inlined calls. A script's text stays in the log until a position in it
+//! is requested.
 
 use super::names::{spell_function, unescape, unit};
 use super::positions::{Inlined, SourceInfo};
@@ -9,10 +9,10 @@ use crate::records::jit_logs::{LogPositions, TextId, Texts};
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 
-/// What V8 calls a script without a name.
+/// V8's name for a script without a name.
 const UNNAMED: &[u8] = b"<unknown>";
 
-/// What an inlined function is called of which the log does not tell.
+/// The name of an inlined function that the log does not name.
 const UNKNOWN: &[u8] = b"(unknown)";
 
 /// All scripts and functions of one log.
@@ -23,9 +23,9 @@ pub(super) struct Sources {
     functions: Vec<ScriptFunction>,
     /// Where functions were, and from when on; sorted in the end.
     homes: Vec<Home>,
-    /// Which function is at an address now.
+    /// The function at each address now.
     current: FxHashMap<u64, u32>,
-    /// What inlined functions are called in code whose names begin like that: `JS:*`.
+    /// The names of inlined functions in code whose names begin like that: `JS:*`.
     inlined: FxHashMap<(u32, TextId), TextId>,
 }
 
@@ -34,9 +34,9 @@ struct Script {
     id: u64,
     since: u64,
     name: TextId,
-    /// Of the log.
+    /// The text of the log.
     text: (usize, usize),
-    /// Where lines begin, in UTF-16 units.
+    /// The starts of lines, in UTF-16 units.
     lines: OnceLock<Box<[u32]>>,
 }
 
@@ -120,7 +120,7 @@ impl Sources {
         }
     }
 
-    /// Makes it ready to be asked.
+    /// Makes it ready to be queried.
     pub(super) fn finish(mut self) -> Self {
         self.homes.sort_unstable();
         self.homes.shrink_to_fit();
@@ -155,7 +155,7 @@ impl Script {
     }
 }
 
-/// Where the lines of an escaped text begin, in UTF-16 units. What ends lines in JavaScript ends them here.
+/// The starts of the lines of an escaped text, in UTF-16 units. Line terminators are JavaScript's.
 fn line_starts(text: &[u8]) -> Box<[u32]> {
     let (mut starts, mut at, mut rest) = (vec![0], 0u32, text);
     let mut last = 0;
@@ -175,8 +175,8 @@ fn line_starts(text: &[u8]) -> Box<[u32]> {
     starts.into_boxed_slice()
 }
 
-/// What a text begins with: a UTF-16 unit, its length in bytes, and how many units it stands for. Plain bytes are taken
-/// in runs.
+/// The start of a text: a UTF-16 unit, its length in bytes, and how many units it stands for. Plain bytes are taken in
+/// runs.
 fn units(text: &[u8]) -> (u16, usize, u32) {
     if text[0] == b'\\' {
         let (unit, len) = unit(text);

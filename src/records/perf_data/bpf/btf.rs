@@ -14,7 +14,7 @@ const MAGIC: u16 = 0xeb9f;
 /// `BTF_KIND_FUNC`
 const FUNC: u32 = 12;
 
-/// What is asked of an object.
+/// The questions about an object.
 #[derive(Debug)]
 pub(super) struct Btf {
     pub(super) strings: Arc<BpfStrings>,
@@ -49,7 +49,7 @@ fn next(section: &mut Cursor<'_>, objects: &mut FxHashMap<u32, Btf>, skipped: &m
 }
 
 impl Btf {
-    /// What the function of this type is called.
+    /// The name of the function of this type.
     pub(super) fn function(&self, type_id: u32) -> Option<BpfText> {
         let name = *self.functions.get(type_id.checked_sub(1)? as usize)?;
         (name > 0).then_some(BpfText(name))

@@ -1,14 +1,14 @@
 //! BPF_PROG_INFO: u32 number of programs, then for each (`struct perf_bpil`): u32 length of the info, u32 length of the
 //! data, u64 bits of the arrays that are there, `struct bpf_prog_info`, the data.
 //!
-//! Where the kernel has pointers to arrays, the file has offsets in the data. Kernels of other ages have shorter and
-//! longer structures: what is missing counts as 0. `jited_line_info` has the address of each entry of `line_info`.
+//! The kernel has pointers to arrays; the file has offsets in the data. Kernels of other ages have shorter and longer
+//! structures: what is missing counts as 0. `jited_line_info` has the address of each entry of `line_info`.
 
 use crate::bytes::cursor::{Cursor, Endian};
 use crate::error::{Error, Result, Skipped};
 use crate::model::bpf::{BpfLine, BpfText};
 
-/// What is told of one program.
+/// The facts about one program.
 #[derive(Debug)]
 pub(super) struct ProgramInfo<'data> {
     pub(super) id: u32,
@@ -34,7 +34,7 @@ pub(super) struct FunctionInfo<'data> {
     pub(super) type_id: Option<u32>,
 }
 
-/// Entries of one length, of which the first so many bytes are known.
+/// Entries of one length; this many of their first bytes are known.
 #[derive(Debug, Clone, Copy)]
 struct InfoArray<'data> {
     bytes: &'data [u8],
@@ -42,12 +42,12 @@ struct InfoArray<'data> {
     endian: Endian,
 }
 
-/// Where `struct bpf_prog_info` tells of an array.
+/// The places of arrays in `struct bpf_prog_info`.
 struct ArrayField {
     name: &'static str,
     /// Its bit among those of the arrays that are there (`PERF_BPIL_*`).
     bit: u32,
-    /// Where its offset stands.
+    /// The place of its offset.
     place: usize,
     count: u32,
     stride: u32,
@@ -62,7 +62,7 @@ struct Raw<'data> {
     arrays: u64,
 }
 
-/// Gives each program; what cannot be read of one is counted, and what stands behind it read on.
+/// Gives each program; what cannot be read of one is counted, and what follows it read on.
 pub(super) fn each<'data>(
     mut section: Cursor<'data>,
     skipped: &mut Skipped,
@@ -141,7 +141,7 @@ impl<'data> Raw<'data> {
         ProgramInfo { id: self.u32(4), tag: *self.at(8), name, btf: self.u32(128), functions, line_info, line_addrs }
     }
 
-    /// The machine code of all functions stands behind each other.
+    /// The machine code of all functions follows each other.
     fn functions(
         &self,
         mut code: &'data [u8],

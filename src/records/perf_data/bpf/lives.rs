@@ -1,4 +1,4 @@
-//! Which program's function a KSYMBOL record means: programs come and go, and their code lies where others' lay.
+//! The program whose function a KSYMBOL record means: programs come and go, and their code lies where others' lay.
 
 use super::super::record::BpfEvent;
 use crate::model::bpf::BpfFunctionId;
@@ -47,7 +47,7 @@ pub(super) struct KnownFunction {
 pub(super) struct SymbolMoment {
     pub(super) addr: u64,
     pub(super) position: usize,
-    /// Which symbol.
+    /// The symbol.
     pub(super) index: usize,
 }
 
@@ -61,7 +61,7 @@ impl Lives {
         }
     }
 
-    /// All events are told of.
+    /// All events are reported for.
     pub(super) fn settle(&mut self, known: &[KnownFunction]) {
         for &KnownFunction { id, program, addr, tags } in known {
             let life = self.of_programs.get(&program).copied().unwrap_or_default();
@@ -71,8 +71,8 @@ impl Lives {
     }
 
     /// The function of a symbol that appeared at this moment, while nothing else did at its address until `until`. Its
-    /// program's event comes behind it. perf tells of programs that were there before, and a program that was being
-    /// loaded just then is told of twice: then the event came before it, and as where there is none, the hash in the
+    /// program's event comes behind it. perf reports programs that were there before, and a program that was being
+    /// loaded just then is reported for twice: then the event came before it, and as if absent, the hash in the
     /// symbol's name decides.
     pub(super) fn function(&self, moment: &SymbolMoment, until: usize, name: &[u8]) -> Option<BpfFunctionId> {
         let candidates = self.at.get(&moment.addr)?;

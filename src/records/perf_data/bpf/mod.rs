@@ -1,12 +1,12 @@
-//! What a recording holds of BPF programs: machine code, source lines, names.
+//! The BPF programs of a recording: machine code, source lines, names.
 //!
-//! KSYMBOL records tell where the code of each function lay, and when. Everything else stands in two features that perf
-//! writes when it ends: BPF_PROG_INFO has what the kernel told of each program ([`info`]), BPF_BTF the names and the
-//! source text ([`btf`]). They know no times; BPF_EVENT records tell when a program of a number and hash (tag) was
+//! KSYMBOL records show where the code of each function lay, and when. Everything else is in two features that perf
+//! writes when it ends: BPF_PROG_INFO has what the kernel reported each program ([`info`]), BPF_BTF the names and the
+//! source text ([`btf`]). They know no times; BPF_EVENT records show when a program of a number and hash (tag) was
 //! loaded, right behind the KSYMBOL records of its functions ([`lives`] puts the three together).
 //!
-//! perf asks the kernel for a program when it sees its BPF_EVENT: of one that was gone by then there is no more than a
-//! name, and so of all where it did not run as root or was told `--no-bpf-event`. Code that belongs to no program
+//! perf queries the kernel for a program when it sees its BPF_EVENT: one that was gone by then there is no more than a
+//! name, and so of all where it did not run as root or was reported `--no-bpf-event`. Code that belongs to no program
 //! (trampolines, dispatchers) has a KSYMBOL record only.
 //!
 //! Layouts: `write_bpf_prog_info` and `write_bpf_btf` in tools/perf/util/header.c, `struct bpf_prog_info` in
@@ -29,22 +29,22 @@ use info::FunctionInfo;
 use lives::{KnownFunction, Lives, SymbolMoment};
 use std::sync::Arc;
 
-/// Collects the order of what happened to programs and symbols, record by record.
+/// Collects the order of events of programs and symbols, record by record.
 #[derive(Debug, Default)]
 pub(super) struct BpfSurvey {
     happened: Vec<(Nanos, Happened)>,
 }
 
-/// What a record tells.
+/// The content of a record.
 #[derive(Debug, Clone, Copy)]
 enum Happened {
-    /// Which of the kernel's symbols, by the order of their records.
+    /// The kernel's symbol, by the order of their records.
     Symbol(usize),
     Program(BpfEvent),
 }
 
 impl BpfSurvey {
-    /// The symbol that stands at this place of the list.
+    /// The symbol that is at this place of the list.
     pub(super) fn symbol(&mut self, time: Nanos, index: usize) {
         self.happened.push((time, Happened::Symbol(index)));
     }
@@ -53,8 +53,8 @@ impl BpfSurvey {
         self.happened.push((time, Happened::Program(event)));
     }
 
-    /// All functions, noted at the symbols that they have; tables that could not be read, beside them. The symbols stand
-    /// as they were told of.
+    /// All functions, noted at the symbols that they have; tables that could not be read, beside them. The symbols are
+    /// as they were reported for.
     pub(super) fn finish(self, recording: &Recording, symbols: &mut [KernelSymbol]) -> (Vec<BpfFunction>, Skipped) {
         let mut skipped = Skipped::new("BPF table");
         let (functions, known) = functions(recording, &mut skipped);

@@ -10,7 +10,7 @@ struct Program {
     tag: u8,
     btf: u32,
     addrs: [u64; 2],
-    /// What all of its machine code consists of.
+    /// The byte that all of its machine code consists of.
     fill: u8,
 }
 
@@ -129,7 +129,7 @@ impl Pipe {
         self.push(kind::BPF_EVENT, &body.finish());
     }
 
-    /// What is told of it, and the warnings.
+    /// The data of the survey, and the warnings.
     fn survey(&self) -> (Processes, Vec<String>) {
         let mut warnings = Warnings::new();
         let recording = Recording::parse(&self.bytes, &mut warnings).unwrap();
@@ -147,7 +147,7 @@ fn first_program() -> Program {
     Program { id: 3, tag: 0x11, btf: 9, addrs: ADDRS, fill: 0x90 }
 }
 
-/// Of each symbol, in the order of time: the program whose function it is.
+/// For each symbol, in the order of time: the program whose function it is.
 fn programs_of_symbols(processes: &Processes) -> Vec<Option<u32>> {
     let program = |id: crate::model::bpf::BpfFunctionId| processes.bpf_functions[id.0 as usize].program.id;
     processes.kernel_symbols.iter().map(|symbol| symbol.bpf.map(program)).collect()
@@ -179,7 +179,7 @@ fn functions_have_names_code_and_lines_in_either_byte_order() {
     }
 }
 
-/// Two programs, one after the other, at one address: the second one's number is lower, and it stands first.
+/// Two programs, one after the other, at one address: the second one's number is lower, and it is first.
 #[test]
 fn the_times_of_symbols_decide_whose_code_is_at_an_address() {
     let mut pipe = Pipe::new(Endian::Little);
@@ -244,7 +244,7 @@ fn two_programs() -> Vec<u8> {
     prog_info(&[first_program(), second], Endian::Little)
 }
 
-/// What is read of these sections.
+/// The result of reading these sections.
 fn survey_of(programs: &[u8], types: &[u8]) -> (Processes, Vec<String>) {
     let mut pipe = Pipe::new(Endian::Little);
     pipe.feature(25, programs);
@@ -293,7 +293,7 @@ fn a_changed_byte_spoils_no_more_than_what_it_says() {
 fn counts_that_no_file_can_hold_take_no_memory() {
     let mut programs = two_programs();
     programs[..4].copy_from_slice(&u32::MAX.to_le_bytes());
-    // Of the second array of the first program.
+    // The length in the second array of the first program.
     programs[20 + 104..][..4].copy_from_slice(&u32::MAX.to_le_bytes());
     let (processes, warnings) = survey_of(&programs, &btf(9, Endian::Little));
     assert_eq!(processes.bpf_functions.len(), 2);

@@ -1,4 +1,4 @@
-//! What a stack has in common with the stack before: its callers, which stand at its end.
+//! The part of a stack in common with the stack before: its callers, which are at its end.
 
 use crate::model::stacks::StackId;
 use memchr::memmem::Finder;
@@ -22,7 +22,8 @@ impl Default for Paragraphs {
 }
 
 impl Paragraphs {
-    /// Where the text from `start` on has its first empty line, without the line feeds before it, if that is not far.
+    /// The place where the text from `start` on has its first empty line, without the line feeds before it, if that is
+    /// not far.
     pub(super) fn end(&mut self, text: &[u8], start: usize) -> Option<usize> {
         if start < self.none_before {
             return None;
@@ -39,7 +40,7 @@ impl Paragraphs {
 /// The lines of the stack before.
 #[derive(Debug, Default)]
 pub(super) struct Callers {
-    /// Where it stands in the text.
+    /// Its place in the text.
     range: Range<usize>,
     /// Its lines, outermost first.
     lines: Vec<CallerLine>,
@@ -47,25 +48,25 @@ pub(super) struct Callers {
 
 #[derive(Debug, Clone, Copy)]
 struct CallerLine {
-    /// How many bytes there are from its begin to the stack's end.
+    /// The number of bytes from its start to the stack's end.
     to_end: usize,
     /// The stack of this line and all below it.
     stack: Option<StackId>,
 }
 
-/// What of a stack is known from the one before.
+/// The part of a stack that is known from the one before.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// Where its own lines end.
+    /// The end of its own lines.
     pub(super) own_end: usize,
     /// The stack of the others.
     pub(super) stack: Option<StackId>,
-    /// How many others there are.
+    /// The number of others.
     lines: usize,
 }
 
 impl Callers {
-    /// Compares the stack that stands there with the one before.
+    /// Compares the stack that is there with the one before.
     pub(super) fn shared(&self, text: &[u8], range: &Range<usize>) -> Shared {
         let (before, now) = (&text[self.range.clone()], &text[range.clone()]);
         let shared = shared_end(before, now);
@@ -83,7 +84,7 @@ impl Callers {
         }
     }
 
-    /// The stack that is read now, of which so much is shared; its own lines follow, outermost first.
+    /// The stack that is read now, this much of it shared; its own lines follow, outermost first.
     pub(super) fn begin(&mut self, range: Range<usize>, shared: &Shared) {
         self.lines.truncate(shared.lines);
         self.range = range;
@@ -95,7 +96,7 @@ impl Callers {
     }
 }
 
-/// How many bytes two texts end with alike.
+/// The length of the common suffix of two texts, in bytes.
 fn shared_end(a: &[u8], b: &[u8]) -> usize {
     const WORD: usize = 16;
     let ((_, a_words), (_, b_words)) = (a.as_rchunks::<WORD>(), b.as_rchunks::<WORD>());

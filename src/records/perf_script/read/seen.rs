@@ -1,4 +1,4 @@
-//! What was read of lines and stacks that were seen before, in this part of a text or in earlier ones.
+//! Lines and stacks that were read before, in this part of a text or in earlier ones.
 
 use crate::model::stacks::{FrameId, StackId};
 use rustc_hash::{FxHashMap, FxHasher};
@@ -24,17 +24,17 @@ pub(super) struct LineMemo {
 
 #[derive(Debug)]
 struct KnownLine {
-    /// Where its text is.
+    /// The start of its text.
     start: u32,
     len: u32,
     frames: LineFrames,
 }
 
-/// The frames that a line tells, leaf first.
+/// The frames that a line gives, leaf first.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum LineFrames {
     One(FrameId),
-    /// Where they stand in [`LineMemo::joined`].
+    /// Their places in [`LineMemo::joined`].
     Several {
         start: u32,
         len: u32,
@@ -48,7 +48,7 @@ fn hash(text: &[u8]) -> u64 {
 }
 
 impl LineMemo {
-    /// Forgets all if it is too much; what it told before is not to be asked for any more.
+    /// Removes all if it is too much; its earlier answers are invalid then.
     pub(super) fn make_room(&mut self) {
         if self.texts.len() > MOST || self.of.len().max(self.joined.len()) > MOST_ENTRIES {
             *self = Self::default();
@@ -60,7 +60,7 @@ impl LineMemo {
         (self.texts[*start as usize..][..*len as usize] == *line).then_some(*frames)
     }
 
-    /// Keeps the frames of a line; `None` if there is none.
+    /// Keeps the frames of a line; `None` if absent.
     pub(super) fn add(&mut self, line: &[u8], frames: &[FrameId]) -> Option<LineFrames> {
         let told = match *frames {
             [] => return None,
@@ -96,7 +96,7 @@ pub(super) struct StackMemo {
 
 #[derive(Debug)]
 struct SeenStack {
-    /// Where its text is; empty if it came only once.
+    /// The place of its text; if it came only once.
     text: Range<usize>,
     stack: Option<StackId>,
 }
@@ -113,7 +113,7 @@ impl StackMemo {
         (self.texts[seen.text.clone()] == *text && !text.is_empty()).then_some(seen.stack)
     }
 
-    /// What a text's stack is.
+    /// The stack of a text.
     pub(super) fn add(&mut self, key: u64, text: &[u8], stack: Option<StackId>) {
         if self.texts.len() > MOST || self.seen.len() > MOST_ENTRIES {
             self.texts.clear();

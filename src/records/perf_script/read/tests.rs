@@ -1,4 +1,4 @@
-//! What texts say, read as a whole, in parts, and line by line.
+//! The facts that texts state, read as a whole, in parts, and line by line.
 
 use super::*;
 use crate::model::backing::tests::those;
@@ -101,7 +101,7 @@ fn lines() -> impl Strategy<Value = String> {
     proptest::collection::vec(proptest::sample::select(&LINES[..]), 0..40).prop_map(|lines| lines.concat())
 }
 
-/// What a text says, taken apart line by line, without what is known from lines before.
+/// The content of a text, taken apart line by line, without the state of lines before.
 fn by_lines(text: &str) -> Vec<String> {
     let mut warnings = Warnings::new();
     let known = Known::default();

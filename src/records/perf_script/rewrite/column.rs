@@ -5,13 +5,13 @@
 //! ⇥    7f94270bb3ce [unknown] (/tmp/perf-29971.map)
 //! ```
 
-/// An address as it stands there, blanks and all: what it is a number of need not be known to find it again.
+/// An address as it is there, blanks and all: what it is a number of need not be known to find it again.
 pub(super) type Column = [u8; 16];
 
-/// Where the address ends in its line.
+/// The end of the address in its line.
 pub(super) const END: usize = 1 + size_of::<Column>();
 
-/// The address of a frame without a name, and what stands behind it; `None` if the line is laid out in another way.
+/// The address of a frame without a name, and what follows it; `None` if the line is laid out in another way.
 pub(super) fn split(line: &[u8]) -> Option<(Column, &[u8])> {
     let (address, tail) = line.split_first_chunk::<END>()?;
     let laid_out = address[0] == b'\t' && tail.starts_with(b" [unknown] (") && tail.ends_with(b")");
@@ -25,26 +25,26 @@ pub(super) enum Below {
     Unnamed {
         /// Its address.
         column: Column,
-        /// Where its line ends.
+        /// The end of its line.
         end: usize,
     },
     /// One that has a name.
     Named {
-        /// Where its line ends.
+        /// The end of its line.
         end: usize,
-        /// Whether it is one of user space.
+        /// True if it is one of user space.
         is_user: bool,
     },
 }
 
-/// The frame behind the line feed at `end`; `None` if the line is no frame, or laid out in another way, or has another
-/// tail, or no line feed.
+/// The frame behind the line feed at `end`; `None` if the line is not a frame, or laid out in another way, or has
+/// another tail, or no line feed.
 #[inline]
 pub(super) fn below(text: &[u8], end: usize, tail: &[u8]) -> Option<Below> {
     let (address, rest) = text.get(end + 1..)?.split_first_chunk::<END>()?;
     let ([b'\t', column @ ..], [b' ', symbol, ..]) = (address, rest) else { return None };
     let behind = end + 1 + END;
-    // What is not known begins with a bracket.
+    // An unknown symbol begins with a bracket.
     if *symbol == b'[' {
         let [b'\n', ..] = rest.strip_prefix(tail)? else { return None };
         return Some(Below::Unnamed { column: *column, end: behind + tail.len() });
@@ -53,7 +53,7 @@ pub(super) fn below(text: &[u8], end: usize, tail: &[u8]) -> Option<Below> {
     Some(Below::Named { end: behind + memchr::memchr(b'\n', rest)?, is_user })
 }
 
-/// Whether an address is one of user space; `None` if it is none.
+/// True if an address is one of user space; `None` if it is none.
 fn is_user(column: &Column) -> Option<bool> {
     // All of them are looked at, sixteen at a time: blanks, then digits.
     let digits = column.iter().fold(true, |all, byte| all & (*byte == b' ' || byte.is_ascii_hexdigit()));

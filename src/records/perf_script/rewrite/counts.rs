@@ -1,27 +1,27 @@
-//! What was found, in figures.
+//! The figures.
 
 use std::ops::{AddAssign, Sub};
 
-/// What was found in a block.
+/// The findings in a block.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Counts {
     /// Frames named.
     pub named: u64,
-    /// Of those: at places that had several owners, in a text that does not tell the time.
+    /// Frames at places that had several owners, in a text that does not give the time.
     pub ambiguous: u64,
     /// Frames in places of JIT code that nobody could name.
     pub unresolved: u64,
-    /// Of those: printed relative to a file whose base the text does not tell.
+    /// Frames printed relative to a file whose base the text does not give.
     pub relative: u64,
-    /// Of those: the text does not say whose they are.
+    /// Frames of unknown processes.
     pub nobodys: u64,
-    /// Frames of files that were named, where that is asked for.
+    /// Frames of files that were named, where that is requested.
     pub native: u64,
     /// Frames of files that were not.
     pub native_left: u64,
     /// Samples with call chains.
     pub samples: u64,
-    /// Of those: without any frame.
+    /// Samples without any frame.
     pub frameless: u64,
 }
 

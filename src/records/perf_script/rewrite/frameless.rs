@@ -8,16 +8,16 @@ use crate::records::perf_script::header::Header;
 use crate::records::perf_script::known::is_record_line;
 use memchr::memmem;
 
-/// How many samples end in a text.
+/// The number of samples that end in a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct SampleEnds {
     pub(super) samples: u64,
-    /// Of those: without a frame.
+    /// Samples without a frame.
     pub(super) frameless: u64,
 }
 
 impl SampleEnds {
-    /// That of a sample with these frames, or whatever stands below its header.
+    /// That of a sample with these frames, or whatever is below its header.
     pub(super) fn of_frames(frames: &[u8]) -> Self {
         Self { samples: 1, frameless: u64::from(is_bare_header(&frames[line_start(frames)..])) }
     }
@@ -29,10 +29,10 @@ impl From<SampleEnds> for Counts {
     }
 }
 
-/// What the last line before a block is for an empty line that begins the block.
+/// The meaning of the last line before a block for an empty line that begins the block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum LastLine {
-    /// There is none, or it has no end, or it is empty: no sample ends here.
+    /// It does not exist, or has no end, or it is empty: no sample ends here.
     #[default]
     Open,
     /// A header.
@@ -66,12 +66,12 @@ pub(super) fn count(block: &[u8], before: LastLine) -> SampleEnds {
     ends
 }
 
-/// Where the last line of a text begins.
+/// The start of the last line of a text.
 fn line_start(text: &[u8]) -> usize {
     memchr::memrchr(b'\n', text).map_or(0, |end| end + 1)
 }
 
-/// Whether a line is a sample's first and has no frame.
+/// True if a line is a sample's first and has no frame.
 fn is_bare_header(line: &[u8]) -> bool {
     // Most samples end with a frame: that is seen at once.
     let may_be = !line.starts_with(b"\t") && line.trim_ascii_end().ends_with(b":");

@@ -1,4 +1,4 @@
-//! What frames become, written out once for each address: stacks share most of their frames with those before.
+//! The new text of frames, written out once for each address: stacks share most of their frames with those before.
 
 use super::column::Column;
 use super::samples::{Frames, SampleMemo};
@@ -18,14 +18,14 @@ pub struct Memo {
     files: FxHashMap<Box<[u8]>, u32>,
     /// Whole samples, too.
     pub(super) samples: SampleMemo,
-    /// At which times all holds that was told since the last [`Memo::begin`].
+    /// The period for which all holds that was reported since the last [`Memo::begin`].
     told_for: Range<Nanos>,
 }
 
 /// A frame: whose, where, and in what.
 pub(super) type Key = (Pid, FrameAddr, Object);
 
-/// What a frame is in.
+/// The object of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Object {
     /// JIT code, in a text that shows no objects.
@@ -36,42 +36,42 @@ pub(super) enum Object {
     File(u32),
 }
 
-/// What is remembered of a frame.
+/// The remembered form of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known<'a> {
-    /// What stands behind its address.
+    /// The text after its address.
     Named {
         /// As it is written.
         text: &'a [u8],
-        /// Whether other functions had this place at other times, and nobody tells which is meant.
+        /// True if other functions had this place at other times, and nothing shows which is meant.
         is_one_of_several: bool,
     },
     /// That nobody can name it.
     Unknown,
 }
 
-/// When a frame is asked for.
+/// When a frame is requested.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct When {
     /// The time of the sample, if it has one.
     pub(super) time: Option<Nanos>,
-    /// How many jitdumps the process has mapped by then: the next one may have the name.
+    /// The number of jitdumps that the process has mapped by then: the next one may have the name.
     pub(super) markers: usize,
 }
 
-/// What a frame becomes, and at which times.
+/// The new text of a frame, and its period.
 #[derive(Debug, Clone)]
 struct RememberedFrame {
     /// `None` if nobody can name it,
     text: Option<Range<usize>>,
     is_one_of_several: bool,
     valid: Range<Nanos>,
-    /// with so many jitdumps mapped.
+    /// with this many jitdumps mapped.
     markers: usize,
 }
 
 impl RememberedFrame {
-    /// What is known of it; less and less holds `for_all`.
+    /// The known answers; `for_all` holds less and less.
     fn tell<'a>(&self, texts: &'a [u8], for_all: &mut Range<Nanos>) -> Known<'a> {
         narrow(for_all, &self.valid);
         let is_one_of_several = self.is_one_of_several;
@@ -87,11 +87,11 @@ impl RememberedFrame {
 /// With more text than this it starts afresh, so that its memory has a bound.
 const MOST: usize = 4 << 20;
 
-/// The same with more frames than this, named or not: for texts whose addresses hardly ever come again.
+/// The same with more frames than this, named or not: for texts whose addresses hardly ever repeat.
 const MOST_FRAMES: usize = 1 << 16;
 
 impl Memo {
-    /// What is known of a frame.
+    /// The known answer for a frame.
     pub(super) fn get(&mut self, key: &Key, when: When) -> Option<Known<'_>> {
         let told = self.told.get(key).filter(|told| told.holds(when))?;
         Some(told.tell(&self.texts, &mut self.told_for))
@@ -158,7 +158,7 @@ impl Memo {
         &self.texts[text]
     }
 
-    /// That nobody can name a frame, at these times and with so many jitdumps mapped.
+    /// That nobody can name a frame, at these times and with this many jitdumps mapped.
     pub(super) fn add_unknown(&mut self, key: Key, valid: Range<Nanos>, markers: usize) {
         self.make_room();
         narrow(&mut self.told_for, &valid);

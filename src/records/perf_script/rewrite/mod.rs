@@ -1,6 +1,7 @@
 //! Names the frames of JIT code in a block of text and leaves every other byte as it is.
 //!
-//! A block is cut at any line; [`State`] says what the lines before it told. Blocks can so be rewritten side by side.
+//! A block is cut at any line; [`State`] shows what the lines before it reported. Blocks can so be rewritten side by
+//! side.
 //!
 //! ```text
 //! feeder:  cut ── State at its start, advance past it ── cut ── …
@@ -41,11 +42,11 @@ pub enum Rewritten {
     Unchanged(Counts),
     /// The new text is in the buffer.
     Changed(Counts),
-    /// Names are missing: load them and come again.
+    /// Names are missing: load them and repeat.
     Needs(Needs),
 }
 
-/// Rewrites one block into an empty buffer; `records` are its record lines, as [`State::advance`] tells them. The memo
+/// Rewrites one block into an empty buffer; `records` are its record lines, as [`State::advance`] gives them. The memo
 /// remembers what the same namer said of blocks before.
 pub fn rewrite<'n>(
     (block, records): (&[u8], &[Range<usize>]),
@@ -90,15 +91,15 @@ struct RewriteJob<'b, 'n, 'f> {
     memo: &'f mut Memo,
     edited: Edited<'b, 'f>,
     state: State,
-    /// What the last line before the block is.
+    /// The kind of the last line before the block.
     line_before: LastLine,
     /// Up to where the beginnings of samples were looked for.
     seen: usize,
     /// Up to where the ends of samples were counted.
     counted: usize,
-    /// Where the last line ended that was a frame without a name in user space.
+    /// The end of the last line that was a frame without a name in user space.
     last_frame: Option<usize>,
-    /// What the last frame's object is: the next one's is mostly the same.
+    /// The last frame's object: the next one's is mostly the same.
     last_place: Option<(&'b [u8], Place)>,
     unknown: Finder<'static>,
     empty_line: Finder<'static>,
@@ -161,10 +162,10 @@ impl<'b> RewriteJob<'b, '_, '_> {
         }
     }
 
-    /// Names a whole sample at once, if it was named before; `before` reaches up to its first frame without a name.
-    /// Where its frames end; `None` if it cannot be told where they do or whose they are.
+    /// Names a whole sample at once, if it was named before; `before` reaches up to its first frame without a name. The
+    /// end of its frames; if it cannot be determined where they do or whose they are.
     fn sample(&mut self, text: &'b [u8], before: Range<usize>) -> Option<usize> {
-        // What record lines tell may change what a frame is.
+        // Record lines may change the meaning of a frame.
         if !self.state.known.is_empty() {
             return None;
         }
@@ -209,14 +210,14 @@ impl<'b> RewriteJob<'b, '_, '_> {
         self.counted = end;
     }
 
-    /// The line of a frame without a name, and those below that are like it. Where what was looked at ends.
+    /// The line of a frame without a name, and those below that are like it. The end of the part that was looked at.
     fn at_hit(&mut self, text: &[u8], hit: usize) -> usize {
         let start = memchr::memrchr(b'\n', &text[..hit]).map_or(0, |end| end + 1);
         let mut end = memchr::memchr(b'\n', &text[hit..]).map_or(text.len(), |len| hit + len);
         if text[start] != b'\t' {
             let behind = object_end(&text[hit + UNKNOWN.len()..end]).map(|len| hit + UNKNOWN.len() + len);
             if self.style.srcline && behind.is_some() {
-                // A line of source would tear what stands behind the frame from it.
+                // A line of source would tear what follows the frame from it.
                 return end;
             }
             end = behind.unwrap_or(end);
@@ -228,7 +229,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
     }
 
     /// Goes on below a frame that the memo has: frames that differ from its line in nothing but the address, which most
-    /// do, are not taken apart, and those that have a name are passed over. Where what was looked at ends.
+    /// do, are not taken apart, and those that have a name are passed over. The end of the part that was looked at.
     fn frames_below(&mut self, line: Range<usize>, key: Key, text: &[u8]) -> usize {
         // The same number is another place in each file.
         let absolute = matches!(self.last_place, Some((_, Place::Anonymous(_))));
@@ -237,7 +238,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
         self.memo.know_column(key, column);
         let pid = key.0;
         let when = When { time: self.state.sample.time, markers: self.state.known.markers_of(pid) };
-        // Whether what is called in the frame right above returns into one of user space.
+        // True if what is called in the frame right above returns into one of user space.
         let (mut end, mut is_called) = (line.end, true);
         while let Some(below) = column::below(text, end, tail) {
             match below {
@@ -263,8 +264,8 @@ impl<'b> RewriteJob<'b, '_, '_> {
         end
     }
 
-    /// A line that may be a frame; `in_sample` is where it begins if the line is a sample of one line. What the memo has it under, if
-    /// it is one of JIT code and was asked for.
+    /// A line that may be a frame; `in_sample` is where it begins if the line is a sample of one line. The key in the
+    /// memo, if it is one of JIT code and was requested.
     fn line(&mut self, line: Range<usize>, in_sample: Option<usize>) -> Option<Key> {
         let end = line.end - usize::from(self.block[line.clone()].ends_with(b"\r"));
         let block = self.block;
@@ -315,11 +316,11 @@ impl<'b> RewriteJob<'b, '_, '_> {
         self.seen = line;
     }
 
-    /// Whether the frame at `line` has a frame above it, into which it will return: not the first of its stack, nor
-    /// the first below the kernel's.
+    /// True if the frame at `line` has a frame above it, into which it will return: not the first of its stack, nor the
+    /// first below the kernel's.
     fn returns(&self, line: usize) -> bool {
         let mut end = line;
-        // A source line may stand between two frames.
+        // A source line may be between two frames.
         for _ in 0..2 {
             let Some(stop) = end.checked_sub(1) else { return false };
             let start = memchr::memrchr(b'\n', &self.block[..stop]).map_or(0, |at| at + 1);
@@ -335,7 +336,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
         false
     }
 
-    /// Names a frame; what it becomes takes the place of all that stands behind its address.
+    /// Names a frame; what it becomes takes the place of all that follows its address.
     fn name(&mut self, behind_address: Range<usize>, frame: Frame<'_>, place: Place, returns: bool) -> Option<Key> {
         let Sample { pid, tid, time } = self.state.sample;
         let known = |tid| self.state.known.process_of(tid);
@@ -439,7 +440,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
     }
 }
 
-/// Whether a line is a frame of user space, into which what is called there will return.
+/// True if a line is a frame of user space, into which what is called there will return.
 fn is_caller(frame: &[u8]) -> bool {
     let addr = first_word(frame).and_then(|at| address(&frame[at..]));
     addr.is_some_and(|(addr, _)| addr >> 63 == 0)

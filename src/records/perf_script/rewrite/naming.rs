@@ -1,4 +1,4 @@
-//! What is asked about a frame, and answered.
+//! The question about a frame, and the answer.
 
 use crate::model::{FrameAddr, Nanos, Pid};
 use std::borrow::Cow;
@@ -10,13 +10,13 @@ use std::ops::Range;
 pub struct Wanted<'a> {
     /// The process; 0 in files.
     pub pid: Pid,
-    /// Where: in memory, or in this file.
+    /// The place: in memory, or in this file.
     pub addr: FrameAddr,
-    /// The file, if it is no JIT code.
+    /// The file, if it is not a JIT code.
     pub file: Option<&'a [u8]>,
-    /// When, if the text says.
+    /// When, if the text states it.
     pub time: Option<Nanos>,
-    /// How many jitdumps the process has mapped, as far as the text told until then.
+    /// The number of jitdumps that the process has mapped, as far as the text reported until then.
     pub markers: usize,
 }
 
@@ -25,13 +25,13 @@ pub struct Wanted<'a> {
 pub struct Named<'a> {
     /// The function.
     pub name: Cow<'a, [u8]>,
-    /// How far into it the frame's printed address is.
+    /// The offset of the frame's printed address in it.
     pub offset: u64,
     /// The object that JIT code is shown under.
     pub dso: Cow<'a, [u8]>,
     /// Source file and line.
     pub source: Option<(Cow<'a, [u8]>, u32)>,
-    /// Whether other functions had this place at other times, and the text does not tell the time: the last is named.
+    /// True if other functions had this place at other times, and the text does not give the time: the last is named.
     pub is_one_of_several: bool,
 }
 
@@ -40,13 +40,13 @@ pub struct Named<'a> {
 pub enum Answer<'a> {
     /// It has a name, and it is the same one at these times (the first included, the last not).
     Named(Named<'a>, Range<Nanos>),
-    /// Nobody knows, at these times.
+    /// Unknown, at these times.
     Unknown(Range<Nanos>),
     /// The names of this process, or of this place in a file, have not been looked for: ask again when they have.
     NotLoaded,
 }
 
-/// What has to be looked up before a block can be rewritten.
+/// The addresses to look up before a block can be rewritten.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Needs {
     /// The JIT code of these processes.
@@ -56,7 +56,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Whether there is nothing.
+    /// True if there is nothing.
     pub fn is_empty(&self) -> bool {
         self.pids.is_empty() && self.places.is_empty()
     }

@@ -8,14 +8,14 @@ use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
 use std::ops::Range;
 
-/// What the frames of samples became, by their text. Samples without a name for any frame are in it, too.
+/// The new frames of samples, by their text. Samples without a name for any frame are in it, too.
 #[derive(Debug, Default)]
 pub(super) struct SampleMemo {
     /// Places in `samples`; `None` of texts that came only once, when there was a lot already.
     of: FxHashMap<u64, Option<u32>>,
     samples: Vec<NamedSample>,
     texts: Vec<u8>,
-    /// How many were asked for, and how many of these were there.
+    /// The number that was requested, and the number found.
     asked: usize,
     found: usize,
 }
@@ -30,7 +30,7 @@ struct NamedSample {
     valid: Range<Nanos>,
 }
 
-/// Whose frames they are. The thread does not matter where the process is known.
+/// The process of frames. The thread does not matter where the process is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whose {
     Process(Pid),
@@ -48,7 +48,7 @@ impl Whose {
     }
 }
 
-/// The frames of a sample as they stand in the text.
+/// The frames of a sample as they are in the text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frames<'a> {
     whose: Whose,
@@ -64,12 +64,12 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// What a sample's frames become.
+/// The new frames of a sample.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NewFrames<'a> {
     /// The text; `None` if nothing changes.
     pub(super) text: Option<&'a [u8]>,
-    /// What is counted of them.
+    /// Measure of them.
     pub(super) counts: &'a Counts,
 }
 
@@ -83,16 +83,16 @@ const MOST: usize = 16 << 20;
 /// The same with more samples than this, kept or not.
 const MOST_SAMPLES: usize = 1 << 16;
 
-/// After so many it is looked whether looking for them pays.
+/// After this many it is looked whether looking for them pays.
 const TRIED: usize = 1 << 13;
 
 impl SampleMemo {
-    /// Whether samples come again often enough to be looked for.
+    /// True if samples repeat often enough to be looked for.
     pub(super) fn pays(&self) -> bool {
         self.asked < TRIED || self.found >= self.asked / 8
     }
 
-    /// What is known of a sample at its time, if it has one.
+    /// The answer for a sample at its time, if it has one.
     pub(super) fn get(&mut self, frames: Frames<'_>, time: Option<Nanos>) -> Option<NewFrames<'_>> {
         self.asked += 1;
         let NamedSample { whose, before, after, counts, valid } =
@@ -117,7 +117,7 @@ impl SampleMemo {
         }
         let before = self.push(&[frames.text]);
         let after = after.map(|after| self.push(&after));
-        // Fewer than there are hashes, of which there are few.
+        // Fewer than there are hashes, which are few.
         self.of.insert(frames.hash, Some(self.samples.len() as u32));
         self.samples.push(NamedSample { whose: frames.whose, before, after, counts, valid });
     }

@@ -1,4 +1,4 @@
-//! What the text before a place tells about it, and where a text can be cut.
+//! The state that the text before a place gives it, and the places where a text can be cut.
 
 use super::frameless::LastLine;
 use crate::model::{Nanos, Pid, Tid};
@@ -7,7 +7,7 @@ use crate::records::perf_script::known::{Known, is_record_line};
 use memchr::memmem;
 use std::ops::Range;
 
-/// What the text before a block tells.
+/// The state that the text before a block gives it.
 #[derive(Debug, Clone, Default)]
 pub struct State {
     pub(super) sample: Sample,
@@ -15,7 +15,7 @@ pub struct State {
     pub(super) last_line: LastLine,
 }
 
-/// Whose frames follow.
+/// The process of the following frames.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sample {
     pub(super) pid: Option<Pid>,
@@ -23,8 +23,8 @@ pub(super) struct Sample {
     pub(super) time: Option<Nanos>,
 }
 
-/// How much of a buffer makes the next block: up to the last end of a sample, else the last line's end; all of it if
-/// it is one endless line. 0 only for an empty buffer.
+/// The part of a buffer makes the next block: up to the last end of a sample, else the last line's end; all of it if it
+/// that is one endless line. 0 only for an empty buffer.
 pub fn cut(buffer: &[u8]) -> usize {
     let sample_end = memmem::rfind(buffer, b"\n\n").map(|at| at + 2);
     let windows_end = || memmem::rfind(buffer, b"\n\r\n").map(|at| at + 3);
@@ -33,12 +33,12 @@ pub fn cut(buffer: &[u8]) -> usize {
 }
 
 impl State {
-    /// What the record lines so far told.
+    /// The facts from the record lines so far.
     pub fn known(&self) -> &Known {
         &self.known
     }
 
-    /// Goes past a block without rewriting it. Tells where its record lines are.
+    /// Goes past a block without rewriting it. Reports where its record lines are.
     pub fn advance(&mut self, block: &[u8]) -> Vec<Range<usize>> {
         let records: Vec<Range<usize>> = record_lines(block).collect();
         records.iter().for_each(|line| self.known.apply(&block[line.clone()]));
@@ -50,8 +50,8 @@ impl State {
     /// The sample that is open at the end of `text`, if one begins in it.
     pub(super) fn enter_sample(&mut self, text: &[u8]) {
         let paragraph = last_paragraph(text);
-        // At the very start of a text the first paragraph has no blank line before it. A continued one begins with
-        // a frame, which is no header.
+        // At the very start of a text the first paragraph has no blank line before it. A continued one begins with a
+        // frame, which is not a header.
         let mut lines = Lines { text, at: paragraph.unwrap_or(0) };
         let header = lines.find_map(|line| {
             let line = &text[line];
@@ -65,7 +65,7 @@ impl State {
     }
 }
 
-/// Where the last paragraph of a text begins: behind the last empty line. `None` if there is no empty line.
+/// The start of the last paragraph: behind the last empty line. `None` if there is no empty line.
 pub(super) fn last_paragraph(text: &[u8]) -> Option<usize> {
     let mut end = text.len();
     while let Some(at) = memchr::memrchr(b'\n', &text[..end]) {

@@ -1,10 +1,10 @@
-//! How frames are named and printed.
+//! The way frames are named and printed.
 
 use crate::records::perf_script::frame::{Frame, UNKNOWN};
 use crate::records::perf_script::known::{BEYOND_ANY_FILE, FileAddresses};
 use memchr::memmem;
 
-/// What decides how frames are named and printed.
+/// The options for naming and printing frames.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Style {
     /// Name frames that already have a name, too.
@@ -13,14 +13,14 @@ pub struct Style {
     pub srcline: bool,
     /// Name frames of files, too, where the text shows the mappings.
     pub native: bool,
-    /// Whether this text has no offsets behind its symbols (`-F sym` without `symoff`).
+    /// True if this text has no offsets behind its symbols (`-F sym` without `symoff`).
     pub no_offsets: bool,
-    /// How this text prints the addresses of files, if that is known.
+    /// The way this text prints the addresses of files, if that is known.
     pub file_addresses: Option<FileAddresses>,
 }
 
 impl Style {
-    /// Learns from a text's first bytes whether offsets are printed behind symbols, and how addresses of files are.
+    /// Finds out from a text's first bytes whether offsets are printed behind symbols, and how addresses of files are.
     pub fn learn(&mut self, head: &[u8]) {
         let native = |line: &&[u8]| line.starts_with(b"\t");
         let frames = || head.split(|&byte| byte == b'\n').filter(native).filter_map(Frame::parse);

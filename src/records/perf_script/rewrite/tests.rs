@@ -29,7 +29,7 @@ fn namer(wanted: Wanted<'_>) -> Answer<'static> {
     }
 }
 
-/// Knows `main` at 0x100 of /bin/x; has not looked at 0x500 and beyond.
+/// Contains `main` at 0x100 of /bin/x; has not looked at 0x500 and beyond.
 fn native(file: &[u8], addr: FrameAddr) -> Answer<'static> {
     let named = |at: u64| Named {
         name: Cow::Borrowed(b"main"),
@@ -298,7 +298,7 @@ fn frames_below_each_other_are_named_each_for_itself() {
     let again = [(0x1010, ANON), (0x1008, ANON), (0x1008, ANON)];
     let map = "app 5 8.000004: PERF_RECORD_MMAP2 5/5: [0x1800(0x800) @ 0x1000 fe:00 1 0]: r-xp /memfd:x\n";
     let text = [
-        // Only the first is no return address; nobody knows what ends at 0x1000, nor what is at 0x3000.
+        // Only the first is not a return address; the functions that end at 0x1000 and are at 0x3000 are unknown.
         stack(
             "app 5 8.000002: 1 c: ",
             &[(0x1000, ANON), (0x1000, ANON), (0x1008, ANON), (0x3000, ANON), (0x1008, ANON)],

@@ -1,11 +1,12 @@
-// What ran when: weights of rows summed by time, for lanes (by category) and for the heat map. No drawing, no state.
+// Activity over time: weights of rows summed by time, for lanes (by category) and for the heat map. No drawing, no
+// state.
 //
-// A sample of a clock stands for the time before it, a span for the time after its begin: their weights are spread over
-// that time, so that a thread that was busy all the time looks so at any width. What else is counted stands at its time.
+// A sample of a clock stands for the time before it, a span for the time after its start: their weights are spread over
+// that time, so that a thread that was busy all the time looks so at any width. Other events count at their time.
 
 import { hashOfName, warmLetter } from "./shades.js";
 
-/** How the rows of an event stand for time: −1 before, 1 after, 0 not at all. */
+/** The way the rows of an event stand for time: −1 before, 1 after, 0 not at all. */
 export function reachOf(profile, event, weight) {
   if (profile.rowsLast) return weight === "period" ? 1 : 0;
   return event.unit === "nanoseconds" && weight === "period" ? -1 : 0;
@@ -22,7 +23,8 @@ export function rowsByTrack(rows, tracks) {
 }
 
 /**
- * What the colours of bars tell: sorts of code, or, where none are known, colours of names as flame graphs have them.
+ * The meanings of the colors of bars: kinds of code, or, where none are known, colors of names as flame graphs have
+ * them.
  * @returns {{sorts: [{name, letter}], ofFunction: Uint8Array, none: number}} none: the sort of rows without a stack
  */
 export function barSorts({ functions, categories }) {
@@ -42,7 +44,7 @@ export function rowSorts({ nodeFunction }, rows, { ofFunction, none }) {
   return sorts;
 }
 
-/** What is summed: `bins` equal parts of [from, to). `weights` is a column of the rows, `nsPerUnit` turns them into time. */
+/** The sums: `bins` equal parts of [from, to). `weights` is a column of the rows, `nsPerUnit` turns them into time. */
 export function binning(rows, weights, from, to, bins, reach, unitNs) {
   return { rows, weights, from, to, bins, reach, scale: bins / (to - from), unitNs };
 }
@@ -76,7 +78,7 @@ export function laneActivity(job, tracks, index, sorts, count) {
   return sums;
 }
 
-/** What ran in a lane in all bins of a job: functions and their weights, the heaviest first. */
+/** The activity of a lane in all bins of a job: functions and their weights, the heaviest first. */
 export function laneFunctions(job, tracks, index, nodeFunction) {
   const sums = new Map();
   for (const track of tracks) {

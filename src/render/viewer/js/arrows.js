@@ -38,7 +38,7 @@ export function drawArrows(canvas, arrows, { first, last, height, cursor }) {
   canvas.style.transform = `translateY(${first * height}px)`;
   const isAtCursor = ({ from, to }) => from === cursor || to === cursor;
   const inSight = arrows.filter(({ from, to }) => Math.max(from, to) >= first && Math.min(from, to < 0 ? from : to) < last);
-  // What stands out is drawn last.
+  // Highlighted boxes are drawn last.
   for (const chosen of [false, true]) {
     context.strokeStyle = context.fillStyle = styleColour(chosen ? "--accent" : "--faint");
     context.lineWidth = chosen ? 1.6 : 1;
@@ -68,7 +68,7 @@ function drawArrow(context, { from, to, lane }, y, chosen) {
   context.fill();
 }
 
-/** The begin of a jump whose line is not drawn: up, down, or to what is not shown. */
+/** The start of a jump whose line is not drawn: up, down, or to a hidden line. */
 function drawStub(context, right, y, direction) {
   context.beginPath();
   context.moveTo(right, y);

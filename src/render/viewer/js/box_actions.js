@@ -1,4 +1,4 @@
-// What can be done with a function that a box shows, from the menu and by keys: all of it changes the state only.
+// The actions on a function that a box shows, from the menu and by keys: all of it changes the state only.
 
 import { toClipboard } from "./clipboard.js";
 import { stackText } from "./copy_text.js";
@@ -70,7 +70,7 @@ function hideActions({ profile, store }, picture, node) {
   ].filter((action) => action !== false);
 }
 
-/** Leads to the parts of the page that tell more of a function. */
+/** Leads to the parts of the page that give more of a function. */
 function otherParts({ store }, number) {
   const parts = [
     ["functions", "Show in the table of functions", "l"],
@@ -91,7 +91,7 @@ export function lastPart(path) {
   return path.slice(path.lastIndexOf("/") + 1) || path;
 }
 
-/** Copies, and says so. */
+/** Copies, and states it. */
 export function copy(view, text) {
   toClipboard(text).then(() =>
     view.say(`Copied ${counted(text.split("\n").filter((line) => line !== "").length, "line")}`),

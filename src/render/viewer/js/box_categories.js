@@ -1,6 +1,7 @@
-// How much of each box of a tree ran in which category: the tiers of one function are one box, which is of several.
+// The part of each box of a tree ran in which category: the tiers of one function that are one box, which is of
+// several.
 
-/** What follows from a tree's shape alone, by its `at`: a brush that moves finds it. */
+/** Facts that follow from a tree's shape alone, by its `at`: a brush that moves finds them. */
 const MEMBERS = new WeakMap();
 
 /** The nodes of the profile that are in each node of a tree. Most are there alone: only of the others it must be known
@@ -19,7 +20,7 @@ class Members {
     this.findShared(nodeParent, nodeCount, at);
   }
 
-  /** Those that share their box, or are no members, from the outermost on: `shared`, with numbers in `number`; `below`
+  /** Those that share their box, or are not members, from the outermost on: `shared`, with numbers in `number`; `below`
    * are their children, `lists` the members of each box that has several. */
   findShared(nodeParent, nodeCount, at) {
     const shared = [],
@@ -52,7 +53,7 @@ export class BoxCategories {
     this.known = new Map();
   }
 
-  /** By number of a shared node, the weight of what counts in it and below. */
+  /** By number of a shared node, the weight of the samples in it and below. */
   weightsOfShared(selection) {
     const { shared, below, number } = this.members,
       { at, place, total } = this.tree,
@@ -104,7 +105,7 @@ export class BoxCategories {
   }
 }
 
-/** What is told of a sample's end: the category of its innermost frame that is shown, by node; −1: none is. */
+/** The shown end of a sample: the category of its innermost frame that is shown, by node; −1: none is. */
 const SHOWN = new WeakMap();
 
 /** By category, what ran itself in the stacks of a tree of calls; what is hidden counts for its caller. */

@@ -1,5 +1,5 @@
 // Ranges of time chosen with the pointer or the keyboard, on any surface that shows time. While the pointer drags, a
-// draft is shown; what is chosen goes into `store.ranges`, and everything else follows from there.
+// draft is shown; the choice goes into `store.ranges`, and everything else follows from there.
 //
 // A surface: { element, spanAt(x, y) → [from, to) under a point or null, edgeAt(x, y) → { index, edge } or null,
 // isClickChoosing }, in pixels of the element.
@@ -90,7 +90,7 @@ export class Brush {
     this.redraw();
   }
 
-  /** Leaves everything as it was before the drag. Whether there was any. */
+  /** Leaves everything as it was before the drag. True if there was any. */
   cancel() {
     const drag = this.drag;
     clearTimeout(this.timer);
@@ -100,7 +100,7 @@ export class Brush {
     return drag !== null;
   }
 
-  /** Whether the key was one of the brush's. Arrows move the last range, with Shift its end, with Ctrl its begin. */
+  /** True if the key was one of the brush's. Arrows move the last range, with Shift its end, with Ctrl its start. */
   key(event, view) {
     const ranges = this.store.state.ranges;
     if (event.key === "Escape") return this.cancel() || (ranges.length > 0 && (this.choose([]), true));

@@ -49,8 +49,8 @@ export function statedSums({ functions, categories }, groups, { self, total }) {
 }
 
 /**
- * The callers or callees of a group as a tree of two levels: its own box is the root's only child. Which calls lead on to
- * which others isn't stated.
+ * The callers or callees of a group as a tree of two levels: its own box is the root's only child. The order of calls
+ * isn't stated.
  */
 export function callsTree(profile, stated, group, isCallers) {
   const costs = new Map();

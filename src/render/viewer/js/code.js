@@ -11,10 +11,10 @@ import { instructionCosts, Listings, sumOf } from "./listings.js";
 /** Events that have columns beside an instruction: more leave no room for it. */
 const MOST_EVENTS = 3;
 
-/** Of what changes the costs of instructions. */
+/** The keys that change the costs of instructions. */
 const COST_KEYS = ["ranges", "tracks"];
 
-/** Of what changes what is shown. */
+/** The keys that change the view. */
 const CODE_KEYS = [...COST_KEYS, "part", "event", "weight", "selected", "code", "mergeTiers", "theme"];
 
 /** Mounts it. */
@@ -58,7 +58,7 @@ class CodePart {
     nodes.head = element("div", { id: "code-head" });
     nodes.tools = element("div", { id: "code-tools" }, nodes.all,
       tool("lines", [["hot", "hot lines"], ["whole", "whole code"]]),
-      tool("percent", [["code", "% of this code"], ["all", "% of what is selected"]]),
+      tool("percent", [["code", "% of this code"], ["all", "% of the selection"]]),
       nodes.search, nodes.searched,
       element("span", { class: "hint" }, "↑↓ move · n/N hottest, next · Enter follow a jump · / search"));
     nodes.table = element("div", { id: "code-list" });
@@ -86,7 +86,7 @@ class CodePart {
     this.#costs = null;
   }
 
-  /** The events that are told of: the chosen one first, then others that have samples. */
+  /** The events that are reported for: the chosen one first, then others that have samples. */
   #events() {
     const { profile, state } = this.#page;
     const chosen = Math.min(state.event, profile.events.length - 1);
@@ -127,7 +127,7 @@ class CodePart {
     return [...own].sort((a, b) => heat(b) - heat(a) || a - b)[0] ?? -1;
   }
 
-  /** What a listing cost: {part, count, whole} of the chosen event, or of that one. */
+  /** The cost of a listing: {part, count, whole} of the chosen event, or of that one. */
   #sum(listing, event = this.#events()[0]) {
     const cost = this.#costs[event];
     const [from, to] = [this.#listings.first[listing], this.#listings.first[listing + 1]];
@@ -159,12 +159,12 @@ class CodePart {
       const hidden = about.codes - this.#listings.length;
       const missing = this.#listings.missing.filter((why) => why).length;
       head.replaceChildren(
-        element("h2", {}, "The hottest codes"),
+        element("h2", {}, "The hottest code"),
         element("p", {}, [
           `${counted(this.#listings.length - missing, "code")} of ${grouped(about.codes)} that have samples`,
           hidden > 0 ? " (--code N puts more into the page)" : "",
-          `: ${percent(cost.listed, cost.totalCount)} of the samples that are selected stand in them.`,
-          missing > 0 ? ` The code of ${grouped(missing)} more is not at hand: they stand last.` : "",
+          `: ${percent(cost.listed, cost.totalCount)} of the selected samples.`,
+          missing > 0 ? ` The code of ${grouped(missing)} more has no bytes and comes last.` : "",
         ].join("")));
       return;
     }
@@ -177,22 +177,22 @@ class CodePart {
       const { self, selfCount } = this.#page.sums();
       const group = this.#page.groups().of[number];
       const { total } = this.#page.selection();
-      if (number >= 0) words.push(`${percent(self[group], total)} of what is selected, ${counted(selfCount[group], "sample")}`);
+      if (number >= 0) words.push(`${percent(self[group], total)} of the selection, ${counted(selfCount[group], "sample")}`);
     } else {
       const sums = own.map((listing) => this.#sum(listing));
       const count = sums.reduce((sum, { count }) => sum + count, 0);
       const part = sums.reduce((sum, { part }) => sum + part, 0);
-      words.push(`${percent(part, sums[0].whole)} of what is selected, ${counted(count, "sample")}`);
+      words.push(`${percent(part, sums[0].whole)} of the selection, ${counted(count, "sample")}`);
       words.push(this.#versionsOf(own));
     }
     head.replaceChildren(element("h2", { title: name }, name), element("p", {}, words.filter(Boolean).join(" · ")));
   }
 
-  /** How many codes a function has, of which the page lists these: codes of one tier have one name. */
+  /** The number of versions that a function has; the page lists these: versions of one tier have one name. */
   #versionsOf(own) {
     const all = new Map(own.map((listing) => [this.#listings.category[listing], this.#listings.versions[listing]]));
     const count = [...all.values()].reduce((sum, versions) => sum + versions, 0);
-    return own.length < count ? `${own.length} of its codes, the hottest` : counted(own.length, "code");
+    return own.length < count ? `${own.length} of its compiled versions, the hottest` : counted(own.length, "code");
   }
 
   #drawListing(shown) {
@@ -232,7 +232,7 @@ class CodePart {
     if (weights[hottest] > 0) this.machine.moveTo(hottest);
   }
 
-  /** Which column is which event, and what a sample's place means. */
+  /** The event of each column, and the meaning of a sample's place. */
   #eventNotes(events) {
     const { profile } = this.#page;
     const told = (event, column) => {
@@ -246,36 +246,36 @@ class CodePart {
   #whyNot(shown) {
     const { state, profile } = this.#page;
     const why = shown >= 0 ? this.#listings.missing[shown] : "";
-    if (why) return [element("p", {}, `There is no listing: ${why}.`)];
+    if (why) return [element("p", {}, `No listing: ${why}.`)];
     const hosts = this.#hostsOf(state.selected);
     if (hosts.length > 0) {
       const link = ([listing, count]) => element("li", {},
         element("button", { class: "target", "data-listing": listing, onclick: () => this.#choose(listing) },
           this.#listings.name[listing]), ` ${counted(count, "sample")}`);
-      return [element("p", {}, "It has no code of its own: it was expanded into other functions. Its samples stand in"),
+      return [element("p", {}, "It has no code of its own: it was inlined into other functions. Its samples are in"),
         element("ul", {}, ...hosts.map(link))];
     }
     const group = this.#page.groups().of[state.selected];
     if (this.#page.sums().selfCount[group] === 0) {
-      return [element("p", {}, "No sample that is selected stands in this function itself, only in what it called.")];
+      return [element("p", {}, "No self time here; only its callees were sampled.")];
     }
     const more = this.#listings.about.codes > this.#listings.length;
     const name = profile.functions.name[state.selected];
     return [element("p", {}, more
-      ? `It is not among the ${grouped(this.#listings.length)} hottest codes, which the page holds: --code N puts more into it.`
+      ? `It is not among the ${grouped(this.#listings.length)} hottest functions that the page contains: --code N adds more.`
       : `Nothing is known of the code of ${name}.`)];
   }
 
-  /** What a compiler told of the calls that it expanded, where it did not tell at which instructions. */
+  /** The calls that a compiler expanded, where it did not state at which instructions. */
   #expanded(shown) {
     const lines = this.#listings.expanded(shown);
     if (lines.length === 0) return [];
-    const told = `Compiled with ${counted(lines.length, "inlined call")}, at bytecodes of their callers; where in the code is not told`;
+    const told = `Compiled with ${counted(lines.length, "inlined call")}, at bytecodes of their callers; their addresses are not recorded`;
     return [element("details", { id: "code-expanded", open: "" }, element("summary", {}, told),
       element("pre", {}, lines.join("\n")))];
   }
 
-  /** The listings that samples stand in whose innermost frame is this function, with how many: it was inlined there. */
+  /** The listings that samples are in whose innermost frame is this function, with how many: it was inlined there. */
   #hostsOf(number) {
     const { profile, state } = this.#page;
     const event = Math.min(state.event, profile.events.length - 1);
@@ -328,7 +328,7 @@ class CodePart {
     else this.source.reveal(file, line);
   }
 
-  /** Finds the instructions that a text stands in: what they say, lead to, or are of. */
+  /** Finds the instructions that a text is in: what they state, lead to, or are of. */
   #search(redraw = true) {
     const { search, searched } = this.#nodes;
     const word = search.value.toLowerCase();

@@ -8,7 +8,7 @@ import { VirtualRows } from "./virtual_rows.js";
 
 const MACHINE_ROW = 18;
 
-/** The cells of what something cost: percent and samples for each event; empty where it cost nothing. */
+/** The cells of a cost: percent and samples for each event; empty where it cost nothing. */
 export function costCells(events, costOf) {
   return events.flatMap((event) => {
     const { part, whole, count } = costOf(event);
@@ -130,7 +130,7 @@ export class MachinePane {
     return instructions.file[at] && !isSame ? `:${instructions.line[at]}` : "";
   }
 
-  /** Where an instruction leads to. */
+  /** The target of an instruction. */
   #target(at, address) {
     const { listings, instructions, listing } = this.#view;
     const inside = instructions.inside[at];

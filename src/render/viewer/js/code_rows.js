@@ -1,6 +1,6 @@
-// Which lines of a listing are shown: all of them, or those with samples and some around them. No drawing here.
+// The lines that of a listing are shown: all of them, or those with samples and some around them. No drawing here.
 
-/** On either side of an instruction with samples so many are shown, too. */
+/** On either side of an instruction with samples this many are shown, too. */
 export const CONTEXT = 3;
 
 /**
@@ -26,7 +26,7 @@ export function listingRows(from, to, wanted, context = CONTEXT) {
     if (start > next) rows.push(next - start - 1);
     for (let shown = start; shown <= at; shown++) show(shown);
     if (!wanted) continue;
-    // What follows is shown as far as the next one's context does not do it.
+    // The lines after it are shown as far as the next one's context does not do it.
     const end = Math.min(to, at + context + 1);
     for (let shown = next; shown < end; shown++) {
       if (wanted(shown)) break;
@@ -62,7 +62,8 @@ export function sourceLines(instructions, from, to, costs) {
   return [...lines.values()].sort((a, b) => files.get(a.file) - files.get(b.file) || a.line - b.line);
 }
 
-/** Between two source lines that are shown, so many that no instruction is of are shown, too, where their text is here. */
+/** Between two source lines that are shown, this many that no instruction is of are shown, too, where their text is
+ * here. */
 const BETWEEN = 6;
 
 /**

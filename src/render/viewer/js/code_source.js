@@ -45,12 +45,12 @@ export class SourcePane {
     this.#list.reset(this.#rows.length);
   }
 
-  /** Whether there is anything to show. */
+  /** True if there is anything to show. */
   get isEmpty() {
     return this.#rows.length === 0;
   }
 
-  /** Whether the page has the text of any line. */
+  /** True if the page has the text of any line. */
   get hasText() {
     return this.#rows.some(({ file, line }) => line !== undefined && this.#view.instructions.lineText(file, line) !== undefined);
   }

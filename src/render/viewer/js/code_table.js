@@ -1,4 +1,4 @@
-// A table of codes: the hottest of the page, or the versions of one function.
+// A table of listings: the hottest of the page, or the versions of one function.
 
 import { element } from "./dom.js";
 import { duration, grouped, percent } from "./format.js";
@@ -6,7 +6,7 @@ import { duration, grouped, percent } from "./format.js";
 /** More rows make the page slow, and nobody reads them. */
 const MOST_CODES = 2000;
 
-/** Codes to choose from. */
+/** Listings to choose from. */
 export class CodeTable {
   #root;
   #chosen;
@@ -69,7 +69,7 @@ export class CodeTable {
   }
 }
 
-/** A sort of code in its colour. */
+/** A sort of code in its color. */
 export function swatch(category) {
   return element("span", { class: "swatch" },
     element("i", { style: `background:var(--fill-${category.letter},var(--code-${category.letter}))` }), category.name);

@@ -14,14 +14,14 @@ export class Comparison {
     this.scale = normalise && before.total > 0 ? after.total / before.total : 1;
   }
 
-  /** Whether so many samples before and after differ by more than chance. */
+  /** True if this many samples before and after differ by more than chance. */
   isSignificant(before, after) {
     const share = (part, { count, one }) => ({ part: Math.floor(part / one), whole: Math.floor(count / one) });
     return isSignificant(share(before, this.before), share(after, this.after));
   }
 }
 
-/** The functions of both sides, those first whose share changed most, as `report --diff` tells them: [{name, module,
+/** The functions of both sides, those first whose share changed most, as `report --diff` gives them: [{name, module,
  * before: {weight, count}, after, delta (percentage points), word, number}]. */
 export function changedFunctions(page, comparison, byTotal) {
   const { profile } = page,
@@ -42,8 +42,8 @@ export function changedFunctions(page, comparison, byTotal) {
   return changes.sort((a, b) => Math.abs(b.delta) - Math.abs(a.delta) || (a.name < b.name ? -1 : 1));
 }
 
-/** What is known of a function's change. A program may have moved, and the files of JIT code are called after the
- * process: the module is the last part of its path. */
+/** The change of a function. A program may have moved, and the files of JIT code are called after the process: the
+ * module is the last part of its path. */
 function changeOf(byName, { functions, categories }, number) {
   const name = functions.name[number];
   const module = categories[functions.category[number]].jit ? "[JIT]" : lastPart(functions.module[number]);

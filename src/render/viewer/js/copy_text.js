@@ -12,7 +12,7 @@ export function stackText(picture, node) {
   return names.reverse().join("\n") + "\n";
 }
 
-/** What is at a node and below it as folded stacks, from the root of the tree on. */
+/** The folded stacks at a node and below it, from the root of the tree on. */
 export function foldedText(picture, top) {
   const { tree } = picture,
     prefix = new Array(tree.length),

@@ -1,6 +1,6 @@
-// The page's data, unpacked: sections of JSON and columns. src/render/viewer/pack.rs says how they are written.
+// The page's data, unpacked: sections of JSON and columns. src/render/viewer/pack.rs shows how they are written.
 
-/** The sections and columns of the page, each decoded when it is asked for. */
+/** The sections and columns of the page, each decoded when it is requested. */
 export class Pack {
   #sections;
   #columns = new Map();
@@ -22,7 +22,7 @@ export class Pack {
     return this.#sections[section] ?? null;
   }
 
-  /** Whether there is such a column. */
+  /** True if there is such a column. */
   has(column) {
     return this.#columns.has(column);
   }
@@ -45,7 +45,7 @@ export class Pack {
 export async function readPack() {
   const element = document.getElementById("data");
   const packed = fromBase64(element.textContent);
-  // What was unpacked need not stay in the page twice.
+  // Data that was unpacked need not stay in the page twice.
   element.textContent = "";
   const unpacked = new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw")));
   return new Pack(new Uint8Array(await unpacked.arrayBuffer()));

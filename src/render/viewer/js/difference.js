@@ -1,4 +1,4 @@
-// What grew and shrank since a profile recorded before: the graph of what was after, coloured by what is more and what
+// Growth and decline since a profile recorded before: the graph of the second profile, colored by what is more and what
 // is less, and the functions that changed by more than chance.
 
 import { Comparison, changedFunctions } from "./comparison.js";
@@ -194,7 +194,7 @@ class DifferencePart {
       `after ${amount(after.total, unit)}${samples(after)}${changeInPercent(before.total, after.total)}`,
     ];
     const gone = picture.gone();
-    if (gone > 0) words.push(`${percent(gone, before.total)} of what was before is in calls that are gone`);
+    if (gone > 0) words.push(`${percent(gone, before.total)} of the time before is in calls that are gone`);
     return words.join(" · ");
   }
 

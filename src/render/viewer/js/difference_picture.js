@@ -1,12 +1,12 @@
-// A flame graph of what was after, coloured by what is more and what is less than before.
+// A flame graph of the later profile, colored by the difference from the earlier one.
 
 import { TreePicture } from "./flame_picture.js";
 import { amount, percent } from "./format.js";
 
-/** The letters of the colours, from much less to much more. */
+/** The letters of the colors, from much less to much more. */
 const STEP_LETTERS = "432105678";
 
-/** How many colours there are for more, and for less. */
+/** The number of colors for more, and for less. */
 const STEPS = 4;
 
 export class DifferencePicture extends TreePicture {
@@ -25,7 +25,7 @@ export class DifferencePicture extends TreePicture {
     return !this.comparison.isSignificant(this.before.count[node], this.tree.count[node]);
   }
 
-  /** How far from no change a colour is: from −4 to 4. */
+  /** The distance of a color from "no change": from −4 to 4. */
   step(node) {
     if (this.isChance(node)) return 0;
     const before = this.amountBefore(node),
@@ -57,7 +57,7 @@ export class DifferencePicture extends TreePicture {
     return `before ${amount(Math.round(before), unit)} (${percent(this.before.total[node], this.comparison.before.total)} of all), ${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(1)} %${chance}`;
   }
 
-  /** The amount of what was before and has no counterpart, though its callers have. */
+  /** The amount of earlier boxes that have no counterpart, though its callers have. */
   gone() {
     const { tree, before } = this;
     let sum = 0;

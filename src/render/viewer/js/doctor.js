@@ -5,7 +5,7 @@ import { swatch } from "./code_table.js";
 import { drawingOf, element } from "./dom.js";
 import { amount, counted, grouped, percent } from "./format.js";
 
-/** So many functions are named for a finding; a click at the first shows all of them. */
+/** The number of functions that are named for a finding; a click at the first shows all of them. */
 const MOST_FUNCTIONS = 6;
 
 /** A search for more names than that is no longer an address that can be sent to somebody. */
@@ -34,8 +34,8 @@ function recordingArticle(page, told) {
     element("p", {}, title.join(" · ")),
     ...told.innermost.map(({ event, said }) => element("p", { class: "innermost" }, `${event}: ${said}`)),
     told.findings.length === 0 ? element("p", { class: "well" }, "Nothing is wrong with it.")
-      : element("p", {}, `${counted(told.findings.length, "finding")}, and how much of the samples ${
-        told.findings.length === 1 ? "it" : "each"} spoils:`),
+      : element("p", {}, `${counted(told.findings.length, "finding")}, ${
+        told.findings.length === 1 ? "" : "each "}with the share of samples affected:`),
     element("ol", { class: "findings" }, ...told.findings.map((found) => findingItem(page, found, "finding"))),
     ...told.processes.map(processItem),
     told.minor.length > 0 ? element("h3", {}, "Ordinary, or too little to matter") : null,
@@ -59,7 +59,7 @@ function findingItem(page, found, sort) {
       element("p", { class: "shows" }, facts.filter(Boolean).join(", "), " ", ...findingLinks(page, found, frames))));
 }
 
-/** What a click shows. */
+/** The action of a click. */
 function findingLinks(page, found, frames) {
   const { store, profile } = page;
   const made = [];
@@ -120,7 +120,7 @@ function framesOf(page, show) {
   return found.sort((a, b) => b.weight - a.weight || a.number - b.number);
 }
 
-/** Whether a function is in one of the files, or JIT code, and none that threads begin in. */
+/** True if a function is in one of the files, or JIT code, and none that threads begin in. */
 function outermostTest({ profile }, show) {
   const { functions, categories } = profile;
   const [files, beginnings] = [new Set(show.files ?? []), new Set(show.beginnings ?? [])];

@@ -17,8 +17,8 @@ export function element(tag, attributes = {}, ...children) {
 }
 
 /**
- * Calls `draw` before the next picture, once, however often it is asked for, and before the page is printed, which waits for
- * no picture; `page.painted` counts what was drawn.
+ * Calls `draw` before the next picture, once, however often it is requested, and before the page is printed, which
+ * waits for no picture; `page.painted` counts what was drawn.
  */
 export function drawingOf(page, draw) {
   let asked = false;
@@ -57,7 +57,7 @@ export function sharpened(canvas, width, height) {
 
 let colours = null;
 
-/** The value of one of the style's variables, such as `--code-k`; forgotten when the theme changes. */
+/** The value of one of the style's variables, such as `--code-k`; dropped when the theme changes. */
 export function styleColour(variable) {
   colours ??= new Map();
   if (!colours.has(variable)) {
@@ -66,7 +66,7 @@ export function styleColour(variable) {
   return colours.get(variable);
 }
 
-/** What was remembered of the style is asked for again. */
+/** The remembered style is read again. */
 export function forgetColours() {
   colours = null;
 }

@@ -74,7 +74,7 @@ class FlamePart {
         "flame-merge-recursion",
         "mergeRecursion",
         "Merge recursion",
-        "Of a function that calls itself only the outermost call is shown",
+        "Only the outermost call of a recursive function is shown",
       ),
       element(
         "button",
@@ -126,7 +126,7 @@ class FlamePart {
     this.page.store.set({ zoom: [], span: [] });
   }
 
-  /** What is in view, or of a sandwich what was called; what stands in order of time is merged. */
+  /** The visible tree, or of a sandwich the callees; calls in order of time are merged. */
   copyTree() {
     const view = this.shownViews().at(-1),
       isMerged = !view.picture.lanes;
@@ -174,7 +174,7 @@ class FlamePart {
     this.direction.disabled = state.sandwich !== null;
   }
 
-  /** What is hidden or looked at alone, each with a button that ends it. */
+  /** Hidden and isolated functions, each with a button that ends it. */
   showKept(state) {
     const { profile, store } = this.page,
       names = profile.functions.name;

@@ -1,8 +1,8 @@
-// Where the boxes of a call tree stand: pure arithmetic, no page.
+// The places of a call tree's boxes: pure arithmetic, no page.
 //
 // Places are amounts (of the tree's weight, or of time), not pixels: a zoom is a range of them. Boxes too narrow to be
-// seen are left out with all that is below them; children stand by weight, so that the first of them that is too
-// narrow ends its row.
+// seen are left out with all that is below them; children are by weight, so that the first of them that is too narrow
+// ends its row.
 
 /** Boxes by row, from left to right in each. */
 export class BoxRows {
@@ -13,7 +13,7 @@ export class BoxRows {
     this.end = [];
   }
 
-  /** How many rows there are. */
+  /** The number of rows. */
   get rows() {
     return this.first.length - 1;
   }
@@ -40,7 +40,7 @@ export class BoxRows {
     if (this.first.length === 0) this.first = [0];
   }
 
-  /** The box of a row at a place, or the nearest within `slack` of it; −1 if there is none. */
+  /** The box of a row at a place, or the nearest within `slack` of it; −1 if absent. */
   at(row, place, slack) {
     if (row < 0 || row >= this.rows) return -1;
     let [low, high] = [this.first[row], this.first[row + 1]];
@@ -65,7 +65,7 @@ export class BoxRows {
     return low;
   }
 
-  /** The box of a row that has a node; −1 if there is none. */
+  /** The box of a row that has a node; −1 if absent. */
   find(row, node) {
     if (row < 0 || row >= this.rows) return -1;
     for (let box = this.first[row]; box < this.first[row + 1]; box++) if (this.node[box] === node) return box;
@@ -108,7 +108,7 @@ function heaviestChildren({ first, next, total }, node, narrowest) {
   return children.length > 1 ? children.sort((a, b) => total[b] - total[a] || a - b) : children;
 }
 
-/** Where a node of a tree begins. */
+/** The start of a tree's node. */
 export function startOfNode(tree, node) {
   let start = 0;
   for (let at = node; at > 0; at = tree.parent[at]) {

@@ -1,4 +1,4 @@
-// What the flame graph shows of the page's model: pictures, made anew only when what they are made of has changed.
+// The pictures that the flame graph makes of the page's model, made anew only when what they are made of has changed.
 
 import { BoxCategories, ownByCategory } from "./box_categories.js";
 import { GroupLooks, LanesPicture, TreePicture } from "./flame_picture.js";
@@ -6,7 +6,7 @@ import { Latest } from "./latest.js";
 import { rowParts } from "./selection.js";
 import { timeLanes } from "./time_lanes.js";
 
-/** Pictures, and what is told beside them. */
+/** Pictures, and what is reported beside them. */
 export class FlameModel {
   #latest = new Map();
 

@@ -76,8 +76,8 @@ function paintBox(brush, picture, box, top) {
   pen.fillText(text, left + 3, top + height / 2 + 0.5);
 }
 
-/** What is narrower than a pixel fills one, if the box before does not: of thousands in a row only some can be seen.
- * What was searched for is always seen. */
+/** A box narrower than a pixel fills one, if the box before does not: of thousands in a row only some can be seen. A
+ * found box is always visible. */
 function paintNarrow(brush, picture, node, column, top) {
   const isFound = picture.isFound(node);
   if (column === brush.column && !isFound) return;
@@ -88,7 +88,7 @@ function paintNarrow(brush, picture, node, column, top) {
   brush.pen.fillRect(column, top, 1, ROW - 1);
 }
 
-/** Colours are texts that the canvas parses: only new ones are told to it. */
+/** Colors are texts that the canvas parses: only new ones are configured to it. */
 function setFill(brush, colour) {
   if (brush.fill !== colour) brush.pen.fillStyle = brush.fill = colour;
 }

@@ -1,4 +1,4 @@
-// What a flame graph shows of a tree: where its boxes are, their names, colours and what is told of them.
+// The shape of a flame graph of a tree: where its boxes are, their names, colors and what is reported for them.
 
 import { amount, percent } from "./format.js";
 import { layoutTree, nodeOfPath, pathOfNode, startOfNode } from "./flame_layout.js";
@@ -8,7 +8,7 @@ import { IDLE, LANE, extentOfLanes, layoutLanes } from "./time_lanes.js";
 /** Boxes of less pixels are not drawn, nor what is below them. */
 const NARROWEST = 0.3;
 
-/** What follows from the groups of functions alone: their names, shades and categories. */
+/** The looks that follow from the groups of functions alone: their names, shades and categories. */
 export class GroupLooks {
   constructor(profile, groups) {
     Object.assign(this, { profile, groups });
@@ -110,7 +110,7 @@ export class TreePicture {
     return this.categories.mixOf(node);
   }
 
-  /** What is told of a box: [line], the name first. */
+  /** The text about a box: [line], the name first. */
   tell(node, zoomed) {
     return [this.nameOf(node), ...this.whereOf(node), this.amountsOf(node, zoomed), ...this.tiersOf(node)];
   }

@@ -6,11 +6,11 @@ import { BoxRows } from "./flame_layout.js";
 import { MARGIN, ROW, paintBoxes, paintVeil } from "./flame_paint.js";
 import { LANE } from "./time_lanes.js";
 
-/** Keys that move from box to box: [rows up, neighbours to the right]. */
+/** Keys that move from box to box: [rows up, neighbors to the right]. */
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
-/** One graph. What its handlers do, each given the view first: zoom({node, start, end, path}), menu({node, box, x, y}),
- * and key(event, node) and escape(), which tell whether there was anything to do; painted(). */
+/** One graph. The actions of its handlers, each given the view first: zoom({node, start, end, path}), menu({node, box,
+ * x, y}), and key(event, node) and escape(), which show whether there was anything to do; painted(). */
 export class FlameView {
   constructor(page, id, label, handlers) {
     Object.assign(this, { page, handlers, label });
@@ -73,18 +73,18 @@ export class FlameView {
     this.draw();
   }
 
-  /** Whether less than everything is in view. */
+  /** True if less than everything is in view. */
   isZoomed() {
     const { whole } = this.picture ?? { whole: this.view };
     return this.view.start > whole.start || this.view.end < whole.end;
   }
 
-  /** Tells a reader who does not see the page. */
+  /** Reports a reader who does not see the page. */
   say(text) {
     this.told.textContent = text;
   }
 
-  /** Asks the window for its size, which is slow: once a picture. */
+  /** Reads the window's size, which is slow: once a picture. */
   measure() {
     const { clientWidth, clientHeight } = this.scroll;
     Object.assign(this, {
@@ -96,7 +96,7 @@ export class FlameView {
     return clientWidth > 0;
   }
 
-  /** Places the boxes, if that has not been done, and asks where the window is scrolled to. */
+  /** Places the boxes, if that has not been done, and finds where the window is scrolled to. */
   layOut() {
     const { picture, view, width } = this,
       key = [view.start, view.end, width].join();
@@ -113,7 +113,7 @@ export class FlameView {
   growTo(height) {
     if (this.contentHeight === height) return;
     this.spacer.style.height = `${height}px`;
-    // What stands on the ground stays where it is.
+    // The boxes on the ground stay where they are.
     if (this.picture.upward && this.contentHeight) this.scroll.scrollTop += height - this.contentHeight;
     this.contentHeight = height;
   }
@@ -124,7 +124,7 @@ export class FlameView {
     return Math.max(0, this.height - this.contentHeight) + MARGIN + (this.boxes.rows - 1 - row) * ROW - this.scrolled;
   }
 
-  /** Where a place of the picture is, in pixels from the left. */
+  /** The position of a place of the picture, in pixels from the left. */
   leftOf(place) {
     return MARGIN + (place - this.view.start) * this.scale;
   }
@@ -209,7 +209,7 @@ export class FlameView {
     this.enter(box);
   }
 
-  /** Zooms to a box, and tells the other parts of its function. */
+  /** Zooms to a box, and gives the other parts of its function. */
   enter(box) {
     const { node, start, end } = this.boxes;
     if (node[box] <= LANE) return;
@@ -291,7 +291,7 @@ export class FlameView {
     event.preventDefault();
   }
 
-  /** Whether the key was for the box that is pointed at, or for the range in view. */
+  /** True if the key was for the box that is pointed at, or for the range in view. */
   keyOfBox(event, plain) {
     const box = this.cursorBox(),
       middle = box < 0 ? (this.view.start + this.view.end) / 2 : this.cursor.place;
@@ -321,7 +321,7 @@ export class FlameView {
     if (this.boxes.length > 0) this.pointTo(0);
   }
 
-  /** Whether something was pointed at. */
+  /** True if something was pointed at. */
   pointToNothing() {
     const was = this.cursor !== null;
     this.cursor = null;
@@ -329,7 +329,7 @@ export class FlameView {
     return was;
   }
 
-  /** Moves to the caller or the first callee (`down`), or to a neighbour (`right`). */
+  /** Moves to the caller or the first callee (`down`), or to a neighbor (`right`). */
   step(down, right) {
     const box = this.cursorBox();
     if (box < 0) return this.pointToFirst();

@@ -1,7 +1,7 @@
 // Sums by function, for tables: what ran itself, and what was on a stack.
 
 /**
- * Which functions are told as one: those of equal name and module, whatever made their code, or each by itself.
+ * The functions that are one: one: those of equal name and module, whatever made their code, or each by itself.
  * @returns {{count: number, of: Uint32Array, first: Uint32Array}} of: group by function; first: a function of each group
  */
 export function functionGroups(profile, mergeTiers) {
@@ -10,7 +10,7 @@ export function functionGroups(profile, mergeTiers) {
   const first = [];
   const numbers = new Map();
   for (let number = 0; number < name.length; number++) {
-    // Where calls are stated, functions of different files are different.
+    // If calls are stated, functions of different files are different.
     const within = profile.hasCalls ? file[number] : "";
     const key = mergeTiers ? `${module[number]}\n${name[number]}\n${within}` : number;
     let group = numbers.get(key);
@@ -56,11 +56,11 @@ export function functionSums(profile, groups, selection) {
   return { self, selfCount, total, totalCount, shares };
 }
 
-/** What follows from the stacks alone, by what groups there are: it is found once. */
+/** The part that follows from the stacks alone, by the groups: it is found once. */
 const WALKED = new WeakMap();
 
 /**
- * What one walk along all stacks finds.
+ * The result of one walk along all stacks.
  * @returns {{recursive: Uint8Array, seen: Float64Array}} recursive: by node, whether its group is on its stack already; seen:
  *   [group * categories + category] when the walk came to such a function first, in the order in which report's does
  */
@@ -75,7 +75,7 @@ function walkNodes({ nodeParent, nodeFunction, nodeCount, functions, categories 
   const seen = new Float64Array(groups.count * categories.length).fill(Infinity);
   const onStack = new Uint32Array(groups.count);
   let entered = 0;
-  // Down to the first child, along its brothers, and up again when there is none left.
+  // Down to the first child, along its brothers, and up again if absent left.
   let node = nodeCount > 0 ? first[nodeCount] : -1;
   while (node >= 0) {
     const group = groups.of[nodeFunction[node]], sort = group * categories.length + functions.category[nodeFunction[node]];

@@ -1,13 +1,13 @@
-// The sub-second heat map: a column a second, a row a fiftieth of it, time running upwards in a column. What comes
-// back every second, and what took a few milliseconds once, shows as a pattern. Of long recordings a column is several
-// seconds, so that it can be seen; the legend says so.
+// The sub-second heat map: a column a second, a row a fiftieth of it, time running upwards in a column. Activity that
+// comes back every second, or that took a few milliseconds once, shows as a pattern. Of long recordings a column is
+// several seconds, so that it can be seen; the legend states it.
 
 import { binning, reachOf, totalActivity } from "./activity.js";
 import { element, sharpened, styleColour } from "./dom.js";
 import { amount } from "./format.js";
 import { countingTracks } from "./lane_rows.js";
 
-/** How many rows a column has. */
+/** The number of rows that a column has. */
 const HEAT_ROWS = 50;
 
 /** Recordings shorter than this many seconds have too few columns to show a pattern. */
@@ -17,7 +17,7 @@ const HEAT_STEPS = 12;
 const NARROWEST_COLUMN = 3;
 const COLUMN_SECONDS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400];
 
-/** How long a column and a cell are, and which columns [from, to) shows on so many pixels. */
+/** The length of a column and a cell, and the columns [from, to) shown on this many pixels. */
 export function heatShape(from, to, width, unitNs) {
   const most = Math.max(1, width / NARROWEST_COLUMN), seconds = (to - from) * unitNs / 1e9;
   const columnSeconds = COLUMN_SECONDS.find((each) => seconds / each <= most) ?? COLUMN_SECONDS[COLUMN_SECONDS.length - 1];
@@ -60,7 +60,7 @@ export function drawHeat(pen, shape, heat, place, height, colours) {
   }
 }
 
-/** Where the cells of [from, to) are, one box a column: [left, top, width, height]. */
+/** The places of the cells of [from, to), box a column: [left, top, width, height]. */
 export function heatBoxes(shape, [from, to], place, height) {
   const first = heatCellAt(shape, from), last = Math.ceil(to / shape.cell) - shape.first * HEAT_ROWS;
   const columns = [Math.floor(first / HEAT_ROWS), Math.floor((last - 1) / HEAT_ROWS)], boxes = [];
@@ -75,14 +75,14 @@ export function heatBoxes(shape, [from, to], place, height) {
   return boxes;
 }
 
-/** How far from the top a row begins, counted from the bottom. */
+/** The distance of a row's start from the top, with rows counted from the bottom. */
 export const heatTop = (row, height) => Math.round(height * (HEAT_ROWS - row) / HEAT_ROWS);
 
-/** Steps of one colour from the page's to the strongest. */
+/** Steps of one color from the page's to the strongest. */
 export function heatColours(from, to, steps) {
   const parts = [from, to].map((colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)));
   return Array.from({ length: steps + 1 }, (_, step) => {
-    // The first step differs from nothing, so that little is told from nothing.
+    // The first step differs from nothing, so that little is reported from nothing.
     const part = step === 0 ? 0 : 0.12 + 0.88 * step / steps;
     return "rgb(" + parts[0].map((value, at) => Math.round(value + (parts[1][at] - value) * part)).join(",") + ")";
   });
@@ -142,7 +142,7 @@ export class HeatMap {
     this.box.setAttribute("aria-label", `Heat map: ${this.rule.textContent}; at most ${this.most.textContent} a row. Arrows move the range.`);
   }
 
-  /** What is not in a range is dimmed. */
+  /** Parts outside of the ranges are dimmed. */
   dim(pen, ranges, width, height, place) {
     pen.globalAlpha = 0.65;
     pen.fillStyle = styleColour("--paper");

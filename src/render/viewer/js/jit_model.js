@@ -1,11 +1,11 @@
-// What a runtime compiled, and when: the section `jit` (src/commands/view/jit.rs), summed. No drawing here.
+// The compilations of a runtime, by time: the section `jit` (src/commands/view/jit.rs), summed. No drawing here.
 
 import { rowParts } from "./selection.js";
 
 /** Sorts of code that a function of the program runs as; other JIT code helps these. */
 const PROGRAM_SORTS = new Set(["interpreted", "baseline", "mid-tier", "optimised", "wasm", "JIT"]);
 
-/** The codes that were written, in the order of time. Times are in the profile's units since its start. */
+/** The code ranges that were written, in the order of time. Times are in the profile's units since its start. */
 export class Compilations {
   constructor(pack, profile) {
     /** {base, unit, codes, bytes, moves, whole, untimed: [{category, codes, bytes}], sources, interpreters} */
@@ -19,7 +19,7 @@ export class Compilations {
     this.category = numbers("category");
     this.bytes = numbers("bytes");
     const count = numbers("codes");
-    /** How many codes a row stands for: more than one only in stretches of time of a very large dump. */
+    /** The number of codes that a row stands for: more than one only in stretches of time of a very large dump. */
     this.codes = count.length > 0 ? count : new Uint32Array(this.time.length).fill(1);
     /** The number of the function, + 1; 0: several. */
     this.function = numbers("function");
@@ -36,7 +36,7 @@ export class Compilations {
     return this.time.length;
   }
 
-  /** How many codes of a row are of functions that had compiled code before. */
+  /** The number of codes of a row are of functions that had compiled code before. */
   #recompiled(given) {
     if (given.length > 0) return given;
     const again = new Uint32Array(this.length);
@@ -63,13 +63,13 @@ export class Compilations {
   }
 }
 
-/** Whether a time is in one of the ranges; without ranges all are. */
+/** True if a time is in one of the ranges; without ranges all are. */
 export function timeFilter(ranges) {
   if (ranges.length === 0) return () => true;
   return (time) => ranges.some(([from, to]) => time >= from && time < to);
 }
 
-/** What was written in the ranges: by category, and in all. */
+/** The code that was written in the ranges: by category, and in all. */
 export function compiledIn(compilations, categories, ranges) {
   const isIn = timeFilter(ranges);
   const sums = {
@@ -87,13 +87,14 @@ export function compiledIn(compilations, categories, ranges) {
   return sums;
 }
 
-/** Which of so many equal stretches of an axis {from, to} a time is in; -1: none. */
+/** The index of this time among this many equal stretches of an axis {from, to}; -1: none. */
 function binOf(time, { from, to }, bins) {
   if (time < from || time > to) return -1;
   return Math.min(bins - 1, Math.floor(((time - from) / (to - from)) * bins));
 }
 
-/** What was written in each stretch of the axis: values[category][bin] of codes or bytes, and again, moves by bin. */
+/** The code that was written in each stretch of the axis: values[category][bin] of functions or bytes, and again, moves
+ * by bin. */
 export function compiledOverTime(compilations, categories, axis, bins) {
   const columns = () => Array.from({ length: categories }, () => new Float64Array(bins));
   const over = { codes: columns(), bytes: columns(), again: new Float64Array(bins), moves: new Float64Array(bins) };
@@ -146,7 +147,7 @@ export function mostCompiled(compilations, ranges, most = 200) {
 
 /**
  * By node of the profile, which function of the program was innermost there.
- * @returns {{category: Int16Array, function: Int32Array}} category: how it ran, -1: there is none; function: -1 where
+ * @returns {{category: Int16Array, function: Int32Array}} category: how it ran, -1: unknown; function: -1 where
  *   an interpreter ran one that is not known
  */
 export function programFrames(profile, interpreters) {
@@ -193,7 +194,7 @@ export function samplesOverTime(profile, frames, state, axis, bins) {
 
 /**
  * The samples that count, by what the program's innermost function was when they were taken.
- * @returns {{before, later, never, untold, unknown, compiled: Float64Array, none, total}} weights: interpreted before
+ * @returns {{before, later, never, unnamed, unknown, compiled: Float64Array, none, total}} weights: interpreted before
  *   its first compilation; interpreted although it had been compiled; interpreted and never compiled; interpreted, and
  *   when it was compiled is not known; interpreted, but which function is not known; compiled, by category; no function
  *   of the program
@@ -224,7 +225,7 @@ export function warmUp(profile, frames, compilations, state) {
     else if (frames.function[node] < 0) sums.unknown += weight;
     else {
       const at = whenCompiled(rows.track[row], frames.function[node]);
-      // Of maps without times, and of what a very large dump is summed to, it cannot be told.
+      // For maps without times, and for sums of a very large dump, it cannot be determined.
       if (at === null) sums[compilations.length > 0 && compilations.about.whole ? "never" : "untold"] += weight;
       else if (rows.time && rows.time[row] >= at) sums.later += weight;
       else sums.before += weight;

@@ -10,10 +10,10 @@ import {
 import { timeClock } from "./time_axis.js";
 import { TimeBars } from "./time_bars.js";
 
-/** Of what changes what is shown. */
+/** The keys that change the view. */
 const JIT_KEYS = ["part", "event", "weight", "ranges", "tracks", "theme"];
 
-/** So many functions are in the table. */
+/** The number of functions in the table. */
 const JIT_ROWS = 200;
 
 /** Mounts it. */
@@ -28,7 +28,7 @@ export function mountJitTime(root, page) {
   if (page.state.part === "jit") draw();
 }
 
-/** How many bytes, as people say it. */
+/** The number of bytes, as people state it. */
 export function byteCount(bytes) {
   for (const [size, unit] of [[1 << 20, "MiB"], [1 << 10, "KiB"]]) {
     if (bytes >= size) return `${(bytes / size).toFixed(bytes >= 100 * size ? 0 : bytes >= 10 * size ? 1 : 2)} ${unit}`;
@@ -56,8 +56,8 @@ class JitPart {
     };
     nodes.facts = element("p", { id: "jit-facts" });
     nodes.notes = element("div", { id: "jit-notes" });
-    nodes.what = list("jit-what", "What is counted", [["bytes", "bytes of code"], ["codes", "pieces of code"]]);
-    nodes.how = list("jit-how", "How it is summed", [["each", "written at the time"], ["sum", "written up to then"]]);
+    nodes.what = list("jit-what", "Measure", [["bytes", "bytes of code"], ["codes", "functions"]]);
+    nodes.how = list("jit-how", "Sum", [["each", "written at the time"], ["sum", "written up to then"]]);
     nodes.charts = element("div", { id: "jit-charts" });
     nodes.tiers = element("div", { id: "jit-tiers" });
     nodes.warm = element("div", { id: "jit-warm" });
@@ -121,7 +121,7 @@ class JitPart {
       : `When code was compiled is not known; ${counted(about.untimed.reduce((sum, { codes }) => sum + codes, 0), "piece")} of code in all.`;
   }
 
-  /** What the figures do not tell. */
+  /** The parts that the figures leave out. */
   #notes() {
     const { about, length, time } = this.#compilations;
     const { profile } = this.#page;
@@ -133,12 +133,12 @@ class JitPart {
         : "its times could not be used";
       notes.push(`${counted(untimed, "piece")} of code (${byteCount(bytes)}) of unknown time: ${why}.`);
     }
-    if (!about.whole) notes.push("Only the functions that were compiled most often are told apart; all are counted.");
+    if (!about.whole) notes.push("Only the functions that were compiled most often are shown separately; all are counted.");
     const axis = this.#axis();
     const before = time.filter((at) => at < axis.from).length;
-    if (before > 0) notes.push(`${counted(before, "piece")} of code was written before the first sample, and stands in no picture.`);
+    if (before > 0) notes.push(`${counted(before, "piece")} was compiled before the first sample and is not shown.`);
     const after = time.filter((at) => at > axis.to).length;
-    if (after > 0) notes.push(`${counted(after, "piece")} of code was written long after the last sample, and stands in no picture.`);
+    if (after > 0) notes.push(`${counted(after, "piece")} was compiled long after the last sample and is not shown.`);
     for (const { clock, path } of about.sources) {
       if (clock && clock.startsWith("its times")) notes.push(`${path}: ${clock}.`);
     }
@@ -184,7 +184,7 @@ class JitPart {
       const of = untimed.get(category) ?? { codes: 0, bytes: 0 };
       untimed.set(category, { codes: of.codes + codes, bytes: of.bytes + bytes });
     }
-    // A map may tell of the same code as a dump: these are never added up.
+    // A map may report the same code as a dump: these are never added up.
     const ofCode = ({ codes, bytes }) => (codes > 0 ? [grouped(codes), byteCount(bytes)] : ["", ""]);
     const none = { codes: 0, bytes: 0 };
     const rows = profile.categories.map((category, number) => {
@@ -213,7 +213,7 @@ class JitPart {
       ["no function of the program (start, compiler, collector …)", sums.none, "none"],
     ].filter(([, weight]) => weight > 0);
     const told = rows.map(([what, weight, key]) => [what, shareBar(weight, sums.total), amount(weight, unit), key]);
-    const made = codesTable("Where the program was when it was sampled", ["its innermost function was", "", ""],
+    const made = codesTable("The program's function at each sample", ["its innermost function was", "", ""],
       told.map(([what, share, weight]) => [what, share, weight]));
     told.forEach(([, , , key], row) => (made.tBodies[0].rows[row].dataset.run = key));
     this.#nodes.warm.replaceChildren(made);

@@ -1,13 +1,13 @@
-// As much of a name as a box has room for: what stands before the function (namespaces, packages) is left out first,
-// then the end is cut. The flame graphs of the command line do the same.
+// As much of a name as a box has room for: what precedes the function (namespaces, packages) is left out first, then
+// the end is cut. The flame graphs of the command line do the same.
 
-/** Fewer letters tell nothing. */
+/** Fewer letters contain nothing. */
 const FEWEST_LETTERS = 3;
 
 /** No box has room for more: names may be a megabyte long. */
 const MOST_LETTERS = 1000;
 
-/** Where the function's own name may begin: behind each `::` (or `.`, where that stands between names), outside of
+/** The possible starts of the function's own name: behind each `::` (or `.`, where that is between names), outside of
  * brackets. */
 export function qualifiedAt(name, dotsQualify) {
   const found = [];
@@ -25,7 +25,7 @@ export function qualifiedAt(name, dotsQualify) {
   return found;
 }
 
-/** Fits names into boxes; `measure(text)` tells how wide a text is. Widths are sums of letters, each measured once:
+/** Fits names into boxes; `measure(text)` shows how wide a text is. Widths are sums of letters, each measured once:
  * asking the canvas for every name costs more than drawing it. */
 export class LabelFitter {
   constructor(measure) {
@@ -35,7 +35,7 @@ export class LabelFitter {
     this.ellipsis = measure("…");
   }
 
-  /** What of a name is written in a box with that much room; empty if nothing can be read. */
+  /** The part of a name that fits a box with that much room; empty if nothing can be read. */
   fit(name, room, dotsQualify) {
     const short = name.length > MOST_LETTERS ? name.slice(0, MOST_LETTERS) + "…" : name;
     if (this.width(short) <= room) return short;
@@ -47,7 +47,7 @@ export class LabelFitter {
     return this.cut(rest, room);
   }
 
-  /** The begin of a text, as far as there is room, with "…". */
+  /** The start of a text, as far as there is room, with "…". */
   cut(text, room) {
     let [width, end, letters] = [this.ellipsis, 0, 0];
     for (const letter of text) {

@@ -8,7 +8,7 @@ import {
 import { lanesOf } from "./lanes.js";
 import { findFunctions } from "./search.js";
 
-/** How high a lane is. */
+/** The height of a lane. */
 export const LANE_HEIGHT = 22;
 
 /** Lanes with what is summed of them, kept as long as it holds. */
@@ -33,13 +33,13 @@ export class LaneSums {
     return true;
   }
 
-  /** Takes what part of the time is shown at which width; forgets sums that no longer hold. */
+  /** Takes what part of the time is shown at which width; drops sums that no longer hold. */
   fit(weight, [from, to], width) {
     const shape = [weight, from, to, width].join();
     if (this.shape === shape) return false;
     const { profile, rows, interval, clock } = this;
     const reach = reachOf(profile, profile.events[this.of.event], weight);
-    // A bar of less than some samples would show the sampling's beat instead of what ran.
+    // A bar of less than some samples would show the sampling's beat instead of the activity.
     const samples = reach ? 2 : 5, pixel = (to - from) / Math.max(width, 1);
     const pixels = Math.max(2, Math.min(16, Math.ceil(samples * interval / pixel)));
     const weights = weight === "samples" ? rows.count : rows.weight;
@@ -50,7 +50,7 @@ export class LaneSums {
     return true;
   }
 
-  /** How much a bar of full height is: lanes of one sort can be compared. */
+  /** The value of a bar of full height: lanes of one sort can be compared. */
   measure() {
     const ceilings = { thread: 0, process: 0, cpu: 0 }, { lanes, job } = this;
     for (const kind of Object.keys(ceilings)) {
@@ -61,7 +61,7 @@ export class LaneSums {
     this.ceilings = ceilings;
   }
 
-  /** What a lane shows, by bin and category. */
+  /** The activity of a lane, by bin and category. */
   activity(lane) {
     let sums = this.kept.get(lane);
     if (!sums) {
@@ -71,7 +71,8 @@ export class LaneSums {
     return sums;
   }
 
-  /** What a lane did at a time: { from, to, amounts by sort, functions with their weights }; null if that is not shown. */
+  /** The activity of a lane at a time: { from, to, amounts by sort, functions with their weights }; null if that is not
+   * shown. */
   at(lane, time) {
     const { job } = this, bin = Math.floor((time - job.from) * job.scale), count = this.colouring.sorts.length;
     if (bin < 0 || bin >= job.bins) return null;
@@ -145,14 +146,14 @@ export function drawSumLane(pen, sums, lane, top, width, weight, colours) {
   });
 }
 
-/** Which tracks count, by number: all if none is chosen. */
+/** The tracks that count, by number: all if none is chosen. */
 export function countingTracks(count, chosen) {
   const counts = new Uint8Array(count).fill(chosen.length ? 0 : 1);
   for (const track of chosen) if (track < count) counts[track] = 1;
   return counts;
 }
 
-/** How much of a lane is chosen: "all", "some" or "none". */
+/** The part of a lane that is chosen: "all", "some" or "none". */
 export function laneChosen(lane, counts) {
   const chosen = lane.tracks.filter((track) => counts[track]).length;
   return chosen === 0 ? "none" : chosen === lane.tracks.length ? "all" : "some";

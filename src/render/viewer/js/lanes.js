@@ -1,9 +1,9 @@
-// Which rows the time part has: threads under their processes, processes, or processors. A thread that was renamed, or
-// that ran on several processors, has several tracks and is one lane nevertheless, under its last name.
+// The rows of the time part: under their processes, processes, or processors. A thread that was renamed, or that ran on
+// several processors, has several tracks and is one lane nevertheless, under its last name.
 //
 // A lane: { kind: "thread"|"process"|"cpu", name, detail, tracks: [numbers], depth, weight, first, last }.
 
-/** The sorts of lanes that tell anything about this profile. */
+/** The sorts of lanes that give anything about this profile. */
 export function laneChoices(profile) {
   const distinct = (key) => new Set(profile.tracks.map((track) => track[key]).filter((value) => value !== null && value !== undefined));
   const choices = ["thread"];
@@ -22,7 +22,7 @@ export function lanesOf(profile, rows, by) {
   return processes.flatMap((process) => threadLanes(process, tracks, seen, processes.length > 1));
 }
 
-/** Of each track: how many rows it has, what they weigh, and between which times they stand. */
+/** For each track: the number, weight and time range of its rows. */
 function trackSums(profile, rows) {
   const count = profile.tracks.length, unit = profile.rowsLast && profile.time?.unit;
   const sums = {

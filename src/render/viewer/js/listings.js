@@ -1,9 +1,9 @@
-// Machine code: the listings of the section `code` (src/commands/view/code.rs says what its columns hold), and what the
-// samples that count cost at each instruction.
+// Machine code: the listings of the section `code` (src/commands/view/code.rs shows what its columns hold), and what
+// the samples that count cost at each instruction.
 
 import { rowParts } from "./selection.js";
 
-/** What an instruction does with the address that it names. */
+/** The use that an instruction makes of the address that it names. */
 export const TARGET_KINDS = ["jump", "call", "memory", "immediate"];
 
 /** All listings of the page. Instructions are numbered through all of them: those of one follow each other. */
@@ -43,12 +43,12 @@ export class Listings {
   #loaded;
   #address;
 
-  /** How many there are. */
+  /** The number of them. */
   get length() {
     return this.name.length;
   }
 
-  /** How many instructions there are. */
+  /** The number of instructions. */
   get instructionCount() {
     return this.first[this.length];
   }
@@ -60,7 +60,7 @@ export class Listings {
     }
   }
 
-  /** The listings of a function, whatever its tier: all codes of its name and module, the hottest first. */
+  /** The listings of a function, whatever its tier: all versions of its name and module, the hottest first. */
   ofFunction(number) {
     return this.#byFunction.get(functionKey(this.#profile, number)) ?? [];
   }
@@ -110,7 +110,7 @@ export class Listings {
 
   #functions = null;
 
-  /** The instructions: decoded when they are asked for first. @returns {Instructions} */
+  /** The instructions: decoded when they are requested first. @returns {Instructions} */
   instructions() {
     this.#instructions ??= new Instructions(this.#pack, this.first);
     return this.#instructions;
@@ -118,7 +118,7 @@ export class Listings {
 
   #instructions = null;
 
-  /** For each row of an event the number of the instruction that its sample stands at, + 1; 0: it is not listed. */
+  /** For each row of an event the number of the instruction that its sample is at, + 1; 0: it is not listed. */
   spots(event) {
     if (!this.#spots.has(event)) this.#spots.set(event, this.#pack.numbers(`code/spot.${event}`));
     return this.#spots.get(event);
@@ -127,7 +127,7 @@ export class Listings {
   #spots = new Map();
 }
 
-/** What the instructions of all listings say. */
+/** The text of the instructions of all listings. */
 export class Instructions {
   #text;
   #texts;
@@ -202,7 +202,7 @@ export class Instructions {
   #lineTexts;
   #filesWithText;
 
-  /** How the instruction is spelled, without the address that a branch leads to. */
+  /** The way the instruction is spelled, without the address that a branch leads to. */
   text(at) {
     return this.#texts[this.#text[at]];
   }
@@ -212,7 +212,7 @@ export class Instructions {
     return this.#lens[this.#text[at]];
   }
 
-  /** Where it leads to out of its listing: {kind, name, offset, address}; null if it does not. */
+  /** Its target outside of its listing: {kind, name, offset, address}; null if it does not. */
   out(at) {
     const number = this.#out[at];
     if (number < 0) return null;
@@ -230,12 +230,12 @@ export class Instructions {
     return this.#files[number];
   }
 
-  /** The text of a source line; undefined where the file was not at hand. */
+  /** The text of a source line; undefined where the file was not available. */
   lineText(file, line) {
     return this.#lineTexts.get(lineKey(file, line));
   }
 
-  /** Whether the page has lines of a file. */
+  /** True if the page has lines of a file. */
   hasText(file) {
     return this.#filesWithText.has(file);
   }
@@ -267,7 +267,7 @@ function pushTo(map, key, value) {
   else map.set(key, [value]);
 }
 
-/** What makes a function one with its listings: of JIT code the name, else the file's, too. In a page that compares, modules
+/** The key of a function and its listings: of JIT code the name, else the file's, too. In a page that compares, modules
  * are called otherwise: they may have moved. */
 function codeKey(name, module, isJit) {
   return `${name}\n${isJit ? "" : module.slice(module.lastIndexOf("/") + 1)}`;
@@ -289,9 +289,9 @@ function functionNumbers(profile) {
 }
 
 /**
- * What the samples that count cost at each instruction, for each event.
+ * The cost of the selected samples at each instruction, for each event.
  * @returns {{weight: Float64Array, count: Float64Array, total: number, totalCount: number, listed: number}[]}
- *   total: of all samples that count, in a listing or not; listed: how many stand in one
+ *   total: of all samples that count, in a listing or not; listed: how many are in one
  */
 export function instructionCosts(profile, listings, state) {
   return profile.events.map((_, event) => {

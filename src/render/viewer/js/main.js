@@ -18,7 +18,8 @@ import { mountTable } from "./table.js";
 import { mountTimeline } from "./timeline.js";
 import { bottomUpShape, calleesShape, callersShape, callTreeShape, weighed } from "./tree.js";
 
-/** What every part is given: the profile, the state, and what follows from both, computed when it is asked for. */
+/** The model that every part is given: the profile, the state, and what follows from both, computed when it is
+ * requested. */
 class PageModel {
   #memo = new Map();
 
@@ -26,7 +27,7 @@ class PageModel {
     this.pack = pack;
     this.profile = new Profile(pack);
     this.store = new Store();
-    /** How many pictures were drawn. */
+    /** The number of pictures that were drawn. */
     this.painted = 0;
   }
 
@@ -39,12 +40,12 @@ class PageModel {
     return this.profile.events[Math.min(this.state.event, this.profile.events.length - 1)];
   }
 
-  /** What amounts are of. */
+  /** The unit of amounts. */
   get unit() {
     return this.state.weight === "samples" ? "samples" : this.event.unit;
   }
 
-  /** Which functions are one. */
+  /** The functions that are one. */
   groups() {
     return this.#remember("groups", ["mergeTiers"], () => functionGroups(this.profile, this.state.mergeTiers));
   }

@@ -3,7 +3,7 @@
 import { element } from "./dom.js";
 
 /**
- * Opens it. An item is {label, key, act}, `null` a line between items; `title` says what it is about. When it closes,
+ * Opens it. An item is {label, key, act}, `null` a line between items; `title` shows what it is about. When it closes,
  * `back` gets the focus.
  */
 export function openMenu(title, items, { x, y }, back) {

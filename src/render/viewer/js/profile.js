@@ -1,4 +1,4 @@
-// The profile's tables, as typed arrays. src/render/viewer/profile.rs says what is in them.
+// The profile's tables, as typed arrays. src/render/viewer/profile.rs shows what is in them.
 
 /** Functions, stacks of functions (nodes of a prefix tree), threads, and the samples of each event. */
 export class Profile {
@@ -10,21 +10,21 @@ export class Profile {
     const json = pack.json("profile");
     /** [{name, unit, sampling}] */
     this.events = json.events;
-    /** What sorts of code there are: [{name, letter, jit}]. */
+    /** The kinds of code: [{name, letter, jit}]. */
     this.categories = json.categories;
-    /** Whether it is known which sort a function is of: folded stacks do not tell. */
+    /** True if it is known which sort a function is of: folded stacks do not give. */
     this.knowsCategories = json.categories_known;
     /** [{comm, pid, tid, cpu}], null where not known. */
     this.tracks = json.tracks;
     /** Null if samples have no times; else nanoseconds a unit of the rows' times, and both ends as BigInt. */
     this.time = clockOf(json.time);
-    /** Whether rows begin at their time and last as long as they weigh (calls), instead of being of one moment. */
+    /** True if rows begin at their time and last as long as they weigh (calls), instead of being of one moment. */
     this.rowsLast = json.rows_last;
-    /** What is counted: "sample" or "call". */
+    /** Measure: "sample" or "call". */
     this.counted = json.counted;
     /** By event, whether calls are stated. */
     this.statesCalls = json.calls;
-    /** What a reader of the stacks must know. */
+    /** The notes for a reader of the stacks. */
     this.notes = json.notes;
     /** The samples to compare with, if there are any: {events, time}. */
     this.baseline = pack.json("baseline") && { ...pack.json("baseline"), time: clockOf(pack.json("baseline").time) };
@@ -52,7 +52,7 @@ export class Profile {
     return this.functions.name.length;
   }
 
-  /** Whether any event's calls are stated. */
+  /** True if any event's calls are stated. */
   get hasCalls() {
     return this.statesCalls.includes(true);
   }
@@ -88,7 +88,7 @@ export class Profile {
     return this.#rows.get(key);
   }
 
-  /** What a function is called with all that is known of it, for tooltips and lists. */
+  /** The full name of a function with all that is known of it, for tooltips and lists. */
   title(number) {
     const { name, module } = this.functions;
     return module[number] ? `${name[number]} (${module[number]})` : name[number];

@@ -1,7 +1,7 @@
 // Searching for functions: part of a name, upper and lower case alike, or a regular expression.
 
-/** What a search finds: {wrong: whether the text is no regular expression, functions: 1 for each function found, count}.
- * `null` if nothing is searched for. */
+/** The result of a search: {wrong: whether the text is not a regular expression, functions: 1 for each function found,
+ * count}. `null` if nothing is searched for. */
 export function findFunctions(names, text, isRegex) {
   if (!text) return null;
   const matches = matcherOf(text, isRegex);
@@ -37,8 +37,8 @@ export function groupsFound(groups, functions) {
   return found;
 }
 
-/** How much of a tree is in the groups found: a box inside of one that was found already counts once. It is the weight
- * of all stacks that have such a function, drawn or not. */
+/** The part of a tree that is in the groups found: a box inside of one that was found already counts once. It is the
+ * weight of all stacks that have such a function, drawn or not. */
 export function foundTotal(tree, found) {
   const isInside = new Uint8Array(tree.length);
   let sum = 0;

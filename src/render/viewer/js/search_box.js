@@ -8,7 +8,7 @@ import { findFunctions, foundTotal, groupsFound } from "./search.js";
 const FOUND = new Latest();
 const SUM = new Latest();
 
-/** What is searched for, as every part sees it: {wrong, count, groups: 1 for each group found}; null: nothing. */
+/** The search, as every part sees it: {wrong, count, groups: 1 for each group found}; null: nothing. */
 export function foundGroups(page) {
   const { search, regex } = page.state,
     groups = page.groups();

@@ -1,8 +1,8 @@
-// Which samples count: by event, time and thread; summed by stack.
+// The samples that count: by event, time and thread; summed by stack.
 
 /**
- * How much of a row counts, by the state's threads and times: a function of a row's number, from 0 to 1. What lasts is
- * cut by ranges of time, a moment is in one or not.
+ * The part of a row counts, by the state's threads and times: a function of a row's number, from 0 to 1. A row that
+ * lasts is cut by ranges of time; a moment is in one or not.
  */
 export function rowParts(profile, rows, state) {
   const wanted = trackSet(profile, state);
@@ -32,7 +32,7 @@ export function trackSet(profile, state) {
   return wanted;
 }
 
-/** Where rows of those times stand: [from, to) of their numbers. Rows are in the order of their times. */
+/** The places of rows of those times: [from, to) of their numbers. Rows are in the order of their times. */
 function rowSpans(rows, ranges) {
   if (!rows.time || ranges.length === 0) return [[0, rows.length]];
   // Ranges may overlap, and a row counts once.

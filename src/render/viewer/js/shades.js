@@ -1,30 +1,30 @@
-// The colours of boxes as the canvas takes them. The style sheet knows each sort of code by a letter, on light and dark
-// pages; neighbours of one sort get one of three shades by their name, as in the flame graphs of the command line.
+// The colors of boxes as the canvas takes them. The style sheet has each kind of code under a letter, on light and dark
+// pages; neighbors of one sort get one of three shades by their name, as in the flame graphs of the command line.
 
 import { styleColour } from "./dom.js";
 
 const SHADES = 3;
 
-/** What the shade of a name follows from: FNV-1a of its UTF-8, the same in every picture. */
+/** The shade of a name: FNV-1a of its UTF-8, the same in every picture. */
 export function hashOfName(name) {
   let hash = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(name)) hash = Math.imul(hash ^ byte, 0x01000193);
   return (hash ^ (hash >>> 15)) >>> 0;
 }
 
-/** The letter of the warm colour of a name, for profiles that know no sorts of code. */
+/** The letter of the warm color of a name, for profiles that know no sorts of code. */
 export function warmLetter(hash) {
   return "ABCD"[Math.floor(hash / SHADES) % 4];
 }
 
-/** Colours of the theme that is shown. */
+/** Colors of the theme that is shown. */
 class Shades {
   constructor(theme) {
     this.theme = theme;
     this.known = new Map();
   }
 
-  /** {fill, ink}: a sort's colour in the shade of a hash, and that of text on it. */
+  /** {fill, ink}: a sort's color in the shade of a hash, and that of text on it. */
   of(letter, hash) {
     let shades = this.known.get(letter);
     if (!shades)
@@ -37,7 +37,7 @@ class Shades {
     const towards = shade === 1 ? 255 : 0,
       part = [0, 0.1, 0.06][shade];
     const parts = mixed(base, towards, part), isLight = luminance(parts) > 0.196;
-    // The lines of hatching are farther from the text than the colour is.
+    // The lines of hatching are farther from the text than the color is.
     const isHatched = styleColour("--line-" + letter) !== "", line = mixed(parts, isLight ? 255 : 0, 0.4);
     return { fill: isHatched ? hatched(textOf(parts), textOf(line)) : textOf(parts), ink: isLight ? "#16181a" : "#fff" };
   }

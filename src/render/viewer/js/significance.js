@@ -1,16 +1,16 @@
-// Whether the change between two recordings is larger than what sampling alone makes of the same program: the
+// True if the change between two recordings is larger than what sampling alone makes of the same program: the
 // likelihood-ratio test (G-test) with Yates' correction that `report --diff` and `flamegraph --diff` use.
 
 /** In standard deviations; that of the command line. */
 export const SIGNIFICANT = 3;
 
-/** Whether `before.part` of `before.whole` samples and `after.part` of `after.whole` differ by more than chance.
+/** True if `before.part` of `before.whole` samples and `after.part` of `after.whole` differ by more than chance.
  * Without samples on one side nothing is known. */
 export function isSignificant(before, after) {
   return deviations(before, after) > SIGNIFICANT;
 }
 
-/** How many standard deviations two shares are apart. */
+/** The number of many standard deviations two shares apart. */
 export function deviations(before, after) {
   const share = (before.part + after.part) / (before.whole + after.whole);
   if (!(before.whole > 0 && after.whole > 0 && share > 0 && share < 1)) return 0;
@@ -27,7 +27,7 @@ function likelihoodTerm(expected, apart) {
   return observed > 0 ? observed * Math.log(observed / expected) : 0;
 }
 
-/** What one sample counts: the greatest number of which all counts are multiples. More than 1 where an input holds
+/** The weight of one sample: the greatest number of which all counts are multiples. More than 1 where an input holds
  * weights only, written as sums of one period. */
 export function countOfOneSample(counts) {
   let divisor = 0;

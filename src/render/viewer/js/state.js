@@ -1,7 +1,7 @@
-// What the reader has chosen. All parts look at it, and change nothing else; what differs from the beginning is in the
+// The reader's choices. All parts look at it, and change nothing else; what differs from the beginning is in the
 // address, so that a link shows the same.
 
-/** How the page begins. Values are plain JSON. */
+/** The way the page begins. Values are plain JSON. */
 export const BEGINNING = Object.freeze({
   part: "flame",
   event: 0,
@@ -10,9 +10,9 @@ export const BEGINNING = Object.freeze({
   ranges: [],
   /** Numbers of tracks. None: all. */
   tracks: [],
-  /** What the rows of the time part are: "thread", "process" or "cpu". */
+  /** The rows of the time part: "thread", "process" or "cpu". */
   lanes: "thread",
-  /** What of the time is shown, as a range. Empty: all. */
+  /** The visible part of the time, as a range. Empty: all. */
   timeView: [],
   search: "",
   regex: false,
@@ -25,7 +25,7 @@ export const BEGINNING = Object.freeze({
   /** Only stacks through this function. */
   focus: null,
   selected: null,
-  /** Of the selected function's listings, or of all, the one that is shown. */
+  /** The shown listing, of the selected function's or of all. */
   code: null,
   /** Functions from the root on. */
   zoom: [],
@@ -44,7 +44,7 @@ const MOST_ADDRESSES = 100;
 const ADDRESS_SECONDS = 10;
 const ADDRESS_PAUSE = 300;
 
-/** Holds the state and tells of changes. */
+/** Holds the state and reports changes. */
 export class Store {
   #state;
   #listeners = new Set();
@@ -68,7 +68,7 @@ export class Store {
     this.#change({ ...this.#state, ...changes }, true);
   }
 
-  /** `listener(state, changed)` is called after each change, with the names of what changed. */
+  /** `listener(state, changed)` is called after each change, with the names of the changes. */
   subscribe(listener) {
     this.#listeners.add(listener);
   }
@@ -100,7 +100,7 @@ function isEqual(one, other) {
   return one === other || JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** What differs from the beginning, as the part of an address behind "#". */
+/** The differences from the beginning, as the part of an address behind "#". */
 export function writeHash(state) {
   const words = [];
   for (const [key, value] of Object.entries(state)) {
@@ -109,7 +109,7 @@ export function writeHash(state) {
   return "#" + words.join("&");
 }
 
-/** What an address tells; what cannot be is left out. */
+/** The state in an address; impossible values are left out. */
 export function readHash(hash) {
   const state = {};
   for (const word of hash.replace(/^#/, "").split("&")) {
@@ -128,7 +128,7 @@ export function readHash(hash) {
 const isNumber = (value) => Number.isInteger(value) && value >= 0;
 const isRange = (value) => Array.isArray(value) && value.length === 2 && value.every(Number.isFinite) && value[0] < value[1];
 
-/** What an element of each list must be. */
+/** The condition for an element of each list. */
 const ELEMENTS = {
   ranges: isRange,
   tracks: isNumber,

@@ -11,7 +11,7 @@ const ROW_HEIGHT = 22;
 const HEAD_HEIGHT = 24;
 /** Browsers do not make elements of any height: above this a pixel that is scrolled is more than a pixel of rows. */
 const TALLEST = 8e6;
-/** How many rows are printed. */
+/** The number of rows that are printed. */
 const PRINTED_ROWS = 200;
 
 /** Puts the table into `root`. */
@@ -109,7 +109,7 @@ class FunctionTable {
     this.grid.setAttribute("aria-activedescendant", isInView ? `function-${this.cursor}` : "");
   }
 
-  /** How many pixels of rows a pixel of scrolling is. */
+  /** The number of pixels of rows a pixel of scrolling is. */
   stretch(clientHeight) {
     const room = clientHeight - HEAD_HEIGHT, tall = this.rows.length * ROW_HEIGHT;
     return tall <= TALLEST ? 1 : (tall - room) / (TALLEST - room);

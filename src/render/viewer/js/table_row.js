@@ -3,7 +3,7 @@
 import { element } from "./dom.js";
 import { amount, grouped, percent } from "./format.js";
 
-/** What of the cells is text, in the order of the columns. */
+/** The text cells, in the order of the columns. */
 const ROW_CELLS = ["amount", "amount part", "amount", "amount part", "amount", "kind", "name", "module", "source"];
 
 export class TableRow {
@@ -77,7 +77,7 @@ export class TableRow {
     if (node.textContent !== text) node.textContent = text;
   }
 
-  /** What is shown already is not set again. */
+  /** Values that are shown already are not set again. */
   set(what, value, change) {
     if (this.shown[what] === value) return;
     this.shown[what] = value;

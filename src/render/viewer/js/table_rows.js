@@ -1,28 +1,28 @@
-// What the table of functions says, apart from how it is drawn: which rows there are, in which order, and their text as
-// comma-separated values, spelled as `jitgraft report --format csv` spells them.
+// The content of the table of functions, apart from how it is drawn: which rows there are, in which order, and their
+// text as comma-separated values, spelled as `jitgraft report --format csv` spells them.
 
 import { walkedNodes } from "./functions.js";
 import { findFunctions, groupsFound } from "./search.js";
 
 /** The columns: how they are sorted by, what they are called, whether they hold amounts (the largest come first). */
 export const TABLE_COLUMNS = [
-  { key: "self", title: "Self", isAmount: true, span: 2, tells: "What ran in the function itself" },
+  { key: "self", title: "Self", isAmount: true, span: 2, tells: "Time in the function itself" },
   { key: "total", title: "Total", isAmount: true, span: 2, tells: "With all that it called; recursion counts once" },
   { key: "samples", title: "Samples", isAmount: true, span: 1, tells: "Samples in the function itself" },
-  { key: "kind", title: "Code", isAmount: false, span: 1, tells: "What sort of code it is; of several tiers the share of each" },
+  { key: "kind", title: "Code", isAmount: false, span: 1, tells: "Kind of code; with several tiers, the share of each" },
   { key: "name", title: "Function", isAmount: false, span: 1, tells: "Its name" },
   { key: "module", title: "Module", isAmount: false, span: 1, tells: "The program, library or JIT memory it is in" },
-  { key: "source", title: "Source", isAmount: false, span: 1, tells: "Where it is written" },
+  { key: "source", title: "Source", isAmount: false, span: 1, tells: "Source location" },
 ];
 
-/** How a state's `sort` is meant: a column's key, behind "-" the other way round. */
+/** The way a state's `sort` is meant: a column's key, behind "-" the other way round. */
 export function sortingOf(sort) {
   const reversed = sort.startsWith("-"), key = reversed ? sort.slice(1) : sort;
   const column = TABLE_COLUMNS.find((column) => column.key === key) ?? TABLE_COLUMNS[0];
   return { key: column.key, isDescending: column.isAmount !== reversed };
 }
 
-/** What `sort` becomes by a click on a column: the column's own order first, then the other way round. */
+/** The new `sort` after a click on a column: the column's own order first, then the other way round. */
 export function sortAfterClick(sort, key) {
   return sort === key ? `-${key}` : key;
 }
@@ -41,7 +41,7 @@ export class FunctionRows {
     return this.profile.functions.module[this.groups.first[group]];
   }
 
-  /** Where most ends in it, of the whole profile. */
+  /** The file where most ends in it, in the whole profile. */
   source(group) {
     const { file, line } = this.profile.functions, number = this.groups.first[group];
     return line[number] ? `${file[number]}:${line[number]}` : file[number];
@@ -54,7 +54,7 @@ export class FunctionRows {
       const place = seen[group * count + category];
       if (place < Infinity) found.push({ category, weight: this.sums.shares[group * count + category], place });
     }
-    // What is named in no stack: a level of recursion that only stated calls tell apart.
+    // A function that no stack names: a level of recursion that only stated calls distinguish.
     if (found.length === 0) found.push({ category: this.profile.functions.category[this.groups.first[group]], weight: this.sums.self[group], place: 0 });
     return found.sort((a, b) => b.weight - a.weight || a.place - b.place);
   }
@@ -118,7 +118,7 @@ export class FunctionRows {
     const isKnown = (share) => nameOf(share) !== "JIT", some = jit.filter(({ weight }) => weight > 0);
     if (some.length < 2) return jit.filter(isKnown).map(nameOf)[0] ?? "";
     const whole = some.reduce((sum, { weight }) => sum + weight, 0);
-    // Of equal shares that of no known tier is told first.
+    // Of equal shares that of no known tier is reported first.
     some.sort((a, b) => b.weight - a.weight || isKnown(a) - isKnown(b) || a.category - b.category);
     const name = (share) => (isKnown(share) ? nameOf(share) : "no known tier");
     return csvCell(some.map((share) => `${name(share)} ${shareText(share.weight / whole)}`).join(", "));
@@ -140,7 +140,7 @@ function alphabeticPlaces({ functions }, groups) {
   return ALPHABETIC.get(groups);
 }
 
-/** A share is never told as nothing, or as all, if it is not. */
+/** A share is never reported as nothing, or as all, if it is not. */
 function shareText(share) {
   const percents = Math.round(100 * share);
   if (percents === 0 && share > 0) return "< 1 %";

@@ -2,14 +2,14 @@
 // ranges as text. No drawing, no state.
 //
 // A time in the page is a whole number of units since the recording's start (`clock.unitNs`, `clock.startNs`); a range
-// is [from, to), its end not in it. The command line's `--time A,B` names nanoseconds, and samples at both ends belong to
-// it, so that B is the last nanosecond of the last unit. What lasts is cut at A and B.
+// is [from, to), its end not in it. The command line's `--time A,B` names nanoseconds, and samples at both ends belong
+// to it, so that B is the last nanosecond of the last unit. A row that lasts is cut at A and B.
 
 const TICK_STEPS = [1, 2, 5];
 
 /**
- * What the page counts time with: nanoseconds a unit, the start, how many units long, whether rows last; null where there
- * are no times.
+ * The clock of the page: nanoseconds a unit, the start, how many units long, whether rows last; null where there are no
+ * times.
  */
 export function timeClock(profile) {
   if (!profile.time) return null;
@@ -34,7 +34,7 @@ export function tickStep(least) {
   return TICK_STEPS.map((step) => step * ten).find((step) => step >= least * 0.999) ?? 10 * ten;
 }
 
-/** Where an axis of so many pixels has its ticks, each with a text that is as exact as their distance. */
+/** The ticks of an axis of this many pixels, each with a text that is as exact as their distance. */
 export function timeTicks(from, to, width, unitNs) {
   const least = (to - from) * unitNs * 90 / Math.max(width, 90);
   const step = tickStep(least), ticks = [];
@@ -75,13 +75,14 @@ function secondsText(ns) {
   return String(ns / 1000000000n) + (part ? "." + part : "");
 }
 
-/** What makes `jitgraft report` count the samples of these ranges, and no others; empty for all. */
+/** The option with which `jitgraft report` counts the samples of these ranges, and no others; empty for all. */
 export function timeOption(clock, ranges) {
   const beyond = clock.lasts ? 0n : 1n, last = (to) => secondsText(clock.startNs + nanoseconds(clock, to) - beyond);
   return ranges.map(([from, to]) => `--time ${clockText(clock, from)},${last(to)}`).join(" ");
 }
 
-/** What makes `jitgraft report` count these tracks, and no others; empty for all, or where no flags can tell them. */
+/** The option with which `jitgraft report` counts these tracks, and no others; empty for all, or where no flags can
+ * give them. */
 export function tracksOption(tracks, chosen) {
   if (!chosen.length) return "";
   for (const [key, flag] of [["tid", "--tid"], ["pid", "--pid"], ["cpu", "--cpu"]]) {
@@ -111,7 +112,7 @@ export function rangesText(clock, ranges) {
   return ranges.map(([from, to]) => seconds(from) + "-" + seconds(to)).join(", ");
 }
 
-/** What was typed, as ranges; null if that is no text of them. Either end may be left out. */
+/** The typed text, as ranges; null if that is not text of them. Either end may be left out. */
 export function typedRanges(clock, text) {
   const ranges = [];
   for (const part of text.split(/[,;]/).map((part) => part.trim()).filter(Boolean)) {

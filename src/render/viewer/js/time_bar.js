@@ -23,7 +23,7 @@ export class TimeBar {
     this.clear = element("button", { id: "time-clear", title: "Count all samples again (Escape)", onclick: actions.clear }, "All");
     this.zoom = element("button", { id: "time-zoom", title: "Show only the ranges' time (Ctrl with the wheel zooms, too)", onclick: actions.zoom }, "Zoom in");
     this.whole = element("button", { id: "time-whole", title: "Show the whole recording", onclick: actions.whole }, "Zoom out");
-    this.option = element("code", { id: "time-option", title: "What makes jitgraft report count the same samples" });
+    this.option = element("code", { id: "time-option", title: "Options that make jitgraft report count the same samples" });
     this.copy = element("button", { id: "time-copy", title: "Copy these options", onclick: () => actions.copy(this.option.textContent) }, "Copy");
     this.told = element("output", { id: "time-told", "aria-live": "polite" });
     this.root = element("div", { class: "time-bar" },

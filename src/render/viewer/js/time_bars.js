@@ -33,13 +33,13 @@ export class TimeBars {
     this.#canvas.addEventListener("pointerleave", () => (this.#read.textContent = ""));
   }
 
-  /** How many bars there is room for. */
+  /** The number of bars that fit. */
   get bins() {
     return Math.max(10, Math.floor((this.#canvas.parentElement.clientWidth - BARS_LEFT - BARS_RIGHT) / BAR_WIDTH));
   }
 
   /**
-   * @param {object} shown {columns: Float64Array[] by series, series: {name, colour: a variable of the style}[], axis:
+   * @param {object} shown {columns: Float64Array[] by series, series: {name, color: a variable of the style}[], axis:
    *   {from, to}, ranges, said: (value) => text, time: (at) => text, lines: whether the columns are lines of sums}
    */
   show(shown) {
@@ -118,14 +118,14 @@ export class TimeBars {
     return plot.left + plot.width * Math.max(0, Math.min(1, part));
   }
 
-  /** The time at so many pixels from the left, as a number of the axis. */
+  /** The time at this many pixels from the left, as a number of the axis. */
   #at(x) {
     const width = this.#canvas.clientWidth - BARS_LEFT - BARS_RIGHT;
     const { from, to } = this.#shown.axis;
     return from + (to - from) * Math.max(0, Math.min(1, (x - BARS_LEFT) / Math.max(1, width)));
   }
 
-  /** What the brush is told: the stretch of a pixel, and the edges of ranges. */
+  /** The brush's surface: the stretch of a pixel, and the edges of ranges. */
   #surface() {
     const element = this.#canvas;
     return {
@@ -151,7 +151,7 @@ export class TimeBars {
     };
   }
 
-  /** Says what the bar under the mouse is. */
+  /** Describes the bar under the mouse. */
   #tell(event) {
     if (!this.#shown) return;
     const { columns, series, axis, said, time } = this.#shown;

@@ -1,13 +1,13 @@
 // Stacks in order of time, a lane for each thread: what a flame chart is drawn from.
 //
-// A sample tells what ran when it was taken. It stands for the time since the thread's sample before, if that is no
+// A sample shows what ran when it was taken. It stands for the time since the thread's sample before, if that is no
 // longer ago than the time it is taken to cover: its own weight where that is time, else the usual distance of samples.
-// Where the sample before is longer ago, the thread was idle between, in those functions that both samples were in.
-// Without times samples stand in their order, each as wide as its weight.
+// If the sample before is longer ago, the thread was idle between, in those functions that both samples were in.
+// Without times samples are in their order, each as wide as its weight.
 
 import { BoxRows } from "./flame_layout.js";
 
-/** What stands in a box instead of a node of the tree: nothing ran. */
+/** The number in a box instead of a node of the tree: nothing ran. */
 export const IDLE = -1;
 
 /** The names of lanes are boxes of their own: `LANE − the lane's number`. */
@@ -16,9 +16,10 @@ export const LANE = -2;
 /** The usual distance of samples where it cannot be seen: a millisecond, in nanoseconds. */
 const USUAL_DISTANCE = 1e6;
 
-/** The lanes of one event's rows, the thread first that ran longest. `takes(row)` tells whether a row is selected;
- * `rows.time` may be null; `unit` is how many nanoseconds one of the time's units has; `weighsTime` whether weights
- * are nanoseconds; `rowsLast` whether rows begin at their time and last as long as they weigh. Each lane has {name, row, start, end}: the numbers of rows, and what each covers. */
+/** The lanes of one event's rows, the thread first that ran longest. `takes(row)` shows whether a row is selected;
+ * `rows.time` may be null; `unit` is how many nanoseconds one of the time's units has; `weighsTime` whether weights are
+ * nanoseconds; `rowsLast` whether rows begin at their time and last as long as they weigh. Each lane has {name, row,
+ * start, end}: the numbers of rows, and what each covers. */
 export function timeLanes(rows, tracks, { takes, unit, weighsTime, rowsLast, weight }) {
   const byThread = new Map();
   for (let row = 0; row < rows.length; row++) {
@@ -57,7 +58,7 @@ function laneName(track) {
 /** By rows: they do not change. */
 const USUAL_DISTANCES = new WeakMap();
 
-/** The median distance of neighbouring samples of one thread. */
+/** The median distance of neighboring samples of one thread. */
 function usualDistance(rows, unit) {
   if (!USUAL_DISTANCES.has(rows)) USUAL_DISTANCES.set(rows, medianDistance(rows) ?? USUAL_DISTANCE / unit);
   return USUAL_DISTANCES.get(rows);
@@ -80,13 +81,13 @@ function coverTime(lane, time, covers) {
   for (let sample = 0; sample < lane.row.length; sample++) {
     const at = time[lane.row[sample]],
       covered = covers(lane.row[sample]);
-    // Timers are late now and then: a little more than what the sample covers is no idle time.
+    // Timers are late now and then: a little more than what the sample covers is not an idle time.
     lane.start[sample] = at - before <= covered * 1.5 ? before : Math.max(at - covered, before);
     lane.end[sample] = before = Math.max(at, before);
   }
 }
 
-/** What lasts begins at its time, and not before the call before it has ended. */
+/** A row that lasts begins at its time, and not before the call before it has ended. */
 function coverLength(lane, { time, weight }, unit) {
   let before = -Infinity;
   lane.row.forEach((row, sample) => {
@@ -135,7 +136,7 @@ export function layoutLanes(lanes, tree, nodeOf, view, narrowest) {
   return boxes;
 }
 
-/** One walk along a lane: neighbours that share callers share these callers' boxes. */
+/** One walk along a lane: neighbors that share callers share these callers' boxes. */
 class LaneLayout {
   constructor(tree, view, narrowest) {
     Object.assign(this, { tree, view, narrowest });

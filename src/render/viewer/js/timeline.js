@@ -16,9 +16,9 @@ const GUTTER = 200;
 const RIGHT = 10;
 const AXIS_HEIGHT = 20;
 const EDGE_SLACK = 4;
-/** How much of the window's height the lanes may take. */
+/** The share of the window's height that the lanes may take. */
 const LANES_SHARE = 0.17;
-/** How many functions the pointer is told of. */
+/** The number of functions that the pointer is reported for. */
 const TOLD_FUNCTIONS = 3;
 /** With more samples than this the other parts follow a drag only when it rests. */
 const LIVE_ROWS = 100000;
@@ -108,7 +108,7 @@ class TimePart {
     return null;
   }
 
-  /** What of the time is shown: from, to. */
+  /** The visible part of the time: from, to. */
   get view() {
     const [from, to] = this.page.store.state.timeView;
     return from >= 0 && to > from && from < this.length ? [from, Math.min(to, this.length)] : [0, this.length];
@@ -119,7 +119,7 @@ class TimePart {
     return from > 0 || to < this.length;
   }
 
-  /** How wide the lanes are, and how high what is in view of them: asked once a picture, before anything is changed. */
+  /** The width of the lanes, and how high what is in view of them: asked once a picture, before anything is changed. */
   measure() {
     const { clientWidth, clientHeight, scrollTop } = this.scroller;
     this.width = Math.max(50, clientWidth - GUTTER - RIGHT);
@@ -249,7 +249,7 @@ class TimePart {
     return [Math.max(0, this.place(from)), Math.min(this.width, this.place(to))];
   }
 
-  /** What is not in a range is dimmed. */
+  /** Parts outside of the ranges are dimmed. */
   drawRanges(pen, ranges, height) {
     const { width } = this;
     if (this.hovered) {
@@ -309,7 +309,7 @@ class TimePart {
     return `${since(from)} to ${since(to)}, clock ${clockText(clock, Math.max(0, from))}`;
   }
 
-  /** How much of each sort there is in a bar, and what ran most. */
+  /** The part of each sort there that is in a bar, and what ran most. */
   barLines({ amounts, functions }) {
     const { profile, unit } = this.page, told = (value) => amount(Math.round(value), unit);
     const parts = amounts.map((value, at) => ({ value, name: this.sums.colouring.sorts[at].name }));

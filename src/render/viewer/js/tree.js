@@ -10,7 +10,7 @@ import { SumArrays } from "./selection.js";
  * @typedef {object} TreeShape
  * @property {number} length how many nodes
  * @property {Int32Array} parent -1 for the root
- * @property {Int32Array} group what is told of a node: a number of `functionGroups`; -1 for the root
+ * @property {Int32Array} group what is reported for a node: a number of `functionGroups`; -1 for the root
  * @property {Int32Array} depth 0 for the root
  * @property {Int32Array} first a child; -1: none. In no certain order: see `childrenByWeight`
  * @property {Int32Array} next another child of the same parent; -1: none
@@ -159,16 +159,16 @@ export function shownGroups(profile, groups, state) {
   for (let node = 0; node < shown.length; node++) {
     const group = byFunction[nodeFunction[node]];
     const parent = nodeParent[node];
-    // Of a function that calls itself only the outermost is left.
+    // Only the outermost call of a recursive function is left.
     shown[node] = state.mergeRecursion && parent >= 0 && group >= 0 && isGroupAbove(profile, shown, parent, group) ? -1 : group;
   }
   return shown;
 }
 
-/** Whether the nearest shown node from `node` up is of that group. */
+/** True if the nearest shown node from `node` up is of that group. */
 function isGroupAbove({ nodeParent }, shown, node, group) {
   for (; node >= 0; node = nodeParent[node]) {
-    // What was merged away stands below one of its own group.
+    // A node that was merged away is below one of its own group.
     if (shown[node] >= 0) return shown[node] === group;
   }
   return false;
@@ -232,7 +232,7 @@ function reversedPath(builder, { nodeParent }, shown, node) {
   return place;
 }
 
-/** What a function called, from its outermost call on: the root's only child is the function. */
+/** The callees of a function, from its outermost call on: the root's only child is the function. */
 export function calleesShape(profile, groups, state, number) {
   const shown = shownGroups(profile, groups, state);
   const group = groups.of[number];
@@ -247,8 +247,8 @@ export function calleesShape(profile, groups, state, number) {
   return builder.finish(false, place);
 }
 
-/** Who called a function: the root's only child is the function, its callers below it. Each sample counts once, where
- * the function was called first. */
+/** The callers of a function: the root's only child is the function, its callers below it. Each sample counts once,
+ * where the function was called first. */
 export function callersShape(profile, groups, state, number) {
   const shown = shownGroups(profile, groups, state);
   const inside = through(profile, shown, groups.of[number]);

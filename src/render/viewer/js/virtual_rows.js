@@ -2,7 +2,7 @@
 
 import { element } from "./dom.js";
 
-/** So many rows above and below what is in sight are there, too. */
+/** The number of rows above and below the visible ones that are there, too. */
 const BEYOND = 8;
 
 /** A list with a cursor, for mouse, keyboard and screen reader. */
@@ -38,17 +38,17 @@ export class VirtualRows {
     new ResizeObserver(() => this.#ask()).observe(scroller);
   }
 
-  /** How many rows there are. */
+  /** The number of rows. */
   get count() {
     return this.#count;
   }
 
-  /** Where something may be laid over or under the rows: as tall as all of them. */
+  /** The element where something may be laid over or under the rows: as tall as all of them. */
   get inner() {
     return this.#inner;
   }
 
-  /** There are so many rows now, and all may be others than before. */
+  /** There are this many rows now, and all may be others than before. */
   reset(count) {
     this.#count = count;
     this.cursor = Math.min(this.cursor, count - 1);
@@ -108,7 +108,7 @@ export class VirtualRows {
     this.draw();
   }
 
-  /** How many rows are in sight at once. */
+  /** The number of rows that are in sight at once. */
   get page() {
     return Math.max(1, Math.floor(this.#scroller.clientHeight / this.#height) - 1);
   }

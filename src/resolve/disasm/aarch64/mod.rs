@@ -1,7 +1,7 @@
 //! aarch64, by yaxpeax-arm, spelled as objdump does.
 //!
-//! The library decodes; it spells numbers and some aliases its own way. What it says is respelled (`spelling.rs`), and
-//! the few sorts of instructions of which it tells less than objdump, or something else, are told from their bits
+//! The library decodes; it spells numbers and some aliases its own way. Its text is respelled (`spelling.rs`), and the
+//! few sorts of instructions of which it gives less than objdump, or something else, are reported from their bits
 //! (`system.rs`).
 
 mod fields;
@@ -38,7 +38,7 @@ impl Aarch64 {
         let word = u32::from_le_bytes(bytes);
         let target = target(word, addr.wrapping_add(offset));
         let text = system::told(word).or_else(|| self.respelled(word, &bytes, target));
-        // objdump's word for what is no instruction, or one that it does not know.
+        // objdump's word for what is not an instruction, or one that it does not know.
         let text = text.unwrap_or_else(|| format!(".inst  {word:#010x}"));
         Instruction { offset, len, text, target }
     }
@@ -65,7 +65,7 @@ fn target(word: u32, addr: u64) -> Option<Target> {
     Some(Target { addr: addr.wrapping_add_signed(distance), kind })
 }
 
-/// What `adr` and `adrp` name: a byte, or a page of 4 KiB.
+/// The target of `adr` and `adrp`: a byte, or a page of 4 KiB.
 fn relative(word: u32, addr: u64) -> Target {
     let distance = signed(word, 5, 19) << 2 | i64::from(bits(word, 29, 2));
     let is_page = bits(word, 31, 1) == 1;
@@ -85,7 +85,7 @@ mod tests {
         lines[0].text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// What binutils 2.40's objdump says of these words.
+    /// The text of binutils 2.40's objdump for these words.
     const KNOWN: &[(u32, &str)] = &[
         (0xaa15_03e2, "mov x2, x21"),
         (0xf947_3400, "ldr x0, [x0, #3688]"),

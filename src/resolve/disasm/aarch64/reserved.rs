@@ -4,7 +4,7 @@
 
 use super::fields::bits;
 
-/// Whether a word is no instruction although its group is one.
+/// True if a word is not an instruction although its group is one.
 pub(super) fn is_reserved(word: u32) -> bool {
     let (wide, shift_of_32) = (bits(word, 31, 1) == 1, bits(word, 15, 1) == 1);
     match bits(word, 24, 5) {
@@ -30,7 +30,7 @@ pub(super) fn is_reserved(word: u32) -> bool {
     }
 }
 
-/// Whether the number of a logical instruction is no pattern of bits: all ones within its element.
+/// True if the number of a logical instruction is not a pattern of bits: all ones within its element.
 fn is_no_pattern(word: u32) -> bool {
     let (ones, element) = (bits(word, 10, 6), bits(word, 22, 1) << 6 | !bits(word, 10, 6) & 0x3f);
     let Some(len) = element.checked_ilog2().filter(|&len| len > 0) else { return true };

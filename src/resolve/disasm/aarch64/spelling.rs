@@ -2,7 +2,7 @@
 
 use super::fields::bits;
 
-/// Operands stand behind so many characters and a blank, as objdump puts those of other machines.
+/// Operands follow this many characters and a blank, as objdump puts those of other machines.
 const COLUMN: usize = 6;
 
 /// All numbers of these are decimal: they count bits, bytes or lanes. Elsewhere only those that are distances from an
@@ -100,7 +100,7 @@ pub(super) fn respelled(text: &str, word: u32, target: Option<u64>) -> String {
     if let Some(extended) = extended(&operands, word) {
         operands = extended;
     }
-    // objdump tells of a shift by nothing only where the shift is chosen.
+    // objdump reports a shift by nothing only where the shift is chosen.
     if bits(word, 12, 1) == 0 && operands.ends_with("xtw #0]") {
         operands = operands.replace(" #0]", "]");
     }
@@ -146,7 +146,7 @@ fn numbers(operands: &str, all_decimal: bool, target: Option<u64>) -> String {
     out + rest
 }
 
-/// Whether what comes next, behind this text, is added to an address or shifts a register.
+/// True if what comes next, behind this text, is added to an address or shifts a register.
 fn is_distance(before: &str) -> bool {
     let is_open = before.rfind('[').is_some_and(|open| !before[open..].contains(']'));
     is_open || before.ends_with("], ") || SHIFTS.iter().any(|shift| before.ends_with(shift))

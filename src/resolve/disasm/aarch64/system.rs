@@ -1,5 +1,5 @@
-//! Instructions that are told from their bits: registers of the system, hints, caches. The names are those of the Arm
-//! Architecture Reference Manual.
+//! Instructions that are reported from their bits: registers of the system, hints, caches. The names are those of the
+//! Arm Architecture Reference Manual.
 
 use super::fields::bits;
 
@@ -28,7 +28,7 @@ const REGISTERS: &[(u32, &str)] = &[
     (register([3, 0, 13, 0, 4]), "tpidr_el1"),
 ];
 
-/// What is done with caches, by `op1 CRn CRm op2` behind `op0` 1.
+/// The operations on caches, by `op1 CRn CRm op2` behind `op0` 1.
 const CACHES: &[(u32, &str)] = &[
     (register([1, 3, 7, 4, 1]), "dc     zva"),
     (register([1, 3, 7, 4, 3]), "dc     gva"),
@@ -72,12 +72,12 @@ const HINTS: &[(u32, &str)] = &[
     (38, "bti    jc"),
 ];
 
-/// The numbers `op0 op1 CRn CRm op2` as they stand in an instruction.
+/// The numbers `op0 op1 CRn CRm op2` as they are in an instruction.
 const fn register([op0, op1, crn, crm, op2]: [u32; 5]) -> u32 {
     op0 << 14 | op1 << 11 | crn << 7 | crm << 3 | op2
 }
 
-/// What the instruction says, if it is one of these.
+/// The text of the instruction, if it is one of these.
 pub(super) fn told(word: u32) -> Option<String> {
     if word >> 16 == 0 {
         return Some(format!("udf    #{word}"));

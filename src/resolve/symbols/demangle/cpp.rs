@@ -21,7 +21,7 @@ fn spell<T: AsRef<[u8]>>(symbol: &Symbol<T>) -> Option<String> {
     let spell = |options: DemangleOptions| symbol.demangle_with_options(&options).ok();
     let name = spell(DemangleOptions::new().no_params().no_return_type())?;
     let name = match thunk(&name) {
-        // Thunks are told apart by the parameters of what they lead to.
+        // Thunks are distinguished by the parameters of their targets.
         Some(_) => spell(DemangleOptions::new()).as_deref().and_then(thunk).unwrap_or(name),
         None => strip_qualifiers(&name).to_owned(),
     };
@@ -32,7 +32,7 @@ fn spell<T: AsRef<[u8]>>(symbol: &Symbol<T>) -> Option<String> {
 fn thunk(name: &str) -> Option<String> {
     let (adjustment, target) = name.strip_prefix("{virtual override thunk({")?.split_once("}, ")?;
     let kind = if adjustment.starts_with("virtual") { "virtual" } else { "non-virtual" };
-    // What the compiler split off (`.cold`) says so behind it.
+    // A part that the compiler split off (`.cold`) states it behind it.
     let (target, _) = target.rsplit_once(")}")?;
     Some(format!("{kind} thunk to {target}"))
 }
@@ -89,9 +89,9 @@ fn as_binutils(name: &str) -> String {
 }
 
 /// GCC writes a member of a type that depends on a template's arguments as `sr TYPE NAME`, and the type with all its
-/// parts as a type elsewhere. `cpp_demangle` knows only the ABI's own form, whose scope is written otherwise, and counts
-/// what later parts refer to otherwise, too. A cast, `rc TYPE EXPRESSION`, has the same parts in the same order: in its
-/// stead, the rest of the name is read as it was meant.
+/// parts as a type elsewhere. `cpp_demangle` supports only the ABI's own form, whose scope is written otherwise, and
+/// counts what later parts refer to otherwise, too. A cast, `rc TYPE EXPRESSION`, has the same parts in the same order:
+/// in its stead, the rest of the name is read as it was meant.
 fn members_as_casts(mangled: &str) -> String {
     let mut out = String::with_capacity(mangled.len());
     let mut rest = mangled;
@@ -113,13 +113,12 @@ fn members_as_casts(mangled: &str) -> String {
     out
 }
 
-/// Whether a member of a type that is written out begins here.
+/// True if a member of a type that is written out begins here.
 fn is_member(rest: &str) -> bool {
     rest.strip_prefix("sr").is_some_and(|scope| scope.starts_with(|c: char| c == 'N' || c == 'S' || c.is_ascii_digit()))
 }
 
-/// How long that is which could be taken for the length of a name: a literal's type and number (`Lm32E`, `Lin1E`), a
-/// reference's (`S1_`, `T0_`).
+/// The length of a part that could be taken for the length of a name: a literal's type and number (`Lm32E`, `Lin1E`).
 fn number_behind(first: char, rest: &str) -> usize {
     let count = |from: &str, of: fn(&u8) -> bool| from.bytes().take_while(of).count();
     match (first, rest.bytes().next()) {
@@ -134,7 +133,7 @@ fn number_behind(first: char, rest: &str) -> usize {
     }
 }
 
-/// How long a name is with the number before it that says so; just the number, if so much does not follow.
+/// The length of a name with the number before it that states it; just the number, if not enough follows.
 fn identifier_len(rest: &str) -> usize {
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let len = rest[..digits].parse().ok().and_then(|len: usize| digits.checked_add(len));
@@ -145,9 +144,9 @@ fn identifier_len(rest: &str) -> usize {
 fn casts_as_members(name: &str) -> String {
     const CAST: &str = "reinterpret_cast<";
     let mut out = String::with_capacity(name.len());
-    // Of each bracket that is open: whether it is a cast's.
+    // For each open bracket, true if it is a cast's.
     let mut open: Vec<bool> = Vec::new();
-    // Whether the next closing parenthesis ends a member.
+    // True if the next closing parenthesis ends a member.
     let mut in_member = false;
     let mut rest = name;
     while let Some(first) = rest.chars().next() {
@@ -174,7 +173,7 @@ fn casts_as_members(name: &str) -> String {
     out
 }
 
-/// What stands before the types of a function's result and parameters, if only those cannot be read.
+/// The part before the types of a function's result and parameters, if only those cannot be read.
 fn front(mangled: &str) -> Option<String> {
     let (symbol, rest) = BorrowedSymbol::with_tail(mangled.as_bytes()).ok()?;
     // The first letter alone is a type.

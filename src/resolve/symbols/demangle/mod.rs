@@ -21,7 +21,7 @@ pub fn demangle(name: &[u8]) -> Option<String> {
     Some(name + suffix)
 }
 
-/// Link-time optimisation numbers local functions of one name (`.1234`): they are the same to a reader.
+/// Link-time optimization numbers local functions of one name (`.1234`): they are the same to a reader.
 fn strip_number(mut name: String) -> String {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     if stem.len() < name.len() && stem.ends_with('.') {

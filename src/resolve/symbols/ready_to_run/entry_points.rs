@@ -1,8 +1,8 @@
-//! Where the code of methods begins, and what they are called.
+//! The starts of the code of methods, and their names.
 
 use std::sync::Arc;
 
-/// A piece of code begins where a method does; the name may be unknown all the same.
+/// A code range begins where a method does; the name may be unknown all the same.
 #[derive(Debug)]
 pub(super) struct EntryPoint {
     /// Number of its first runtime function.
@@ -18,11 +18,11 @@ pub(super) struct EntryPoints {
     pub(super) room: usize,
 }
 
-/// All names together have at most so many times the bytes of their file: real ones have a third.
+/// All names together have at most this many times the bytes of their file: real ones have a third.
 pub(super) const ROOM: usize = 4;
 
 impl EntryPoints {
-    /// Adds one; its name is asked for if there is room for any.
+    /// Adds one; its name is requested if there is room for any.
     pub(super) fn push(&mut self, function: u32, name: impl FnOnce() -> Option<Vec<u8>>) {
         let name = if self.room > 0 { name() } else { None };
         let name = name.filter(|name| name.len() <= self.room);

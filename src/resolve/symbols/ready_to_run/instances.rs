@@ -7,7 +7,7 @@ use super::schema::{MEMBER_REF, METHOD_DEF};
 use super::signature::{OTHER_MODULE, argument};
 use super::tables::{Blob, Metadata, Token};
 
-/// What is told of a method, as bits.
+/// The facts about a method, as bits.
 const METHOD_INSTANTIATION: u32 = 0x04;
 const SLOT_INSTEAD_OF_TOKEN: u32 = 0x08;
 const MEMBER_REF_TOKEN: u32 = 0x10;
@@ -15,10 +15,10 @@ const CONSTRAINED: u32 = 0x20;
 const OWNER_TYPE: u32 = 0x40;
 const OTHER_CONTEXT: u32 = 0x80;
 
-/// No generic method has so many parameters.
+/// No generic method has this many parameters.
 const MOST_PARAMETERS: u32 = 64;
 
-/// Reads the table at a place of the file. Whether each entry could be read as far as where its code begins.
+/// Reads the table at a place of the file. True if each entry could be read as far as where its code begins.
 pub(super) fn read(native: Native<'_>, at: usize, metadata: &Metadata<'_>, out: &mut EntryPoints) -> bool {
     let Some((entries, mut all_read)) = hash_table(native, at) else { return false };
     for entry in entries {

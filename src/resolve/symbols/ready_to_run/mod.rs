@@ -1,10 +1,11 @@
 //! ReadyToRun images of .NET: methods that were compiled ahead of time into PE files, which are mapped as other
-//! libraries are. A perf map tells of methods that were compiled at run time only, so these would have no names.
+//! libraries are. A perf map reports methods that were compiled at run time only, so these would have no names.
 //!
-//! | part | says |
+//! | part | states |
 //! |---|---|
 //! | PE sections | where bytes of the file go in memory |
-//! | runtime functions | begin and end of every piece of code, in order: methods, handlers of their exceptions behind them, parts that hardly run |
+//! | runtime functions | start and end of every code range, in order: methods, handlers of their exceptions behind
+//! them, parts that hardly run |
 //! | entry points of methods | number of a method in the metadata → its first piece |
 //! | entry points of instances | a generic method, with what it was made for → its first piece |
 //! | metadata (ECMA-335) | names and signatures |
@@ -14,7 +15,7 @@
 //! methods. An instance of another file's method has no name here. Composite images, which hold several files' code
 //! in one of their own, are not read.
 //!
-//! Nothing tells which build of a file ran: perf records no ID of PE files.
+//! Nothing shows which build of a file ran: perf records no ID of PE files.
 //!
 //! Source: `docs/design/coreclr/botr/readytorun-format.md` of dotnet/runtime; ECMA-335, part II.
 
@@ -39,7 +40,7 @@ use tables::Metadata;
 pub struct ReadyToRun {
     /// `e_machine` of ELF files for the same processor.
     pub machine: u16,
-    /// What of the file goes where.
+    /// The places of the file's parts.
     pub sections: Vec<pe::Section>,
     /// The methods, by first address.
     pub methods: Vec<Method>,
@@ -56,7 +57,7 @@ pub struct Method {
     pub name: Arc<[u8]>,
 }
 
-/// What makes it this sort of image.
+/// The signature of this sort of image.
 const SIGNATURE: u32 = 0x0052_5452;
 
 /// Sections of the image's own header.
@@ -130,7 +131,7 @@ fn machine(of_pe: u16) -> Option<u16> {
     })
 }
 
-/// Begin and end of each piece of code. Only x86-64 tells the end; elsewhere the next piece's begin is it.
+/// The start and end of each code range. Only x86-64 gives the end; elsewhere the next piece's begin is it.
 fn functions(pe: &Pe<'_>, (rva, size): (u32, u32), machine: u16) -> Vec<(u32, u32)> {
     let bytes = pe.slice(rva, size).unwrap_or_default();
     let tells_end = machine == elf::EM_X86_64.0;

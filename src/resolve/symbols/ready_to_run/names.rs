@@ -6,7 +6,7 @@ use super::schema::{
 use super::signature::{self, DEPTH, Spelling, scope_name, type_name};
 use super::tables::{Metadata, Token};
 
-/// What perf maps append to a method's name for its tier.
+/// The suffix for the tier that perf maps append to a method's name.
 const TIER: &[u8] = b"[PreJIT]";
 
 /// A method that a file defines.
@@ -30,7 +30,7 @@ pub(super) fn method_of(metadata: &Metadata<'_>, method: Token, owner: &[u8]) ->
     Some(whole)
 }
 
-/// Who defines a method, as a name; of a method of another file, who is said to.
+/// The class that defines a method, as a name; for a method of another file, the class that it names.
 pub(super) fn owner(metadata: &Metadata<'_>, method: Token) -> Option<Vec<u8>> {
     let owner = match method.table {
         METHOD_DEF => type_of(metadata, method.row)?,
@@ -50,7 +50,7 @@ fn type_of(metadata: &Metadata<'_>, method: u32) -> Option<Token> {
     (low > 0).then_some(Token { table: TYPE_DEF, row: low })
 }
 
-/// The assembly that a type is in, as far as this file tells.
+/// The assembly that a type is in, as far as this file gives.
 fn assembly_of<'a>(metadata: &Metadata<'a>, token: Token, depth: usize) -> Option<&'a [u8]> {
     match token.table {
         _ if depth > DEPTH => None,

@@ -1,5 +1,5 @@
 //! Numbers, sparse arrays and hash tables as .NET packs them in native images: offsets are relative to where they
-//! stand, numbers have one to five bytes, of which the low bits of the first tell how many.
+//! stand, numbers have one to five bytes, of which the low bits of the first show how many.
 
 use super::pe::{u16_at, u32_at};
 
@@ -38,14 +38,14 @@ impl Native<'_> {
         Some(((bits << unused) as i32 >> unused, end))
     }
 
-    /// What a method's entry says: the number of its first runtime function.
+    /// The content of a method's entry: the number of its first runtime function.
     pub(super) fn runtime_function(self, at: usize) -> Option<u32> {
         let (number, _) = self.unsigned(at)?;
-        // The low bits tell of what else is to be done before the method runs.
+        // The low bits report what else is to be done before the method runs.
         Some(if number & 1 == 0 { number >> 1 } else { number >> 2 })
     }
 
-    /// A number of an index, each of which has so many bytes.
+    /// A number of an index, each of which has this many bytes.
     fn index(self, at: usize, size: u32, number: usize) -> Option<usize> {
         match size {
             0 => self.0.get(at.checked_add(number)?).map(|&byte| byte.into()),
@@ -70,7 +70,7 @@ impl<'a> Array<'a> {
         Some(Self { native, base, len: head >> 2, index_size: head & 3 })
     }
 
-    /// Numbers of the elements that are there, at most the first so many, and where they are.
+    /// Numbers of the elements that are there, at most this many, and their places.
     pub(super) fn iter(&self, most: u32) -> impl Iterator<Item = (u32, usize)> {
         (0..self.len.min(most)).filter_map(|index| Some((index, self.find(index)?)))
     }
@@ -92,7 +92,7 @@ impl<'a> Array<'a> {
     }
 }
 
-/// Where all the entries of a hash table are. `None` if its frame is damaged; entries up to the first bad one.
+/// The places of all the entries of a hash table. `None` if its frame is damaged; entries up to the first bad one.
 pub(super) fn hash_table(native: Native<'_>, at: usize) -> Option<(Vec<usize>, bool)> {
     let head = *native.0.get(at)?;
     let (base, index_size) = (at + 1, u32::from(head & 3));

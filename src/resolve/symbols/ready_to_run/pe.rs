@@ -5,9 +5,9 @@
 pub struct Section {
     /// First address.
     pub rva: u32,
-    /// Where its bytes begin in the file.
+    /// The start of its bytes in the file.
     pub offset: u32,
-    /// How many the file has.
+    /// The number that the file has.
     pub size: u32,
 }
 
@@ -50,7 +50,7 @@ impl<'a> Pe<'a> {
         Some(pe)
     }
 
-    /// Where in the file the byte of an address is.
+    /// The place in the file of the byte of an address.
     pub(super) fn offset(&self, rva: u32) -> Option<usize> {
         let (section, into) = self.sections.iter().find_map(|section| {
             let into = rva.checked_sub(section.rva).filter(|&into| into < section.size)?;

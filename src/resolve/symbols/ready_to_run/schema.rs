@@ -1,10 +1,10 @@
-//! Which columns the tables of ECMA-335 metadata have (part II, 22), as far as they stand before or among those that
-//! are read: how wide a row is depends on how many rows other tables have.
+//! The columns that the tables of ECMA-335 metadata have (part II, 22), as far as they precede or among those that are
+//! read: how wide a row is depends on how many rows other tables have.
 
-/// What stands in a column.
+/// The content of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Column {
-    /// A number of so many bytes.
+    /// A number of this many bytes.
     Fixed(u8),
     /// An offset among the strings.
     Text,
@@ -14,14 +14,14 @@ pub(super) enum Column {
     Blob,
     /// The number of a row in a table.
     Row(u8),
-    /// The number of a row in one of several tables, which the low bits tell.
+    /// The number of a row in one of several tables, which the low bits give.
     Coded(Coded),
 }
 
 /// Tables that a column may mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Coded {
-    /// How many low bits tell the table.
+    /// The number of low bits that select the table.
     pub(super) bits: u32,
     /// The tables, by those bits.
     pub(super) tables: &'static [u8],
@@ -64,7 +64,7 @@ const IMPLEMENTATION: Coded = Coded { bits: 2, tables: &[0x26, ASSEMBLY_REF, 0x2
 
 use Column::{Blob, Coded as C, Fixed, Guid, Row, Text};
 
-/// The columns of each table, by its number. What comes behind them is not needed.
+/// The columns of each table, by its number. The tables behind them are not needed.
 pub(super) const TABLES: [&[Column]; 0x2a] = [
     &[Fixed(2), Text, Guid, Guid, Guid],
     &[C(RESOLUTION_SCOPE), Text, Text],

@@ -3,7 +3,7 @@
 use super::schema::{ASSEMBLY_REF, MODULE_REF, RESOLUTION_SCOPE, TYPE_DEF, TYPE_REF, TYPE_SPEC};
 use super::tables::{Blob, LONGEST, Metadata, Token};
 
-/// Types that stand in each other: a signature that goes deeper is damaged.
+/// Types that are in each other: a signature that goes deeper is damaged.
 pub(super) const DEPTH: usize = 32;
 
 /// Names by element type, in signatures and as arguments of types.
@@ -64,7 +64,7 @@ pub(super) fn method(metadata: &Metadata<'_>, signature: &[u8], name: &[u8]) -> 
     Some(out)
 }
 
-/// How a type is written.
+/// The way a type is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spelling {
     /// In a signature: nested in others behind `/`, of other assemblies with their name.
@@ -80,7 +80,7 @@ pub(super) fn type_name(metadata: &Metadata<'_>, token: Token, spelling: Spellin
     Some(out)
 }
 
-/// Of an assembly or module that types are in.
+/// The name of an assembly or module that contains types.
 pub(super) fn scope_name<'a>(metadata: &Metadata<'a>, scope: Token) -> Option<&'a [u8]> {
     match scope.table {
         ASSEMBLY_REF => metadata.text(scope, 6),
@@ -293,7 +293,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         (0..count).map(|_| one(&mut self.blob)).collect()
     }
 
-    /// A type of another file: only the number of it there is told.
+    /// A type of another file: only the number of it there is reported.
     fn of_other_module(&mut self, depth: usize) -> Option<()> {
         let own = self.blob.number()? == 0;
         let written = self.out.len();
@@ -306,7 +306,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
     }
 }
 
-/// How many elements a dimension has, and where they begin.
+/// The number of elements that a dimension has, and where they begin.
 fn bounds(size: Option<u32>, low: Option<i32>) -> String {
     match (size, low) {
         (Some(size), None | Some(0)) => size.to_string(),

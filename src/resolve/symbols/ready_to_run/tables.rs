@@ -4,7 +4,7 @@ use super::pe::{Pe, u16_at, u32_at};
 use super::schema::{Coded, Column, METHOD_DEF, NESTED_CLASS, TABLES, TYPE_DEF, TYPE_DEF_OR_REF};
 use rustc_hash::FxHashMap;
 
-/// No name has so many bytes.
+/// No name has this many bytes.
 pub(super) const LONGEST: usize = 8192;
 
 /// A file's metadata.
@@ -33,7 +33,7 @@ struct MetadataTable<'a> {
     width: usize,
 }
 
-/// Which offsets take four bytes: among strings, GUIDs and blobs.
+/// The kinds offsets that take four bytes: among strings, GUIDs and blobs.
 #[derive(Debug, Clone, Copy)]
 struct Wide {
     strings: bool,
@@ -63,12 +63,12 @@ impl<'a> Metadata<'a> {
         Some(metadata)
     }
 
-    /// How many methods it defines.
+    /// The number of methods that it defines.
     pub(super) fn methods(&self) -> u32 {
         self.len(METHOD_DEF)
     }
 
-    /// Which type one is nested in.
+    /// The type that one is nested in.
     pub(super) fn enclosing(&self, inner: Token) -> Option<Token> {
         self.nested.get(&inner.row).map(|&row| Token { table: TYPE_DEF, row })
     }
@@ -78,7 +78,7 @@ impl<'a> Metadata<'a> {
         u32::try_from(table.bytes.len() / table.width.max(1)).unwrap_or(u32::MAX)
     }
 
-    /// What stands in a column, as a number.
+    /// The content of a column, as a number.
     pub(super) fn number(&self, token: Token, column: usize) -> Option<u32> {
         let table = self.tables.get(usize::from(token.table))?;
         let row = usize::try_from(token.row.checked_sub(1)?).ok()?;
@@ -116,7 +116,7 @@ impl Coded {
 }
 
 impl Wide {
-    /// Bytes of a column, if tables have so many rows.
+    /// Bytes of a column, if tables have this many rows.
     fn width(self, column: Column, rows: &dyn Fn(u8) -> u32) -> usize {
         let wide = match column {
             Column::Fixed(size) => return size.into(),
@@ -161,7 +161,7 @@ fn read_tables(stream: &[u8]) -> Option<(Wide, Vec<MetadataTable<'_>>)> {
         *rows = u32_at(stream, at)?;
         at += 4;
     }
-    // A flag of unoptimised metadata: four more bytes.
+    // A flag of unoptimized metadata: four more bytes.
     if heaps & 0x40 != 0 {
         at += 4;
     }
@@ -189,7 +189,7 @@ impl<'a> Blob<'a> {
         Self { bytes, at }
     }
 
-    /// Where it is at.
+    /// Its place.
     pub(super) fn at(&self) -> usize {
         self.at
     }

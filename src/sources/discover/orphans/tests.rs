@@ -1,4 +1,4 @@
-//! Generated recordings and files: what is used is right, and what fits and is not used is told.
+//! Generated recordings and files: what is used is right, and what fits and is not used is reported.
 
 use super::*;
 use proptest::prelude::*;
@@ -11,14 +11,14 @@ const WALL: u64 = 1_700_000_000 * SECOND;
 const FROM: u64 = 100;
 const TO: u64 = 200;
 
-/// What a file is, as only its maker knows.
+/// The true kind of a file, which only its maker has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Truth {
-    /// Of this process, in this run.
+    /// It belongs to this process, in this run.
     Of(usize),
-    /// Of a run of the same program at another time, with all at the same addresses.
+    /// It belongs to a run of the same program at another time, with all at the same addresses.
     Twin,
-    /// Of a program that ran at the same time at the same addresses, and was not recorded.
+    /// It belongs to a program that ran at the same time at the same addresses, and was not recorded.
     Neighbour,
     /// Of another program.
     Other,
@@ -44,7 +44,7 @@ struct MadeFile {
     functions: u64,
     is_dump: bool,
     has_times: bool,
-    /// Of its records, and when it was written, in seconds of the recording's clock.
+    /// The times of its records, and when it was written, in seconds of the recording's clock.
     times: (u64, u64),
     written: u64,
     asked: bool,
@@ -81,11 +81,11 @@ fn made() -> impl Strategy<Value = Made> {
                 0..=2 if !is_there => files.push((Truth::Of(of), own)),
                 3 => {
                     let times = if before { (10, 60) } else { (500, 600) };
-                    // Who asks for what was written later is believed.
+                    // A user who requests a later file is trusted.
                     let (written, asked) = if before { (60, asked) } else { (600, false) };
                     files.push((Truth::Twin, MadeFile { times, written, asked, ..own }));
                 }
-                // Nothing tells it from the process's own file, which is there.
+                // Nothing gives it from the process's own file, which is there.
                 4 if !is_there => {
                     files.push((Truth::Of(of), own.clone()));
                     files.push((Truth::Neighbour, own));
@@ -175,7 +175,7 @@ fn workers() -> impl Strategy<Value = (u64, u64, u64)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// What lies beside a recording without its times is the same, whether the process wrote it or its sibling did: a
+    /// A recording and a file beside it without times look the same, whether the process wrote it or its sibling did: a
     /// rule that uses the one uses the other, whose names are wrong. So it is offered, however well it fits.
     #[test]
     fn a_siblings_map_is_not_told_from_a_processs_own((base, functions, more) in workers()) {
@@ -275,7 +275,9 @@ fn a_running_process_says_by_which_number_its_files_go() {
         let fits = fits(&files, &[Candidate { inner, ..process(0, &made) }], &when());
         match judge(0, &fits) {
             Verdict::Used(_) => assert!(is_its, "{inner:?}"),
-            Verdict::Refused(fit) => assert!(!is_its && fit.against.as_ref().unwrap().contains("knows itself as 7")),
+            Verdict::Refused(fit) => {
+                assert!(!is_its && fit.against.as_ref().unwrap().contains("has the ID 7 in its container"))
+            }
             other => panic!("{other:?}"),
         }
     }

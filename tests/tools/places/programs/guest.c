@@ -1,4 +1,4 @@
-/* A guest of QEMU: so many seconds of work. */
+/* A guest of QEMU: this many seconds of work. */
 #include <stdlib.h>
 #include <time.h>
 long fib(long n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }

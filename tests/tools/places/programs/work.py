@@ -1,4 +1,4 @@
-# So many seconds of work: here, or (prefork) in two children that end by _exit, as servers' workers do.
+# This many seconds of work: here, or (prefork) in two children that end by _exit, as servers' workers do.
 import os, sys, time
 def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
 def in_parent(): return fib(12)

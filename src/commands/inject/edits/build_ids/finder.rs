@@ -1,8 +1,8 @@
-//! Finds the build IDs of files: told by the user, by the recording, or by the files themselves.
+//! Finds the build IDs of files: reported by the user, by the recording, or by the files themselves.
 //!
-//! A file that has the recorded path may be another one: of another machine, or of another build. It is asked if the user
-//! named the root that it is below (`--symfs`), if it has the recorded inode, or if the recording is of this host and does not
-//! contradict.
+//! A file that has the recorded path may be another one: of another machine, or of another build. It is queried if the
+//! user named the root that it is below (`--symfs`), if it has the recorded inode, or if the recording is of this host
+//! and does not contradict.
 
 use super::listed_file::{ListedFile, listed};
 use crate::analysis::quantity::counted;
@@ -31,11 +31,11 @@ pub(super) struct BuildIdFinder {
     /// Asked before all else, if the user gave a list.
     known: Option<FxHashMap<Vec<u8>, BuildId>>,
     found: FxHashMap<Vec<u8>, Option<BuildId>>,
-    /// Whether the recording can be of this machine.
+    /// True if the recording can be of this machine.
     is_here: bool,
-    /// Whether the recorded kernel can be the one that runs here.
+    /// True if the recorded kernel can be the one that runs here.
     kernel_runs: bool,
-    /// Which files were mapped by each path, as far as the recording tells.
+    /// The files that were mapped by each path, as far as the recording shows.
     mapped: FxHashMap<Vec<u8>, BTreeSet<FileId>>,
     search: SearchOptions,
     /// Files that are not here as they ran.
@@ -45,7 +45,7 @@ pub(super) struct BuildIdFinder {
 }
 
 impl BuildIdFinder {
-    /// Knows what the user and the recording tell.
+    /// A context with the facts from the user and the recording.
     pub(super) fn new(
         survey: &SurveyedRecording<'_>,
         known: Option<&KnownBuildIds>,
@@ -94,7 +94,7 @@ impl BuildIdFinder {
         found.or_else(|| if dso.kind == DsoKind::Vdso { own_vdso() } else { None })
     }
 
-    /// Whether a file that was found by its path is the one that ran.
+    /// True if a file that was found by its path is the one that ran.
     fn is_it(&self, path: &[u8], image: &Image) -> bool {
         let recorded = self.mapped.get(path);
         let (here, is_below_root) = (image.about().map(file_id), !self.search.symfs.is_empty());
@@ -103,7 +103,7 @@ impl BuildIdFinder {
         is_below_root || is_same() || self.is_here && !is_other()
     }
 
-    /// Says which files are not here, and how many frames of samples are in each.
+    /// Reports which files are not here, and the number of frames of samples are in each.
     pub(super) fn say_what_is_missing(&mut self, frames: &FxHashMap<ListedFile, u64>) {
         if self.missing.is_empty() {
             return;

@@ -5,7 +5,7 @@ use crate::model::process::CpuMode;
 use crate::records::perf_data::Mmap;
 use crate::resolve::dso::{Dso, DsoKind};
 
-/// What a list of build IDs says of a file besides its ID.
+/// The facts about a file in a list of build IDs besides its ID.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ListedFile {
     pub(super) path: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Build IDs of files that are no JIT code, as `perf inject -b` and its kin add them: so that another machine finds
+//! Build IDs of files that are not JIT code, as `perf inject -b` and its kin add them: so that another machine finds
 //! the right files.
 
 pub(in crate::commands::inject) mod finder;
@@ -17,7 +17,7 @@ use finder::BuildIdFinder;
 use listed_file::ListedFile;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What is changed for the build IDs.
+/// The edits for the build IDs.
 #[derive(Debug, Default)]
 pub(super) struct BuildIdEdits {
     pub(super) edits: Vec<Edit>,
@@ -26,7 +26,7 @@ pub(super) struct BuildIdEdits {
 }
 
 impl BuildIdEdits {
-    /// Finds the build IDs that were asked for.
+    /// Finds the build IDs that were requested.
     pub(super) fn find(survey: &SurveyedRecording<'_>, context: &mut InjectContext<'_>) -> Result<Self> {
         let (options, input) = (context.options, survey.input);
         let mut found = Self::default();
@@ -101,7 +101,7 @@ impl BuildIdEdits {
     }
 }
 
-/// The mappings of what may have a build ID.
+/// The mappings of files that may have a build ID.
 fn mappings(input: &PlainRecording) -> impl Iterator<Item = (RawRecord<'_>, Mmap<'_>)> {
     let records = Records::new(input.records(), input.base(), input.recording.header.endian);
     records.filter_map(|raw| mapping(&raw).map(|mmap| (raw, mmap)))
@@ -129,11 +129,11 @@ fn with_build_id(input: &PlainRecording, raw: &RawRecord<'_>, mmap: Mmap<'_>, id
     Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert })
 }
 
-/// How samples are in a file.
+/// The way samples are in a file.
 struct Hits {
     /// The offset of the first sample.
     first: u64,
-    /// How many frames, innermost and of call chains.
+    /// The number of frames, innermost and of call chains.
     frames: u64,
 }
 

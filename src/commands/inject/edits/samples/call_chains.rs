@@ -1,7 +1,7 @@
 //! `--convert-callchain`: copies of user stacks become plain call chains.
 //!
-//! Addresses are written as they stand on the stack: return addresses behind their calls, as in chains that the
-//! kernel found by frame pointers.
+//! Addresses are written as they are on the stack: return addresses behind their calls, as in chains that the kernel
+//! found by frame pointers.
 
 use crate::commands::inject::edits::build_ids::finder::counted_files;
 use crate::commands::inject::options::InjectContext;
@@ -24,9 +24,9 @@ use rustc_hash::FxHashMap;
 /// A recording whose user stacks became call chains.
 #[derive(Debug)]
 pub(super) struct PlainChains {
-    /// The recording as it is then: its events say that samples have call chains.
+    /// The recording as it is then: its events state that samples have call chains.
     pub(super) recording: Recording,
-    /// What makes it so.
+    /// The edits that make it so.
     pub(super) edits: Vec<Edit>,
 }
 
@@ -56,7 +56,7 @@ impl PlainChains {
     }
 }
 
-/// Says which files stacks end in because they are not here: how to go on stands in them.
+/// Reports the files that stacks end in and that are not here: they contain the unwind data.
 fn say_what_is_missing(
     survey: &SurveyedRecording<'_>,
     ended: &FxHashMap<DsoId, u64>,
@@ -100,7 +100,7 @@ fn samples<'a>(
     (all, all_ended)
 }
 
-/// In a pipe, the edits that make attrs say so. The recording's events are already converted.
+/// In a pipe, the edits that make attrs state it. The recording's events are already converted.
 fn attrs(recording: &Recording, survey: &SurveyedRecording<'_>) -> Vec<Edit> {
     let attrs = survey.chunks.stretches().into_iter().flatten().filter(|raw| raw.kind == kind::HEADER_ATTR);
     let changed = attrs.zip(&recording.events).filter_map(|(raw, event)| {
@@ -117,7 +117,7 @@ struct ChainConverter<'r, 'a> {
     machine: u16,
     cache: Cache,
     chain: UnwoundChain,
-    /// How many stacks ended before their threads' first functions, by the file of their last frame.
+    /// The number of stacks that ended before their threads' first functions, by the file of their last frame.
     ended: FxHashMap<DsoId, u64>,
 }
 
@@ -141,7 +141,7 @@ impl ChainConverter<'_, '_> {
         if !copies_stacks(attr) {
             return Ok(None);
         }
-        // What the kernel found of itself stays.
+        // The part that the kernel found itself stays.
         let mut words: Vec<u64> = sample.callchain.iter().take_while(|&word| word != abi::PERF_CONTEXT_USER).collect();
         if self.unwind(&sample) {
             words.push(abi::PERF_CONTEXT_USER);
@@ -152,7 +152,7 @@ impl ChainConverter<'_, '_> {
         Ok(Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert }))
     }
 
-    /// Unwinds a sample's copy of its stack into `chain`. Whether there was anything to unwind.
+    /// Unwinds a sample's copy of its stack into `chain`. True if there was anything to unwind.
     fn unwind(&mut self, sample: &Sample<'_>) -> bool {
         let (Some(regs), Some(stack)) = (sample.user_regs, sample.user_stack) else { return false };
         let Some(machine) = Machine::of_sample(self.machine, regs.abi) else { return false };

@@ -1,6 +1,6 @@
-//! What becomes of the samples themselves: copies of user stacks can become call chains ([`call_chains`]), chains can
-//! lose the entries that perf takes offence at ([`bad_entries`]), JIT code can get addresses of its own
-//! ([`relocations`]). If none is asked for, nothing does.
+//! The edits of samples: copies of user stacks can become call chains ([`call_chains`]), chains can lose the entries
+//! that perf takes offence at ([`bad_entries`]), JIT code can get addresses of its own ([`relocations`]). If none is
+//! requested, nothing does.
 //!
 //! The changes are found while the whole code map is there; they are applied when it is known where the images are.
 

@@ -39,12 +39,12 @@ struct Relocation<Id> {
     to: NewAddress<Id>,
 }
 
-/// Where a word leads afterwards.
+/// The new target of a word.
 #[derive(Debug, Clone, Copy)]
 enum NewAddress<Id> {
     /// So far behind the start of JIT code, wherever that will be: at its end, for what a call there returns to.
     Code { segment: Id, distance: u64 },
-    /// Where the same byte of the same file was mapped first.
+    /// The address where the same byte of the same file was mapped first.
     File(Addr),
 }
 
@@ -73,8 +73,8 @@ impl Relocations<SegmentId> {
         Self(found.into_iter().flatten().collect())
     }
 
-    /// The same words, with the numbers that code has in the selection. What leads to code that was not selected
-    /// stays as it is.
+    /// The same words, with the numbers that code has in the selection. Addresses of code that was not selected stay as
+    /// they are.
     pub(super) fn select(self, ids: &SelectedIds) -> Relocations<SelectedId> {
         let selected = self.0.into_iter().filter_map(|Relocation { record, at, to }| {
             let to = match to {
@@ -87,7 +87,7 @@ impl Relocations<SegmentId> {
     }
 }
 
-/// What tells where an address leads.
+/// The context that shows where an address leads.
 struct RelocationFinder<'a, 'data> {
     survey: &'a SurveyedRecording<'a>,
     /// As its samples will be.
@@ -107,7 +107,7 @@ impl RelocationFinder<'_, '_> {
                 let hit = self.codes.lookup(pid, addr, sample.time)?;
                 is_told_of(&hit, self.codes, &self.survey.spaces, (pid, addr), sample.time).then_some(hit)
             };
-            // As perf does: a return address may be the first of code that has no call before it.
+            // Like perf: a return address may be the first of code that has no call before it.
             let hit = code(word.frame.for_lookup()).or_else(|| code(addr));
             let to = match hit {
                 Some(hit) => {

@@ -13,7 +13,7 @@ pub(super) struct RemappedFiles(FxHashMap<Pid, Vec<RemappedRange>>);
 #[derive(Debug)]
 struct RemappedRange {
     addresses: Range<u64>,
-    /// What is to be added (wrapping) to get to where the same byte was mapped first.
+    /// The value to add be added (wrapping) to get to where the same byte was mapped first.
     shift: u64,
 }
 
@@ -36,7 +36,7 @@ impl RemappedFiles {
         remapped
     }
 
-    /// Where an address leads in the first mapping of its file, if that is there at the time.
+    /// The target of an address in the first mapping of its file, if that is there at the time.
     pub(super) fn first_place(
         &self,
         spaces: &AddressSpaces,

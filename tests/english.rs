@@ -1,0 +1,95 @@
+//! Everything that people read is in plain English: help, messages, documents, comments and names of tests are searched
+//! for phrases that a reader stumbles over. `tests/english/phrases.tsv` lists them, each with a better wording.
+
+#[path = "english/phrases.rs"]
+mod phrases;
+#[path = "english/rooms.rs"]
+mod rooms;
+#[path = "english/texts.rs"]
+mod texts;
+
+use clap::CommandFactory;
+use jitgraft::cli::Cli;
+use rooms::{Found, Room};
+
+/// Hits for each 1,000 words of comments.
+const OF_COMMENTS: f64 = 2.0;
+/// Hits in names of tests.
+const OF_TEST_NAMES: usize = 514;
+
+/// Help as it is printed, without a limit of its width.
+fn help() -> Room {
+    let mut all = Cli::command().term_width(1000);
+    all.build();
+    let mut room = Room::named("help");
+    for command in [all.clone()].iter().chain(all.get_subcommands().filter(|command| command.get_name() != "help")) {
+        let text = command.clone().render_long_help().to_string();
+        // Each line is a paragraph, and a flag and its text are far apart.
+        let paragraphs = text.lines().flat_map(|line| line.split("  ")).collect::<Vec<_>>().join("\n\n");
+        room.add(command.get_name(), &texts::document(&paragraphs));
+    }
+    room
+}
+
+fn check(room: &Room, allowed: usize) {
+    let found = room.find();
+    println!("{}", found.summary());
+    assert!(found.hits.len() <= allowed, "{}\nat most {allowed} are allowed\n{}", found.listed(), found.summary());
+    assert!(
+        found.hits.len() * 11 / 10 + 3 >= allowed,
+        "{}: lower the bound of {allowed} in tests/english.rs",
+        found.summary()
+    );
+}
+
+#[test]
+fn help_is_plain() {
+    check(&help(), 0);
+}
+
+#[test]
+fn messages_are_plain() {
+    check(&rooms::messages(), 0);
+}
+
+#[test]
+fn documents_are_plain() {
+    check(&rooms::documents(), 0);
+}
+
+#[test]
+fn test_names_are_plain() {
+    check(&rooms::test_names(), OF_TEST_NAMES);
+}
+
+#[test]
+fn comments_are_plain() {
+    let found: Vec<Found> = rooms::comments().iter().map(Room::find).collect();
+    for found in &found {
+        println!("{}", found.summary());
+    }
+    let (hits, words) = found.iter().fold((0, 0), |sum, room| (sum.0 + room.hits.len(), sum.1 + room.words));
+    let rate = 1000.0 * hits as f64 / words as f64;
+    println!("comments: {hits} in {words} words, {rate:.2} per 1,000");
+    let listed: String = found.iter().map(Found::listed).collect();
+    assert!(rate <= OF_COMMENTS, "{listed}\n{rate:.2} per 1,000 words, at most {OF_COMMENTS} are allowed");
+}
+
+#[test]
+fn every_pattern_finds_its_example() {
+    for phrase in phrases::phrases() {
+        assert!(phrase.find(&phrase.example).next().is_some(), "'{}' is not found", phrase.example);
+    }
+}
+
+#[test]
+fn code_is_cut_into_comments_and_strings() {
+    let parts = texts::code(
+        "//! One,\n//! two.\n\nlet x = \"a \\\"b\\\" c\"; // three\nlet y = r#\"d \"e\"\"#; let z: &'static str;\n'\"' /* four */",
+        true,
+    );
+    let texts_of = |passages: &[texts::Passage]| passages.iter().map(|one| one.text.clone()).collect::<Vec<_>>();
+    assert_eq!(texts_of(&parts.comments), ["One, two.", "three", "four"]);
+    assert_eq!(texts_of(&parts.strings), ["a \\\"b\\\" c", "d \"e\""]);
+    assert_eq!(parts.comments[1].line, 4);
+}
