@@ -219,7 +219,7 @@ impl Door<'_> {
         }
     }
 
-    /// A user who requests a of a process has it by another path.
+    /// The caller who asks for a file of a process knows it by another path.
     fn located(&self, error: Error, path: &Path) -> Error {
         if matches!(self.start, Start::Inside(_)) { error } else { error.in_file(path) }
     }

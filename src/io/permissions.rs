@@ -1,6 +1,6 @@
 //! The users who may read an output, besides its owner.
 //!
-//! A new output is is as readable as the umask lets it be; one that repeats an input's content (stacks, code, names) is
+//! A new output is as readable as the umask lets it be; one that repeats an input's content (stacks, code, names) is
 //! at most as readable as that input. A new output that replaces an output that was there keeps its mode, its access
 //! list, its attributes and, where that is permitted, its owner and group, as if it had been written over.
 

@@ -105,7 +105,7 @@ fn follow_from_others(found: &mut Vec<Finding>) {
     let broken =
         |finding: &Finding| matches!(finding.problem, Problem::FramePointers { .. } | Problem::JvmFramePointers { .. });
     let breaks = found.iter().filter(significant).any(broken);
-    // If nothing reports a a runtime's code, its interpreter is all that is seen.
+    // If nothing reports a runtime's code, its interpreter is all that is seen.
     let lacking = found.iter().filter(significant).filter(|finding| lacks_names(&finding.problem));
     let untold: Vec<_> = lacking.filter_map(|finding| finding.problem.process().map(|process| process.pid)).collect();
     found.retain(|finding| match &finding.problem {

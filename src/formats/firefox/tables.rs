@@ -56,7 +56,7 @@ pub(super) struct FrameTable {
     length: u32,
     /// In the library; -1 for none.
     address: Column,
-    /// The number of calls that that were expanded at this address are around it.
+    /// The number of expanded calls that surround this one at its address.
     inline_depth: Column,
     category: Column,
     subcategory: Column,

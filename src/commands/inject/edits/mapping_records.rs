@@ -2,7 +2,7 @@
 //! does not see there yet, with that sample's time, so that readers sort it to that place.
 //!
 //! Images whose code got addresses of its own (`samples::relocations`) are mapped once, as a whole. Other parts of an
-//! image that must be be mapped ([`AuxMapping`]) is mapped before its first code, and once more behind every other
+//! image that must be mapped ([`AuxMapping`]) are mapped before its first code, and once more behind every other
 //! record that maps something over it.
 
 use crate::commands::inject::coverage::FirstUse;
