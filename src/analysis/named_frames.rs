@@ -4,6 +4,7 @@
 //! address (`0x1f3a`). All become [`UNKNOWN`] with what is known besides.
 
 use crate::model::backing::Backing;
+use crate::model::backing::base_name;
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, ScriptStart, UNKNOWN};
 use crate::model::tier::Tier;
 use crate::runtimes::{RuntimeSet, Tiers};
@@ -64,7 +65,7 @@ impl NamedFrames {
 }
 
 fn is_name(function: &[u8], module: &[u8]) -> bool {
-    let base = module.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let base = base_name(module);
     let bracketed = function.strip_prefix(b"[").and_then(|name| name.strip_suffix(b"]"));
     let is_module = bracketed.is_some_and(|name| !name.is_empty() && (name == base || function == base));
     !function.is_empty() && function != UNKNOWN && !is_module && address(function).is_none()

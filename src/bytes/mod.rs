@@ -4,5 +4,6 @@ pub mod byte_writer;
 pub mod csv_line;
 pub mod cursor;
 pub(crate) mod decimal;
+pub(crate) mod digits;
 pub mod protobuf;
 pub mod splices;

@@ -5,6 +5,7 @@
 
 use crate::error::{Result, Warnings};
 use crate::model::backing::Backing;
+use crate::model::backing::base_name;
 use crate::model::process::BuildId;
 use crate::model::{FrameAddr, Pid};
 use std::fmt::Debug;
@@ -47,7 +48,7 @@ pub enum FileBase {
 pub fn may_hold_jit_code(name: &[u8]) -> bool {
     match Backing::of(name) {
         Backing::File(path) => {
-            let base = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+            let base = base_name(path);
             base.starts_with(b"perf-") && base.ends_with(b".map")
         }
         Backing::Other(_) => true,

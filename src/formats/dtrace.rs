@@ -12,6 +12,7 @@
 //! blank line are DTrace's own.
 
 use crate::analysis::named_frames::{NamedFrames, Told};
+use crate::bytes::digits::decimal;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::stacks::{FrameKind, Profile, Row, Track, Unit};
@@ -29,7 +30,7 @@ pub fn sniff(head: &[u8]) -> bool {
     for line in lines.skip_while(|line| !line.is_empty()).filter(|line| !line.is_empty()) {
         match line {
             _ if is_frame(line) => frames += 1,
-            _ if number(line).is_some() => return frames > 0,
+            _ if decimal(line).is_some() => return frames > 0,
             _ if frames == 0 && keys < 4 => keys += 1,
             _ => return false,
         }
@@ -43,10 +44,6 @@ fn is_frame(line: &[u8]) -> bool {
     line.contains(&b'`') || line.strip_prefix(b"0x").is_some_and(is_address)
 }
 
-fn number(line: &[u8]) -> Option<u64> {
-    std::str::from_utf8(line).ok()?.parse().ok()
-}
-
 /// Reads all stacks.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut profile = Profile::keeping(options.keep);
@@ -56,7 +53,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let (mut in_header, mut offset) = (true, 0);
     for whole in bytes.split_inclusive(|&byte| byte == b'\n') {
         let line = whole.trim_ascii();
-        match number(line) {
+        match decimal(line) {
             _ if line.is_empty() => in_header = false,
             _ if in_header => {}
             Some(_) if frames.is_empty() => skipped.add(Error::new("a count without a stack before it").at(offset)),

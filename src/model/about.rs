@@ -8,6 +8,7 @@ use super::moment::Moment;
 use super::perf_command::PerfCommand;
 use super::process::BuildId;
 use super::units::{Addr, Nanos, Pid};
+use crate::model::backing::base_name;
 use std::collections::BTreeMap;
 
 /// The facts that a profile states about itself.
@@ -128,7 +129,7 @@ impl About {
     /// The file of the program that was recorded, among the modules: the one that is called like it; else the first that
     /// the first of the processes mapped that are known to have mapped anything.
     pub fn program_module(&self) -> Option<&[u8]> {
-        let base = |path: &[u8]| path.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
+        let base = |path: &[u8]| base_name(path).to_vec();
         let programs = || self.modules.iter().filter(|(_, module)| !module.is_kernel);
         let called = self.program().first().map(|path| base(path));
         let named = programs().find(|(path, _)| called.as_ref().is_some_and(|called| *called == base(path)));
@@ -148,7 +149,7 @@ impl About {
         /// The kernel cuts the names of threads there (`TASK_COMM_LEN`).
         const CUT: usize = 15;
         let is_called = |path: &[u8]| {
-            let base = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+            let base = base_name(path);
             !comm.is_empty() && &base[..base.len().min(CUT)] == comm
         };
         let of = |pid: Pid| {

@@ -166,8 +166,8 @@ pub fn split_reference_symbol(path: &[u8]) -> (&[u8], &[u8]) {
     path.split_at(end.map_or(path.len(), |end| end + 1))
 }
 
-/// A path's last part.
-fn base_name(path: &[u8]) -> &[u8] {
+/// The last part of a path, behind its last slash.
+pub fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
 }
 

@@ -6,6 +6,7 @@ use super::bpf::{BpfFunction, BpfFunctionId};
 use super::moment::Moment;
 use super::recorded::Labels;
 use super::units::{Addr, Nanos, Pid, Tid};
+use crate::model::backing::base_name;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -104,7 +105,7 @@ impl Process {
     /// ours (`jitted-PID.so`, `jitted-PID.2.so`).
     pub fn is_injected(&self) -> bool {
         let injected = |path: &[u8]| {
-            let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+            let name = base_name(path);
             let middle = name.strip_prefix(b"jitted-").and_then(|name| name.strip_suffix(b".so"));
             middle.is_some_and(|middle| middle.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.')))
         };

@@ -5,6 +5,7 @@ use crate::io;
 use crate::io::door::{Door, Named, Opened, Root, Start};
 use crate::model::Pid;
 use crate::model::backing::Backing;
+use crate::model::backing::base_name;
 use crate::runtimes::{CommandLine, Environment, RUNTIMES, Runtime};
 use crate::sources::SOURCE;
 use std::collections::BTreeSet;
@@ -99,7 +100,7 @@ impl RunningProcess {
     pub(crate) fn markers(&self) -> Vec<PathBuf> {
         let is_dump = |path: &[u8]| {
             let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
-            let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+            let name = base_name(path);
             name.starts_with(b"jit-") && name.ends_with(b".dump")
         };
         let mut paths: Vec<PathBuf> = self.mappings.iter().filter(|map| is_dump(&map.path)).map(path_of).collect();

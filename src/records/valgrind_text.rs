@@ -17,6 +17,7 @@
 //! Specification: <https://valgrind.org/docs/manual/>, `massif/ms_print.in`, `dhat/dh_main.c` and
 //! `docs/internals/xml-output-protocol4.txt` in valgrind's sources.
 
+use crate::bytes::digits::hex;
 use crate::error::Result;
 use memchr::memmem;
 use std::io::{BufRead, Write};
@@ -149,7 +150,7 @@ impl<'a> Grafter<'a, '_> {
                 let end = at + UNKNOWN.len();
                 let ends = line[end..].trim_ascii_end().is_empty() || line.get(end) == Some(&b'"');
                 let Some(start) = addr_before(&line[..at]).filter(|_| ends) else { continue };
-                let Some(addr) = hex(&line[start..at]) else { continue };
+                let Some(addr) = hex(&line[start + 2..at]) else { continue };
                 let exact = self.report == Report::Text && line[..start].ends_with(b" at ");
                 if let Some(function) = self.function(addr, exact) {
                     out.write_all(&line[written..at + 2])?;
@@ -210,13 +211,8 @@ fn addr_before(text: &[u8]) -> Option<usize> {
     text[start..].starts_with(b"0x").then_some(start)
 }
 
-fn hex(text: &[u8]) -> Option<u64> {
-    let digits = std::str::from_utf8(text.strip_prefix(b"0x")?).ok()?;
-    u64::from_str_radix(digits, 16).ok()
-}
-
 fn ip(line: &[u8]) -> Option<u64> {
-    hex(line.trim_ascii().strip_prefix(b"<ip>")?.strip_suffix(b"</ip>")?)
+    hex(line.trim_ascii().strip_prefix(b"<ip>0x")?.strip_suffix(b"</ip>")?)
 }
 
 fn write_xml(function: ReportFunction<'_>, indent: &[u8], out: &mut dyn Write) -> Result<()> {

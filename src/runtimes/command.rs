@@ -2,6 +2,7 @@
 
 use super::runtime::Runtime;
 use super::switch::{Flag, Switch};
+use crate::model::backing::base_name;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -90,10 +91,6 @@ impl Environment {
             Self::Known(_) => Some(self.get(name).is_some_and(|value| !value.is_empty())),
         }
     }
-}
-
-fn base_name(word: &[u8]) -> &[u8] {
-    word.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
 }
 
 /// The index of a command's program, if that is one of these: behind `env` and the like, too.

@@ -3,6 +3,7 @@
 use super::runtime::Runtime;
 use super::table::RUNTIMES;
 use crate::model::ancestry::{Ancestry, Descent};
+use crate::model::backing::base_name;
 use crate::model::near_map::NearMap;
 use crate::model::process::{Process, Processes};
 use crate::model::{Nanos, Pid};
@@ -55,10 +56,6 @@ pub fn named(name: &str) -> Option<&'static Runtime> {
     let is = |other: &str| other.eq_ignore_ascii_case(name);
     let by_name = RUNTIMES.iter().find(|runtime| is(runtime.name) || runtime.carries.iter().any(|other| is(other)));
     by_name.or_else(|| RuntimeSet::of_files(std::iter::once(name.as_bytes())).first())
-}
-
-fn base_name(path: &[u8]) -> &[u8] {
-    path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
 }
 
 /// The runtimes of the processes of a recording, by what their programs have mapped: each file is looked at once.

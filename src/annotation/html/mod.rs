@@ -12,6 +12,7 @@ use super::costs::{Cost, Costs};
 use crate::analysis::category::Category;
 use crate::analysis::quantity::{counted, grouped, quantity};
 use crate::error::Result;
+use crate::model::backing::base_name;
 use crate::model::stacks::Weight;
 use markup::escaped;
 use std::io::Write;
@@ -121,9 +122,4 @@ impl ListingPage<'_> {
         }
         Ok(())
     }
-}
-
-/// The last part of a path.
-fn base_name(path: &[u8]) -> &[u8] {
-    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }

@@ -5,6 +5,7 @@ use super::super::context::DoctorContext;
 use super::super::problem::{Finding, NamedFile, Problem};
 use super::super::tally::Spoilt;
 use crate::model::Pid;
+use crate::model::backing::base_name;
 use crate::resolve::Location;
 use crate::resolve::dso::{Dso, DsoId, DsoKind};
 use crate::resolve::symbols::no_elf::NoElf;
@@ -103,7 +104,7 @@ fn named_file(dso: &Dso) -> NamedFile {
 /// True if a missing file is an image of JIT code that was injected, and whose.
 fn missing(id: DsoId, context: DoctorContext<'_>) -> FileGroup {
     let path = &context.dso(id).path;
-    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let name = base_name(path);
     let number = || {
         let middle = std::str::from_utf8(name.strip_prefix(b"jitted-")?.strip_suffix(b".so")?).ok()?;
         middle.split(['-', '.']).next()?.parse().ok().map(Pid)

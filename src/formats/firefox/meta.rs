@@ -4,6 +4,7 @@ use super::categories::Categories;
 use super::markers;
 use super::writing::{Counted, Writing, millis};
 use crate::analysis::thread_rows::ThreadRows;
+use crate::model::backing::base_name;
 use crate::model::stacks::{Sampling, Series, Unit};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -45,8 +46,7 @@ impl<'a> Meta<'a> {
         let about = &writing.profile.about;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let words = |words: &[Vec<u8>]| words.iter().map(|word| text(word)).collect::<Vec<_>>().join(" ");
-        let program =
-            about.program().first().map(|path| text(path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)));
+        let program = about.program().first().map(|path| text(base_name(path)));
         let epoch = about.epoch.map_or(0, |epoch| epoch + i128::from(writing.start));
         let units = json!({"time": "ms", "eventDelay": "ms", "threadCPUDelta": cpu_delta_unit(writing.counted)});
         Self {

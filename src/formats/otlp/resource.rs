@@ -4,6 +4,7 @@ use super::messages::{AnyValue, KeyValueMessage, ListMessage, ResourceMessage, V
 use super::owner::MACHINES;
 use crate::model::Pid;
 use crate::model::about::About;
+use crate::model::backing::base_name;
 use std::borrow::Cow;
 
 /// The resource of a process; `comm` is the name of a thread of it.
@@ -34,10 +35,6 @@ pub(super) fn resource(about: &About, pid: Option<Pid>, comm: &[u8]) -> Resource
 
 fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
-}
-
-fn base_name(path: &[u8]) -> &[u8] {
-    path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
 }
 
 /// The `host.arch` for the output of `uname -m`.

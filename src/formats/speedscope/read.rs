@@ -7,6 +7,7 @@
 use crate::analysis::named_frames::{NamedFrames, Told};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
+use crate::model::backing::base_name;
 use crate::model::stacks::{FrameId, Profile, Row, ScriptStart, StackId, Track, TrackId, Unit};
 use crate::model::{Nanos, Pid, Tid};
 use serde::Deserialize;
@@ -104,7 +105,7 @@ fn told(frame: &SharedFrame, columns: bool) -> Told<'_> {
 }
 
 fn is_module(file: &[u8]) -> bool {
-    let base = file.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let base = base_name(file);
     let has = |text: &[u8]| memchr::memmem::find(base, text).is_some();
     base.starts_with(b"[") || has(b".so") || base.ends_with(b".map") || base.ends_with(b".ko") || !has(b".")
 }

@@ -3,6 +3,7 @@
 use crate::analysis::category::Category;
 use crate::analysis::label;
 use crate::contract::rows::RowOrigin;
+use crate::model::backing::base_name;
 use crate::model::process::BuildId;
 use crate::model::recorded::{Labels, Recording};
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, StackId, TRUNCATED, Track, TrackId, UNKNOWN};
@@ -227,7 +228,7 @@ impl TableInput {
 /// another machine, would give otherwise.
 fn told_module(kind: FrameKind, module: &[u8]) -> &[u8] {
     match kind {
-        FrameKind::Jit => module.rsplit(|byte| *byte == b'/').next().unwrap_or(module),
+        FrameKind::Jit => base_name(module),
         _ => module,
     }
 }

@@ -1,9 +1,10 @@
 //! The cost and calls of each instruction (`--dump-instr=yes`), by the function that callgrind booked it on.
 
 use super::grammar::{
-    Columns, IdSpace, Keyword, NameField, PositionDecoder, Statement, add_costs, decimal, event_names, lines,
-    name_field, number, statements,
+    Columns, IdSpace, Keyword, NameField, PositionDecoder, Statement, add_costs, event_names, lines, name_field,
+    number, statements,
 };
+use crate::bytes::digits::decimal;
 use crate::error::{Error, Result, Skipped, Warnings};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;

@@ -28,6 +28,7 @@
 //! See `src/jit/dump.lua`, `src/jit/v.lua` and `perftools_addtrace` of `src/lj_trace.c` of LuaJIT 2.1.
 
 use super::{CodeLog, JitLog, LogClock, LogCode, LogEvent, LogEventKind, TextId};
+use crate::bytes::digits::decimal;
 use crate::error::{Error, Result};
 use memchr::memmem;
 use rustc_hash::FxHashMap;
@@ -210,11 +211,6 @@ fn address(line: &[u8]) -> Option<u64> {
 fn word(text: &[u8]) -> (&[u8], &[u8]) {
     let end = memmem::find(text, b" ").unwrap_or(text.len());
     (&text[..end], text.get(end + 1..).unwrap_or_default())
-}
-
-fn decimal(digits: &[u8]) -> Option<u64> {
-    let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'))?;
-    digits.parse().ok()
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! A frame of a stack: address, symbol, offset, object.
 
+use crate::bytes::digits::decimal;
 use crate::model::backing::Backing;
+use crate::model::backing::base_name;
 
 /// The parts of a frame as printed. All borrow from the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,14 +115,14 @@ impl Place {
         if let Some(rest) = dso.strip_prefix(b"/tmp/perf-").and_then(|rest| rest.strip_suffix(b".map")) {
             return Self::Anonymous(pid(rest));
         }
-        let base = dso.rsplit(|&byte| byte == b'/').next().unwrap_or(dso);
+        let base = base_name(dso);
         let image = base.starts_with(b"jitted-") && base.ends_with(b".so");
         if image || backing.is_shared_memory() { Self::FileBacked } else { Self::Elsewhere }
     }
 }
 
 fn pid(digits: &[u8]) -> Option<i32> {
-    super::header::digits(digits).and_then(|pid| i32::try_from(pid).ok())
+    decimal(digits).and_then(|pid| i32::try_from(pid).ok())
 }
 
 #[cfg(test)]

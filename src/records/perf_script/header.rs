@@ -1,5 +1,6 @@
 //! The first line of a sample: who, when, which event.
 
+use crate::bytes::digits::decimal;
 use crate::model::{Nanos, Pid, Tid};
 use std::ops::Range;
 
@@ -103,7 +104,7 @@ impl<'a> Header<'a> {
     pub(super) fn event_end(&self) -> Option<usize> {
         let mut tokens = Tokens { line: self.rest, at: 0 };
         let (start, first) = tokens.next()?;
-        let (start, event) = if digits(first).is_some() { tokens.next()? } else { (start, first) };
+        let (start, event) = if decimal(first).is_some() { tokens.next()? } else { (start, first) };
         event.ends_with(b":").then_some(start + event.len())
     }
 
@@ -151,13 +152,13 @@ fn first_token(line: &[u8]) -> usize {
 fn parse_time(token: &[u8]) -> Option<(Nanos, bool)> {
     let text = token.strip_suffix(b":")?;
     let dot = text.iter().position(|&byte| byte == b'.')?;
-    let (seconds, fraction) = (digits(&text[..dot])?, &text[dot + 1..]);
+    let (seconds, fraction) = (decimal(&text[..dot])?, &text[dot + 1..]);
     let unit = match fraction.len() {
         6 => 1_000,
         9 => 1,
         _ => return None,
     };
-    let nanos = seconds.checked_mul(1_000_000_000)?.checked_add(digits(fraction)? * unit)?;
+    let nanos = seconds.checked_mul(1_000_000_000)?.checked_add(decimal(fraction)? * unit)?;
     Some((Nanos(nanos), unit == 1))
 }
 
@@ -170,26 +171,18 @@ fn parse_ids(token: &[u8]) -> Option<Ids> {
 }
 
 fn id(text: &[u8]) -> Option<i32> {
-    if text == b"-1" { Some(-1) } else { digits(text).and_then(|id| i32::try_from(id).ok()) }
+    if text == b"-1" { Some(-1) } else { decimal(text).and_then(|id| i32::try_from(id).ok()) }
 }
 
 /// `[003]`
 fn parse_cpu(token: &[u8]) -> Option<u32> {
     let inner = token.strip_prefix(b"[")?.strip_suffix(b"]")?;
-    digits(inner).and_then(|cpu| u32::try_from(cpu).ok())
+    decimal(inner).and_then(|cpu| u32::try_from(cpu).ok())
 }
 
 /// The flags of trace events (`d..1.`, `d.h2.`) and of `-F misc` (`U`, `K`).
 fn is_flags(token: &[u8]) -> bool {
     token.len() <= 6 && token.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'.')
-}
-
-/// A decimal number of at least one digit and nothing else.
-pub(super) fn digits(text: &[u8]) -> Option<u64> {
-    if text.is_empty() || text.len() > 19 {
-        return None;
-    }
-    text.iter().try_fold(0u64, |sum, byte| byte.is_ascii_digit().then(|| sum * 10 + u64::from(byte - b'0')))
 }
 
 #[cfg(test)]

@@ -8,7 +8,9 @@
 //! ```
 
 use super::frame::address;
-use super::header::{Header, digits};
+use super::header::Header;
+use crate::bytes::digits::decimal;
+use crate::model::backing::base_name;
 use crate::model::{Addr, Nanos, Pid, Tid};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -165,7 +167,7 @@ impl Known {
         let Some((pid, tid, map)) = parse() else { return };
         let facts = Arc::make_mut(&mut self.facts);
         facts.threads.insert(Tid(tid), Pid(pid));
-        let base = map.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+        let base = base_name(&map.path);
         if base.starts_with(b"jit-") && base.ends_with(b".dump") {
             let (path, addr) = (map.path.clone(), Addr(map.start));
             let marked = Marked { pid: Pid(pid), tid: Tid(tid), path, time, addr };
@@ -216,7 +218,7 @@ pub(super) const BEYOND_ANY_FILE: u64 = 1 << 44;
 
 fn pair(text: &[u8], between: u8) -> Option<(i32, i32)> {
     let at = memchr::memchr(between, text)?;
-    let id = |text: &[u8]| i32::try_from(digits(text.trim_ascii())?).ok();
+    let id = |text: &[u8]| i32::try_from(decimal(text.trim_ascii())?).ok();
     Some((id(&text[..at])?, id(&text[at + 1..])?))
 }
 

@@ -9,6 +9,7 @@
 //! perf has printed them since 6.17 or so; older ones print those of files relative to the file.
 
 use crate::error::Error;
+use crate::model::backing::base_name;
 use crate::model::{Nanos, Pid, Tid};
 use std::io::Write;
 use std::str::FromStr;
@@ -269,11 +270,11 @@ fn source(out: &mut Vec<u8>, line: &Line<'_>) {
     out.extend_from_slice(b"\n  ");
     match (line.source, line.dso) {
         (Some((file, number)), _) => {
-            put_in_line(out, file.rsplit(|&byte| byte == b'/').next().unwrap_or(file));
+            put_in_line(out, base_name(file));
             put(out, format_args!(":{number}"));
         }
         (None, Some(dso)) => {
-            put_in_line(out, dso.rsplit(|&byte| byte == b'/').next().unwrap_or(dso));
+            put_in_line(out, base_name(dso));
             put(out, format_args!("[{:x}]", line.addr));
         }
         (None, None) => put(out, format_args!("[unknown][{:x}]", line.addr)),

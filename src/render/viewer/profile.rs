@@ -9,6 +9,7 @@ use crate::analysis::call_graph::CallGraph;
 use crate::analysis::category::Category;
 use crate::analysis::groups::{Grouping, Key, Unnamed, groups};
 use crate::analysis::label;
+use crate::model::backing::base_name;
 use crate::model::prefix_tree::PrefixTree;
 use crate::model::printable::readable;
 use crate::model::stacks::{Frame, FrameId, NameId, Profile, Row, Sampling, Series, Track, TrackId, Weight};
@@ -191,7 +192,7 @@ impl<'p> PageTables<'p> {
         if frame.kind.is_jit() {
             return self.texts.number("[JIT]");
         }
-        let base = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+        let base = base_name(path);
         *self.modules.entry(base.into()).or_insert_with(|| self.texts.number(&text))
     }
 

@@ -8,6 +8,7 @@ use super::{Finder, Source, logs, used_unasked};
 use crate::error::{Error, Warning};
 use crate::io::is_directory;
 use crate::model::Pid;
+use crate::model::backing::base_name;
 use crate::model::process::Process;
 use crate::records::jit_logs::{LogId, LogProcess, MappedFile};
 use crate::sources::account::Kind;
@@ -163,7 +164,7 @@ fn disagrees(process: &Process, of: &LogProcess) -> Option<String> {
 /// A container's files have other paths outside.
 fn base(path: &[u8]) -> &[u8] {
     let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
-    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
+    base_name(path)
 }
 
 #[cfg(test)]

@@ -31,6 +31,6 @@ pub(super) use id_table::IdTable;
 pub(super) use names::{
     IdSpace, NameField, NameRef, UNKNOWN, has_raw_caller, name_field, push_id, raw_name, replace_callers,
 };
-pub(super) use numbers::{add_costs, decimal, event_names, first_cost, hex, number};
+pub(super) use numbers::{add_costs, event_names, first_cost, number};
 pub(super) use positions::{Columns, Position, PositionDecoder, PositionEncoder};
 pub(super) use statements::{Keyword, Statement, line_len, lines, statements};

@@ -3,8 +3,8 @@
 //! `(id) name` defines an id, `(id)` refers to it, anything else is the name itself. A plain name that begins with a
 //! parenthesis and a digit cannot be determined from an id, which is why writers put an id in front of every name.
 
-use super::numbers::hex;
 use crate::bytes::decimal::push_decimal;
+use crate::bytes::digits::hex;
 use std::borrow::Cow;
 
 /// The three id spaces of compressed names.

@@ -1,83 +1,13 @@
 //! Numbers and costs, read and written.
 
+use crate::bytes::digits::{decimal, hex};
+
 /// A number as the format writes it: decimal, or hexadecimal behind `0x`.
 pub(in super::super) fn number(word: &[u8]) -> Option<u64> {
     match word.strip_prefix(b"0x") {
         Some(digits) => hex(digits),
         None => decimal(word),
     }
-}
-
-/// A hexadecimal number without prefix; `None` if it is empty, odd or does not fit.
-pub(in super::super) fn hex(digits: &[u8]) -> Option<u64> {
-    let mut value = 0u64;
-    // With more digits than these it may not fit.
-    let (first, others) = digits.split_at(digits.len().min(16));
-    let (eights, first) = first.as_chunks();
-    for eight in eights {
-        value = value << 32 | hex_of_8(*eight)?;
-    }
-    for &digit in first {
-        value = value << 4 | u64::from(hex_digit(digit)?);
-    }
-    for &digit in others {
-        value = value.checked_mul(16)?.checked_add(u64::from(hex_digit(digit)?))?;
-    }
-    (!digits.is_empty()).then_some(value)
-}
-
-/// Eight digits at once.
-#[inline]
-fn hex_of_8(digits: [u8; 8]) -> Option<u64> {
-    const EACH: u64 = 0x0101_0101_0101_0101;
-    let text = u64::from_be_bytes(digits);
-    let is_letter = text >> 6 & EACH;
-    let values = (text & (0x0f * EACH)) + 9 * is_letter;
-    // `3` in front of a digit below ten; `4` or `6` in front of a letter, whose value is from ten to fifteen.
-    let kinds = (text | is_letter << 5) & (0xf0 * EACH);
-    let above_9 = (values + 6 * EACH) >> 4 & (0x0f * EACH);
-    if kinds != (EACH + is_letter) * 0x30 || above_9 != is_letter || values & (0xf0 * EACH) != 0 {
-        return None;
-    }
-    let pairs = (values | values >> 4) & 0x00ff_00ff_00ff_00ff;
-    let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
-    Some((fours | fours >> 16) & 0xffff_ffff)
-}
-
-#[inline]
-fn hex_digit(digit: u8) -> Option<u8> {
-    let value = HEX_DIGITS[digit as usize];
-    (value < 16).then_some(value)
-}
-
-/// The value of each byte as a digit: which kind comes next cannot be foreseen.
-const HEX_DIGITS: [u8; 256] = {
-    let mut values = [0xff; 256];
-    let mut value = 0;
-    while value < 16 {
-        values[b"0123456789abcdef"[value] as usize] = value as u8;
-        values[b"0123456789ABCDEF"[value] as usize] = value as u8;
-        value += 1;
-    }
-    values
-};
-
-/// A decimal number; `None` if it is empty, odd or does not fit.
-pub(in super::super) fn decimal(digits: &[u8]) -> Option<u64> {
-    let mut value = 0u64;
-    // With more digits than these it may not fit.
-    let (first, others) = digits.split_at(digits.len().min(19));
-    for &digit in first {
-        value = value * 10 + u64::from(decimal_digit(digit)?);
-    }
-    for &digit in others {
-        value = value.checked_mul(10)?.checked_add(u64::from(decimal_digit(digit)?))?;
-    }
-    (!digits.is_empty()).then_some(value)
-}
-
-fn decimal_digit(digit: u8) -> Option<u8> {
-    digit.is_ascii_digit().then(|| digit - b'0')
 }
 
 /// The names in the value of an `events:` line.

@@ -6,7 +6,8 @@
 use super::id_history::IdHistory;
 use super::output_name::same_name;
 use super::scan::{ChunkFacts, Defined, DefiningObject, Definition};
-use crate::records::callgrind::grammar::{BlockContext, Columns, NameRef, UNKNOWN, decimal, event_names};
+use crate::bytes::digits::decimal;
+use crate::records::callgrind::grammar::{BlockContext, Columns, NameRef, UNKNOWN, event_names};
 
 /// The facts in the header of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -6,9 +6,8 @@
 //! without that object's file nothing distinguishes the two kinds for sure.
 
 use super::jit_functions::{Covered, JitFunctions};
-use crate::records::callgrind::grammar::{
-    AddressText, BlockContext, BlockMemory, FunctionBlock, ItemKind, hex, line_len,
-};
+use crate::bytes::digits::hex;
+use crate::records::callgrind::grammar::{AddressText, BlockContext, BlockMemory, FunctionBlock, ItemKind, line_len};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The costs that were found on functions of known objects, of the first event.

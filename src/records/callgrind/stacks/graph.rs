@@ -3,11 +3,12 @@
 //! A function is what its id was defined as: name, file and object at that place. Without ids it is name, file and
 //! object at each use.
 
+use crate::bytes::digits::decimal;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::texts::Texts;
 use crate::records::callgrind::grammar::{
-    CHUNK_SIZE, Columns, IdSpace, IdTable, Keyword, NameField, ReadChunks, Statement, decimal, event_names, lines,
-    name_field, number,
+    CHUNK_SIZE, Columns, IdSpace, IdTable, Keyword, NameField, ReadChunks, Statement, event_names, lines, name_field,
+    number,
 };
 use rustc_hash::FxHashMap;
 use std::io::Read;

@@ -3,6 +3,7 @@
 use super::call_paths::{share_out, stacks};
 use super::graph::{CallGraph, GraphFunction};
 use super::thread_graph::ThreadGraph;
+use crate::model::backing::base_name;
 use crate::model::stacks::{
     Calls, Frame, FrameId, FrameKind, NameId, Profile, Row, SelfCost, Series, ThreadCalls, Track, TrackId, Unit,
 };
@@ -85,7 +86,7 @@ fn calls_of(thread: &ThreadGraph<'_>, frames: &FunctionFrames, track: TrackId, p
 
 /// The program's name out of its command line.
 fn comm(command: &[u8]) -> Vec<u8> {
-    program(command).rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_vec()
+    base_name(program(command)).to_vec()
 }
 
 /// The program's path out of its command line.
@@ -128,7 +129,7 @@ impl FunctionFrames {
 
 /// Objects of JIT code as `jitgraft callgrind` and perf name them.
 fn is_jit_object(object: &[u8]) -> bool {
-    let base = object.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let base = base_name(object);
     base.starts_with(b"jitted-") || (base.starts_with(b"perf-") && base.ends_with(b".map"))
 }
 

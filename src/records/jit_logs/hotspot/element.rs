@@ -4,6 +4,7 @@
 //! unfinished parts of a thread's log are in CDATA. But in text and values `<`, `>`, `&` and quotes are always escaped,
 //! so what looks like an element is one (`xmlStream` of HotSpot's share/utilities/xmlstream.cpp).
 
+use crate::bytes::digits::hex;
 use std::borrow::Cow;
 
 /// The text between the `<` at the start of `bytes` and its `>`; `None` if the line or the file ends before.
@@ -37,8 +38,7 @@ pub(super) fn number<T: std::str::FromStr>(value: &[u8]) -> Option<T> {
 
 /// A hexadecimal number behind `0x`.
 pub(super) fn address(value: &[u8]) -> Option<u64> {
-    let digits = value.strip_prefix(b"0x").filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
-    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    hex(value.strip_prefix(b"0x")?)
 }
 
 /// A value without its escapes: those of XML, and `\u00df`, by which HotSpot prints what is not ASCII (`Symbol::print_utf8_on`),

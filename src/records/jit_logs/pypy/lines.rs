@@ -1,6 +1,7 @@
 //! The lines of the log that give something.
 
-use super::trace::{TraceId, hex};
+use super::trace::TraceId;
+use crate::bytes::digits::hex;
 use memchr::memmem;
 use std::ops::Range;
 

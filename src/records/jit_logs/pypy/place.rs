@@ -1,5 +1,7 @@
 //! Places in the interpreted program, as PyPy prints them.
 
+use crate::bytes::digits::decimal;
+use crate::model::backing::base_name;
 use crate::model::code::Line;
 use memchr::memmem;
 
@@ -27,6 +29,7 @@ impl<'a> Place<'a> {
         let (function, rest) = split(head, memchr::memchr(b';', head)?, 1)?;
         let (file, lines) = split(rest, memchr::memrchr(b':', rest)?, 1)?;
         let line = lines.rsplit(|&byte| byte == b'-').next().and_then(decimal)?;
+        let line = u32::try_from(line).ok()?;
         Some(Self { function, file, line, at })
     }
 
@@ -40,14 +43,14 @@ impl<'a> Place<'a> {
         let file = file.strip_suffix(b",").or_else(|| file.strip_suffix(b"."))?;
         let quoted = |quote: u8| file.strip_prefix(&[quote])?.strip_suffix(&[quote]);
         let file = quoted(b'"').or_else(|| quoted(b'\'')).unwrap_or(file);
-        Some(Self { function, file, line: decimal(line)?, at: at.trim_ascii() })
+        Some(Self { function, file, line: u32::try_from(decimal(line)?).ok()?, at: at.trim_ascii() })
     }
 
     /// As people read it: `fib work.py:5 #16 FOR_ITER`.
     pub(super) fn name(&self) -> Vec<u8> {
         let mut name = self.function.to_vec();
         if self.line > 0 {
-            let base = self.file.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+            let base = base_name(self.file);
             name.extend_from_slice(&[b" ", base, format!(":{}", self.line).as_bytes()].concat());
         }
         if !self.at.is_empty() {
@@ -65,8 +68,4 @@ impl<'a> Place<'a> {
 /// The parts before and behind `at`, without `len` bytes of separator.
 fn split(text: &[u8], at: usize, len: usize) -> Option<(&[u8], &[u8])> {
     Some((text.get(..at)?, text.get(at + len..)?))
-}
-
-fn decimal(digits: &[u8]) -> Option<u32> {
-    std::str::from_utf8(digits).ok()?.parse().ok()
 }

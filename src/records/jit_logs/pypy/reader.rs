@@ -5,7 +5,8 @@ use super::lines::{Bracket, bracket, guard_of, head_id, leaves_call, machine_of,
 use super::machine_code::{Block, MachineCode, from_hex};
 use super::place::Place;
 use super::positions::{Operations, Positions};
-use super::trace::{Trace, TraceId, hex};
+use super::trace::{Trace, TraceId};
+use crate::bytes::digits::hex;
 use crate::error::Error;
 use crate::records::jit_logs::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind};
 use memchr::memmem;

@@ -1,6 +1,7 @@
 //! Loops and bridges, as the log reports them.
 
 use super::calls::MergePointId;
+use crate::bytes::digits::hex;
 use memchr::memmem;
 use std::ops::Range;
 
@@ -91,10 +92,4 @@ impl TraceId {
         let begin = offset + (text.len() - place.len() - 1);
         Some(Self::Loop(std::str::from_utf8(number).ok()?.parse().ok()?, begin..begin + place.len()))
     }
-}
-
-/// A hexadecimal number that is all of the text.
-pub(super) fn hex(digits: &[u8]) -> Option<u64> {
-    let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'))?;
-    u64::from_str_radix(digits, 16).ok()
 }

@@ -1,6 +1,7 @@
 //! The grammar of `code-source-info`.
 
-use super::records::{Fields, decimal, hexadecimal};
+use super::records::{Fields, hexadecimal};
+use crate::bytes::digits::decimal;
 
 /// The content of a `code-source-info`, its lists not yet read.
 #[derive(Debug, Clone, Copy)]

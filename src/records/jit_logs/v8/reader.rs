@@ -2,8 +2,9 @@
 
 use super::names::{is_native, is_wasm, spell};
 use super::positions::SourceInfo;
-use super::records::{Creation, Fields, LogRecord, decimal, hexadecimal};
+use super::records::{Creation, Fields, LogRecord, hexadecimal};
 use super::sources::Sources;
+use crate::bytes::digits::decimal;
 use crate::error::{Error, Result};
 use crate::records::jit_logs::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind};
 use rustc_hash::FxHashMap;

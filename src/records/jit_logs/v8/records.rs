@@ -1,5 +1,7 @@
 //! The log's lines: words, fields and where they end.
 
+use crate::bytes::digits::{decimal, hex};
+
 /// A function's name may go over lines; no longer one is believed.
 const LONGEST_NAME: usize = 0x1_0000;
 
@@ -182,18 +184,11 @@ impl<'a> OfFunction<'a> {
     }
 }
 
-/// A number in decimal digits.
-pub(super) fn decimal(text: &[u8]) -> Option<u64> {
-    std::str::from_utf8(text).ok()?.parse().ok()
-}
-
 fn signed(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 /// An address: `0x…`.
 pub(super) fn hexadecimal(text: &[u8]) -> Option<u64> {
-    let digits = std::str::from_utf8(text.strip_prefix(b"0x")?).ok()?;
-    let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    u64::from_str_radix(digits, 16).ok().filter(|_| plain)
+    hex(text.strip_prefix(b"0x")?)
 }
