@@ -17,15 +17,16 @@ use crate::render::viewer::{Section, category_number};
 use serde_json::{Value, json};
 use spelled::Spelled;
 
-/// The listings of all recordings; `None` if absent, or none was requested.
-pub(super) fn section(recorded: &[Recorded], profile: &Profile, limit: usize) -> Option<Section> {
+/// The listings of all recordings (`None` if absent, or none was requested), and for each row of each event its
+/// instruction + 1.
+pub(super) fn section(recorded: &[Recorded], profile: &Profile, limit: usize) -> (Option<Section>, Vec<Vec<u32>>) {
     let all: Vec<&Recorded> = recorded.iter().filter(|recorded| recorded.code.is_some()).collect();
     if all.is_empty() {
-        return None;
+        return (None, Vec::new());
     }
     let listings = Listings::new(&all);
     let section = listings.columns(Section::new("code").json(listings.json(&all, profile, limit)));
-    Some(listings.spots(&all, profile, section))
+    (Some(section), listings.spots(&all, profile))
 }
 
 /// A listing and the recording it is of.
@@ -141,27 +142,23 @@ impl<'a> Listings<'a> {
         spelled.columns(section)
     }
 
-    /// For each row of each event, in the order in which the profile's section has them, its instruction + 1.
-    fn spots(&self, all: &[&Recorded], profile: &Profile, mut section: Section) -> Section {
-        for (event, series) in profile.series.iter().enumerate() {
+    fn spots(&self, all: &[&Recorded], profile: &Profile) -> Vec<Vec<u32>> {
+        let of_event = |series: &Series| {
             let spots = self.of_event(all, &series.name);
             // A recording that is read with others that have no addresses is beside them without spots.
-            let known = |row: &usize| if spots.len() == series.rows.len() { spots[*row] } else { 0 };
-            let mut order: Vec<usize> = (0..series.rows.len()).collect();
-            order.sort_by_key(|&row| series.rows[row].time);
-            section = section.deltas(format!("spot.{event}"), order.iter().map(known));
-        }
-        section
+            if spots.len() == series.rows.len() { spots } else { Vec::new() }
+        };
+        profile.series.iter().map(of_event).collect()
     }
 
     /// The spots of an event's samples in the order of the inputs.
-    fn of_event(&self, all: &[&Recorded], event: &str) -> Vec<u64> {
+    fn of_event(&self, all: &[&Recorded], event: &str) -> Vec<u32> {
         let (mut spots, mut first) = (Vec::new(), 0);
         for code in all.iter().filter_map(|recorded| recorded.code.as_ref()) {
             let own = code.spots.iter().filter(|spots| spots.event == event);
             let spot = |spot: &Option<Spot>| {
                 let Some(Spot { listing, line }) = *spot else { return 0 };
-                self.first[first + listing as usize] + u64::from(line) + 1
+                u32::try_from(self.first[first + listing as usize]).map_or(0, |first| first + line + 1)
             };
             spots.extend(own.flat_map(|EventSpots { rows, .. }| rows.iter().map(spot)));
             first += code.annotation.listings.len();

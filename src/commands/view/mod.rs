@@ -55,8 +55,9 @@ pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
         None => None,
     };
     let title = options.title.clone().or_else(|| command(&profile)).unwrap_or_else(|| subject(&options.inputs));
-    let mut sections = viewer::sections(&profile, before.as_ref());
-    sections.extend(code::section(&recorded, &profile, options.code));
+    let (code, spots) = code::section(&recorded, &profile, options.code);
+    let mut sections = viewer::sections(&profile, &spots, before.as_ref());
+    sections.extend(code);
     sections.extend(jit::section(recorded.iter().map(|recorded| &recorded.compiled), &profile));
     sections.extend(findings::section(recorded.iter().map(|recorded| &recorded.findings)));
     drop(recorded);

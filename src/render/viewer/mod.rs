@@ -11,6 +11,7 @@
 
 mod modules;
 mod pack;
+mod page_rows;
 mod profile;
 
 pub use pack::Section;

@@ -5,34 +5,35 @@
 //! samples are more rows of the same tables.
 
 use super::pack::Section;
+use super::page_rows::{PageClock, PageRows};
 use crate::analysis::call_graph::CallGraph;
 use crate::analysis::category::Category;
 use crate::analysis::groups::{Grouping, Key, Unnamed, groups};
 use crate::analysis::label;
+use crate::analysis::quantity::grouped;
 use crate::model::backing::base_name;
 use crate::model::prefix_tree::PrefixTree;
 use crate::model::printable::readable;
-use crate::model::stacks::{Frame, FrameId, NameId, Profile, Row, Sampling, Series, Track, TrackId, Weight};
+use crate::model::stacks::{Frame, FrameId, NameId, Profile, Sampling, Series, Track, Weight};
 use crate::render::palette;
 use rustc_hash::FxHashMap;
 use serde_json::json;
 
-/// With more samples than this, times are reported in microseconds.
-const EXACT: usize = 300_000;
-
-/// The section `profile`, and with a profile to compare with the section `baseline`: the samples of its events of the
+/// The section `profile`, where `spots` has the instruction + 1 of each row (0: not listed) of each event, and with a profile to compare with the section `baseline`: the samples of its events of the
 /// same names.
-pub fn sections(profile: &Profile, baseline: Option<&Profile>) -> Vec<Section> {
+pub fn sections(profile: &Profile, spots: &[Vec<u32>], baseline: Option<&Profile>) -> Vec<Section> {
     let mut tables = PageTables { compares: baseline.is_some(), ..PageTables::default() };
     let shown = tables.add(profile);
     let before = baseline.map(|baseline| (baseline, tables.add(baseline)));
     let is_stated: Vec<bool> = profile.series.iter().map(|series| CallGraph::of(profile, series).is_some()).collect();
-    let notes = profile.about.notes.iter().map(|note| readable(note.as_bytes()));
+    let sampled = PageRows::of(profile, &profile.series, spots, &shown);
+    let summed = note_of_sums(&sampled);
+    let notes = profile.about.notes.iter().chain(&summed).map(|note| readable(note.as_bytes()));
     let fields = [
         ("events", profile.series.iter().map(event).collect()),
         ("calls", json!(is_stated)),
         ("notes", json!(notes.collect::<Vec<_>>())),
-        ("time", json!(PageClock::of(profile).map(PageClock::json))),
+        ("time", json!(sampled.clock.map(PageClock::json))),
         ("categories", categories().into()),
         ("categories_known", Category::are_known(profile).into()),
         ("baseline", baseline.is_some().into()),
@@ -42,16 +43,17 @@ pub fn sections(profile: &Profile, baseline: Option<&Profile>) -> Vec<Section> {
     let json = fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
     let section = tables.columns().json_and_list(json, "tracks", tables.tracks.iter().map(track));
     let section = calls(profile, &is_stated, &shown, section);
-    let mut sections = vec![rows(profile, &profile.series, &shown, section)];
+    let mut sections = vec![columns(&sampled, section)];
     if let Some((baseline, numbers)) = before {
         let same = |series: &Series| baseline.series.iter().find(|other| other.name == series.name);
         let series: Vec<Series> =
             profile.series.iter().map(|series| same(series).cloned().unwrap_or_else(|| emptied(series))).collect();
+        let sampled = PageRows::of(baseline, &series, &[], &numbers);
         let json = json!({
             "events": series.iter().map(event).collect::<Vec<_>>(),
-            "time": PageClock::of(baseline).map(PageClock::json),
+            "time": sampled.clock.map(PageClock::json),
         });
-        sections.push(rows(baseline, &series, &numbers, Section::new("baseline").json(json)));
+        sections.push(columns(&sampled, Section::new("baseline").json(json)));
     }
     sections
 }
@@ -79,11 +81,11 @@ struct PageTables<'p> {
 }
 
 /// What the stacks and threads of a profile are called in the tables.
-struct PageNumbers {
+pub(super) struct PageNumbers {
     /// By frame.
-    functions: Vec<u32>,
-    nodes: Vec<u32>,
-    tracks: Vec<u32>,
+    pub(super) functions: Vec<u32>,
+    pub(super) nodes: Vec<u32>,
+    pub(super) tracks: Vec<u32>,
 }
 
 /// The key of a function: name, module and category; the file, where calls are stated.
@@ -256,54 +258,39 @@ fn calls(profile: &Profile, is_stated: &[bool], numbers: &PageNumbers, mut secti
 }
 
 /// Adds the columns of each event's samples, in the order of their times.
-fn rows(profile: &Profile, series: &[Series], numbers: &PageNumbers, mut section: Section) -> Section {
-    let clock = PageClock::of(profile);
-    for (event, series) in series.iter().enumerate() {
-        let mut rows: Vec<&Row> = series.rows.iter().collect();
-        rows.sort_by_key(|row| row.time);
-        let node = |row: &&Row| row.stack.map_or(0, |stack| u64::from(numbers.nodes[stack.index()]) + 1);
-        let track = |TrackId(track): TrackId| numbers.tracks[track as usize].into();
+fn columns(rows: &PageRows, mut section: Section) -> Section {
+    for (event, of_event) in rows.events.iter().enumerate() {
         section = section
-            .deltas(format!("rows.{event}.node"), rows.iter().map(node))
-            .numbers(format!("rows.{event}.track"), rows.iter().map(|row| track(row.track)))
-            .numbers(format!("rows.{event}.weight"), rows.iter().map(|row| row.weight))
-            .numbers(format!("rows.{event}.count"), rows.iter().map(|row| row.count));
-        if let Some(clock) = clock {
-            section = section.deltas(format!("rows.{event}.time"), rows.iter().map(|row| clock.since_start(row)));
+            .deltas(format!("rows.{event}.node"), of_event.iter().map(|row| row.node.into()))
+            .numbers(format!("rows.{event}.track"), of_event.iter().map(|row| row.track.into()))
+            .numbers(format!("rows.{event}.weight"), of_event.iter().map(|row| row.weight))
+            .numbers(format!("rows.{event}.count"), of_event.iter().map(|row| row.count));
+        if of_event.iter().any(|row| row.spot > 0) {
+            section = section.deltas(format!("rows.{event}.spot"), of_event.iter().map(|row| row.spot.into()));
+        }
+        if rows.clock.is_some() {
+            section = section.deltas(format!("rows.{event}.time"), of_event.iter().map(|row| row.time));
         }
     }
     section
 }
 
-/// The way times are reported.
-#[derive(Clone, Copy)]
-struct PageClock {
-    start: u64,
-    last: u64,
-    unit: u64,
+/// Says that the samples are summed, if they are.
+fn note_of_sums(rows: &PageRows) -> Option<String> {
+    let (samples, clock) = (rows.summed?, rows.clock?);
+    Some(format!(
+        "{} samples are summed: those of one stack and thread within {} are one, and ranges of time begin and end at such \
+         steps",
+        grouped(samples as u64),
+        length_of(clock.unit())
+    ))
 }
 
-impl PageClock {
-    /// `None` if a sample has no time.
-    fn of(profile: &Profile) -> Option<Self> {
-        let rows = || profile.series.iter().flat_map(|series| &series.rows);
-        let (mut start, mut last) = (u64::MAX, 0);
-        for row in rows() {
-            let time = row.time?.0;
-            (start, last) = (start.min(time), last.max(time));
-        }
-        let unit = if rows().count() > EXACT { 1000 } else { 1 };
-        (start <= last).then_some(Self { start, last, unit })
-    }
-
-    fn since_start(self, row: &Row) -> u64 {
-        row.time.map_or(0, |time| (time.0 - self.start) / self.unit)
-    }
-
-    /// Times on the recording's own clock are texts: they may have more digits than a number of JavaScript.
-    fn json(self) -> serde_json::Value {
-        json!({ "unit": self.unit, "start": self.start.to_string(), "last": self.last.to_string() })
-    }
+/// A length of time: 1, 2 or 5 of a power of ten.
+fn length_of(nanos: u64) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "\u{b5}s")];
+    let (size, name) = units.into_iter().find(|(size, _)| nanos >= *size).unwrap_or((1, "ns"));
+    format!("{} {name}", nanos / size)
 }
 
 fn event(series: &Series) -> serde_json::Value {
@@ -336,7 +323,7 @@ fn categories() -> Vec<serde_json::Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::stacks::FrameKind;
+    use crate::model::stacks::{FrameKind, Row};
 
     /// One sample in `main` of a program, which called JIT code.
     fn profile(program: &str, jit: &str) -> Profile {

@@ -280,7 +280,7 @@ class CodePart {
     const { profile, state } = this.#page;
     const event = Math.min(state.event, profile.events.length - 1);
     const rows = profile.rows(event);
-    const spots = this.#listings.spots(event);
+    const spots = rows.spot;
     const hosts = new Map();
     for (let row = 0; row < rows.length; row++) {
       if (!spots[row] || rows.node[row] < 0 || profile.nodeFunction[rows.node[row]] !== number) continue;

@@ -118,13 +118,6 @@ export class Listings {
 
   #instructions = null;
 
-  /** For each row of an event the number of the instruction that its sample is at, + 1; 0: it is not listed. */
-  spots(event) {
-    if (!this.#spots.has(event)) this.#spots.set(event, this.#pack.numbers(`code/spot.${event}`));
-    return this.#spots.get(event);
-  }
-
-  #spots = new Map();
 }
 
 /** The text of the instructions of all listings. */
@@ -296,7 +289,7 @@ function functionNumbers(profile) {
 export function instructionCosts(profile, listings, state) {
   return profile.events.map((_, event) => {
     const rows = profile.rows(event);
-    const spots = listings.spots(event);
+    const spots = rows.spot;
     const counts = rowParts(profile, rows, state);
     const [weight, count] = [0, 0].map(() => new Float64Array(listings.instructionCount));
     const cost = { weight, count, total: 0, totalCount: 0, listed: 0 };

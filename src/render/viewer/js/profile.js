@@ -74,7 +74,8 @@ export class Profile {
 
   /**
    * The samples of an event in the order of their times; of the profile to compare with, if `from` is "baseline".
-   * @returns {{length, node: Int32Array, track, weight, count, time}} node -1: an empty stack; time null: not known
+   * @returns {{length, node: Int32Array, track, weight, count, spot, time}} node -1: an empty stack; spot: the number of
+   *   the instruction that it is at, + 1 (0 or undefined: not listed); time null: not known
    */
   rows(event, from = "profile") {
     const key = `${from}/rows.${event}`;
@@ -82,8 +83,8 @@ export class Profile {
       const column = (name) => this.#pack.numbers(`${key}.${name}`);
       const node = Int32Array.from(column("node"), (number) => number - 1);
       const time = this.#pack.has(`${key}.time`) ? column("time") : null;
-      const [track, weight, count] = ["track", "weight", "count"].map(column);
-      this.#rows.set(key, { length: node.length, node, track, weight, count, time });
+      const [track, weight, count, spot] = ["track", "weight", "count", "spot"].map(column);
+      this.#rows.set(key, { length: node.length, node, track, weight, count, spot, time });
     }
     return this.#rows.get(key);
   }
