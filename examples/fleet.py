@@ -90,7 +90,7 @@ def entry(file, path, size, mtime):
     return table
 
 
-def each(found, job, scratch):
+def each(found, job, compacted, scratch):
     """A recording → its files. Nothing that is wrong with it fails the job."""
     path, output = found["path"], os.path.join(scratch, "set")
     with warnings.catch_warnings():
@@ -104,7 +104,8 @@ def each(found, job, scratch):
     if not tables["recordings"]:  # not even copied: the next run tries again
         return {"path": path, "rows": 0, "error": said}
     row = entry(os.path.join(output, tables["recordings"][0]), **found)
-    for name in tables["samples"] + tables["stacks"]:
+    is_compacted = row["input"][0].as_py() in compacted  # its rows are there, in a file of another name
+    for name in [] if is_compacted else tables["samples"] + tables["stacks"]:
         put(os.path.join(output, name), name, job)
     of_path = hashlib.sha1(path.encode()).hexdigest() + ".parquet"
     key = re.sub(r"[0-9a-f]+\.parquet$", "", os.path.basename(tables["recordings"][0]))
@@ -115,14 +116,14 @@ def each(found, job, scratch):
     return {"path": path, "rows": row["rows"][0].as_py(), "error": row["error"][0].as_py()}
 
 
-def reader(job):
+def reader(job, compacted):
     def read(batches):
         """Recordings → files, on a worker."""
         for recordings in batches:
             for recording in recordings.to_pylist():
                 with tempfile.TemporaryDirectory() as scratch:
                     schema = pyarrow.schema({"path": pyarrow.string(), "rows": pyarrow.int64(), "error": pyarrow.string()})
-                    yield pyarrow.RecordBatch.from_pylist([each(recording, job, scratch)], schema)
+                    yield pyarrow.RecordBatch.from_pylist([each(recording, job, compacted, scratch)], schema)
 
     return read
 
@@ -147,26 +148,30 @@ def recordings():
     return {(info.path, info.size, info.mtime_ns or 0) for info in below if info.is_file and is_any(info.path, RECORDINGS)}
 
 
-def known():
-    """Those that the data set has."""
+def known_files():
+    """Those that the data set has, and the recordings in files that `export --compact` made."""
     files, root = place(DATASET)
     if files.get_file_info(f"{root}/recordings").type == pyarrow.fs.FileType.NotFound:
-        return set()
+        return set(), set()
     table = pyarrow.dataset.dataset(f"{root}/recordings", filesystem=files)
-    rows = table.to_table(columns=["path", "size", "mtime_ns"], filter=pyarrow.dataset.field("error").is_null())
-    return set(zip(*(rows[name].to_pylist() for name in ("path", "size", "mtime_ns"))))
+    names = ["path", "size", "mtime_ns", "input", "__filename"]
+    rows = table.to_table(columns=names, filter=pyarrow.dataset.field("error").is_null())
+    *of_files, inputs, entries = (rows[name].to_pylist() for name in names)
+    in_compacted = (input for input, entry in zip(inputs, entries) if os.path.basename(entry).startswith("compact-"))
+    return set(zip(*of_files)), set(in_compacted)
 
 
 def main():
     spark = SparkSession.builder.appName("jitgraft fleet").config("spark.sql.session.timeZone", "UTC").getOrCreate()
-    all, workers, job = recordings(), spark.sparkContext.defaultParallelism, str(uuid.uuid4())
-    new = all - known()
+    all, job = recordings(), str(uuid.uuid4())
+    (known, compacted), workers = known_files(), spark.sparkContext.defaultParallelism
+    new = all - known
     print(f"{len(all)} recordings, {len(new)} of them new", flush=True)
     files, root = place(DATASET)
     if new:
         groups = list(tasks(new, workers))
         inputs = spark.sparkContext.parallelize(groups, len(groups)).flatMap(list)
-        done = spark.createDataFrame(inputs, FOUND).mapInArrow(reader(job), READ).collect()
+        done = spark.createDataFrame(inputs, FOUND).mapInArrow(reader(job, compacted), READ).collect()
         unread = [row for row in done if row.error is not None]
         print(f"{len(done) - len(unread)} read, {sum(row.rows for row in done)} rows, {len(unread)} not read", flush=True)
         for row in sorted(unread, key=lambda row: row.path):

@@ -1,6 +1,10 @@
 //! The questions of docs/sql.md, asked of DuckDB and of Spark: both give one answer, and that of `jitgraft report`.
 #![cfg(feature = "tables")]
 
+#[path = "support/python.rs"]
+mod python;
+
+use python::{python, run};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,26 +20,8 @@ fn recordings() -> Vec<PathBuf> {
     RECORDINGS.iter().map(|name| fixtures.join(name).join("perf.data.zst")).collect()
 }
 
-fn run(command: &mut Command) -> Vec<u8> {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    output.stdout
-}
-
 fn jitgraft(args: &[&str]) -> Vec<u8> {
     run(Command::new(env!("CARGO_BIN_EXE_jitgraft")).args(args).args(recordings()))
-}
-
-/// A Python that has these packages.
-fn python(packages: &[&str]) -> PathBuf {
-    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("python-{}", packages.join("-")));
-    let python = home.join("bin/python");
-    if !home.join("done").exists() {
-        run(Command::new("python3").args(["-m", "venv"]).arg(&home));
-        run(Command::new(&python).args(["-m", "pip", "install", "--quiet"]).args(packages));
-        std::fs::write(home.join("done"), "").unwrap();
-    }
-    python
 }
 
 /// A data set of the recordings.
@@ -103,6 +89,51 @@ fn spark_answers_as_duckdb_does() {
             assert!(is_equal(one, other), "{name}: {one} and {other}");
         }
     }
+}
+
+/// A column more than this version writes stands for what a later version may add.
+const NEWER: &str = "import duckdb, sys
+duckdb.sql(f\"COPY (SELECT *, 7 AS added FROM '{sys.argv[1]}') TO '{sys.argv[2]}' (FORMAT parquet)\")";
+
+#[test]
+#[ignore = "needs python3 and javac: tests/run.sh --all"]
+fn older_and_newer_files_are_asked_together() {
+    let (dir, root) = (fleet(), Path::new(env!("CARGO_MANIFEST_DIR")));
+    let samples = dir.path().join("fleet/samples");
+    let host = std::fs::read_dir(&samples).unwrap().next().unwrap().unwrap().path();
+    let day = std::fs::read_dir(host).unwrap().next().unwrap().unwrap().path();
+    let some = std::fs::read_dir(day).unwrap().next().unwrap().unwrap().path();
+    let [old, new] = ["host=old/day=2025-01-02", "host=new/day=2027-01-02"].map(|directory| samples.join(directory));
+    for directory in [&old, &new] {
+        std::fs::create_dir_all(directory).unwrap();
+    }
+    std::fs::copy(root.join("tests/tables/version-1.parquet"), old.join("old.parquet")).unwrap();
+    run(Command::new(python(&["duckdb"])).args(["-c", NEWER]).arg(&some).arg(new.join("new.parquet")));
+    // The views are those of the document.
+    let document = std::fs::read_to_string(root.join("docs/sql.md")).unwrap();
+    let views = document.split("\n## Hottest functions").next().unwrap();
+    let question = "SELECT host, count(*) AS n, sum(weight) AS weight, count(added) AS added, count(stack_id) AS numbered \
+                    FROM samples WHERE host IN ('old', 'new') GROUP BY host ORDER BY host;";
+    let asked = dir.path().join("sides.md");
+    std::fs::write(&asked, format!("{views}\n```sql sides\n{question}\n```\n")).unwrap();
+    let [duckdb, spark] = ["duckdb", "spark"].map(|engine| {
+        let package = if engine == "spark" { "pyspark" } else { engine };
+        let mut command = Command::new(python(&[package]));
+        command.arg(root.join("tests/sql/cookbook.py")).arg(engine).arg(&asked).current_dir(dir.path());
+        serde_json::from_slice::<Answers>(&run(&mut command)).unwrap()
+    });
+    let [newer, older] = rows(&duckdb, "sides") else { panic!("{duckdb:?}") };
+    assert_eq!((&newer[0], &older[0]), (&Value::from("new"), &Value::from("old")));
+    assert!(newer[1].as_u64() > Some(0) && newer[1] == newer[3] && newer[1] == newer[4], "{newer}");
+    assert!(older[1].as_u64() > Some(0) && older[3] == 0 && older[4] == 0, "{older}");
+    assert!(rows(&spark, "sides").iter().zip([newer, older]).all(|(one, other)| is_equal(one, other)), "{spark:?}");
+    // This program reads both, too.
+    let folded = run(Command::new(env!("CARGO_BIN_EXE_jitgraft"))
+        .args(["collapse", "--quiet"])
+        .args([&old, &new].map(|directory| std::fs::read_dir(directory).unwrap().next().unwrap().unwrap().path())));
+    let folded = String::from_utf8(folded).unwrap();
+    let sum: u64 = folded.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum();
+    assert_eq!(Some(sum), newer[2].as_u64().zip(older[2].as_u64()).map(|(newer, older)| newer + older));
 }
 
 /// True if rows are equal, but for the last digits of quotients.

@@ -650,3 +650,173 @@ fn stacks_have_one_number_in_every_file() {
     };
     assert_eq!(one, [id(id(0, "a"), "b"), id(id(0, "a"), "c")]);
 }
+
+/// All attributes of a list of them, as texts.
+fn attributes(list: &Value) -> BTreeMap<String, String> {
+    let value = |value: &Value| value.as_object().unwrap().values().next().unwrap().clone();
+    let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let pair = |one: &Value| (one["key"].as_str().unwrap().to_owned(), text(value(&one["value"])));
+    list.as_array().unwrap().iter().map(pair).collect()
+}
+
+#[test]
+fn opentelemetry_s_resources_are_those_of_each_recording_in_a_table() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let [one, two] = ["tiers-recording", "php-recording"].map(|name| fixture(name).join("perf.data.zst"));
+    stdout(&["export", "-q", "-o", &at("one.parquet"), "--host", "a"], &[&one]);
+    stdout(&["export", "-q", "-o", &at("two.parquet"), "--host", "b", "--label", "team=x"], &[&two]);
+    let tables = ["one.parquet", "two.parquet"].map(|name| dir.path().join(name));
+    stdout(&["export", "-q", "-o", &at("both.parquet")], &tables.each_ref().map(PathBuf::as_path));
+    let resources = |input: &Path, options: &[&str]| -> BTreeSet<[String; 3]> {
+        let text = stdout(&[&["export", "-q", "--to", "otlp-json"], options].concat(), &[input]);
+        let messages: Vec<Value> =
+            text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(json).collect();
+        let resources = messages.iter().flat_map(|message| message["resourceProfiles"].as_array().unwrap());
+        let resources = resources.map(|resource| attributes(&resource["resource"]["attributes"]));
+        let told = |of: BTreeMap<String, String>| {
+            ["host.name", "service.name", "team"].map(|key| of.get(key).cloned().unwrap_or_default())
+        };
+        resources.map(told).collect()
+    };
+    let wanted = |rows: [[&str; 3]; 2]| BTreeSet::from(rows.map(|row| row.map(str::to_owned)));
+    // Without a command, a service is called after its thread.
+    let of_both = resources(&dir.path().join("both.parquet"), &[]);
+    assert_eq!(of_both, wanted([["a", "tiers", ""], ["b", "php", ""]]));
+    let given = ["--label", "service.name=shop", "--label", "team=y"];
+    let of_both = resources(&dir.path().join("both.parquet"), &given);
+    assert_eq!(of_both, wanted([["a", "shop", "y"], ["b", "shop", "y"]]));
+    // The clocks of recordings differ: a time of the wall clock is that of its own.
+    stdout(&["export", "-q", "-o", &at("again.otlp")], &[&dir.path().join("both.parquet")]);
+    stdout(&["export", "-q", "-o", &at("again.parquet")], &[&dir.path().join("again.otlp")]);
+    let times = |name: &str| {
+        let column = |row: &String| row.split(", ").find(|cell| cell.starts_with("time: ")).map(str::to_owned);
+        let mut times: Vec<_> = rows_of(&dir.path().join(name)).iter().map(column).collect();
+        times.sort();
+        times
+    };
+    assert_eq!(times("again.parquet"), times("both.parquet"));
+}
+
+fn json(line: &[u8]) -> Value {
+    serde_json::from_slice(line).unwrap()
+}
+
+#[test]
+fn machines_spans_and_attributes_of_opentelemetry_s_profiles_are_columns() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = |text: &str| serde_json::json!({ "stringValue": text });
+    let attribute = |key: &str, of: &str| serde_json::json!({ "key": key, "value": text(of) });
+    let resource = |host: &str, service: &str, link: u64| {
+        serde_json::json!({
+            "resource": { "attributes": [attribute("host.name", host), attribute("service.name", service)] },
+            "scopeProfiles": [{ "profiles": [{
+                "sampleType": { "typeStrindex": 1, "unitStrindex": 2 },
+                "samples": [{
+                    "stackIndex": 1, "attributeIndices": [1], "linkIndex": link,
+                    "values": ["3"],
+                }],
+            }] }],
+        })
+    };
+    let (trace, span) = ("0123456789abcdef0123456789abcdef", "0123456789abcdef");
+    let message = serde_json::json!({
+        "resourceProfiles": [resource("a", "shop", 1), resource("b", "store", 0)],
+        "dictionary": {
+            "stringTable": ["", "cpu", "nanoseconds", "f", "request"],
+            "mappingTable": [{}], "locationTable": [{}, { "lines": [{ "functionIndex": 1 }] }],
+            "functionTable": [{}, { "nameStrindex": 3 }], "stackTable": [{}, { "locationIndices": [1] }],
+            "linkTable": [{}, { "traceId": trace, "spanId": span }],
+            "attributeTable": [{}, { "keyStrindex": 4, "value": text("slow") }],
+        },
+    });
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("p.otlp.json"), message.to_string()).unwrap();
+    let labels =
+        |row: &str| -> [bool; 6] { [trace, span, "request", "slow", "shop", "store"].map(|text| row.contains(text)) };
+    let check = |name: &str| {
+        let rows = rows_of(&at(name));
+        let of = |host: &str| rows.iter().filter(|row| row.contains(&format!("host: \"{host}\""))).collect::<Vec<_>>();
+        let (a, b) = (of("a"), of("b"));
+        assert_eq!((rows.len(), a.len(), b.len()), (2, 1, 1), "{rows:?}");
+        assert_eq!(
+            (labels(a[0]), labels(b[0])),
+            ([true, true, true, true, true, false], [false, false, true, true, false, true])
+        );
+    };
+    stdout(&["export", "-q", "-o", at("one.parquet").to_str().unwrap()], &[&at("p.otlp.json")]);
+    check("one.parquet");
+    stdout(&["export", "-q", "-o", at("two.otlp").to_str().unwrap()], &[&at("one.parquet")]);
+    stdout(&["export", "-q", "-o", at("two.parquet").to_str().unwrap()], &[&at("two.otlp")]);
+    check("two.parquet");
+    // Each machine has a file of its own, with one name.
+    let set = at("set");
+    stdout(&["export", "-q", "--to", "parquet", "--partition", "-o", set.to_str().unwrap()], &[&at("p.otlp.json")]);
+    assert_eq!(files_below(&set.join("samples")).len(), 2);
+    // Other outputs add up what differs in labels alone.
+    assert!(String::from_utf8(stdout(&["collapse", "-q"], &[&at("p.otlp.json")])).unwrap().ends_with(" 6\n"));
+}
+
+#[test]
+fn a_compacted_data_set_has_all_rows_in_fewer_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let names = ["tiers-recording", "php-recording", "recording-node"];
+    let recordings = names.map(|name| fixture(name).join("perf.data.zst"));
+    let recordings = recordings.each_ref().map(PathBuf::as_path);
+    let export = |set: &Path, options: &[&str], inputs: &[&Path]| {
+        let words = ["export", "--to", "parquet", "--partition", "-o", set.to_str().unwrap()];
+        let output = jitgraft(&[&words, options].concat(), inputs);
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    };
+    for options in [&[][..], &["--bucket", "10ms"]] {
+        export(
+            &at("old"),
+            &[&["--host", "h", "--day", "2026-11-22", "--label", "team=a"], options].concat(),
+            &recordings,
+        );
+    }
+    let compact = |from: &Path, to: &Path| export(to, &["--compact"], &[from]);
+    let (ok, said) = compact(&at("old"), &at("new"));
+    assert!(ok && said.contains("6 files of rows became 1 file"), "{said}");
+    let rows = |set: &str, table: &str| {
+        let files: Vec<_> = files_below(&at(set).join(table)).into_keys().collect();
+        let mut rows: Vec<_> = files.iter().flat_map(|file| rows_of(&at(set).join(table).join(file))).collect();
+        rows.sort();
+        (files, rows)
+    };
+    for table in ["samples", "recordings"] {
+        let ((_, old), (files, new)) = (rows("old", table), rows("new", table));
+        assert!(old == new && files.len() == 1, "{files:?}: {:?}", old.iter().zip(&new).find(|(old, new)| old != new));
+    }
+    let distinct = |set: &str| {
+        rows("new", "samples").1.len().min(rows(set, "stacks").1.into_iter().collect::<BTreeSet<_>>().len())
+    };
+    assert_eq!(distinct("old"), rows("new", "stacks").1.len());
+    assert!(files_below(&at("new")).keys().all(
+        |path| path.starts_with("recordings") || path.to_str().unwrap().contains("/host=h/day=2026-11-22/compact-")
+    ));
+    // Done again, it is the same; compacted again, too. What is exported again is known.
+    let before = files_below(&at("new"));
+    assert!(compact(&at("old"), &at("new")).0 && files_below(&at("new")) == before);
+    let (ok, said) = export(&at("new"), &[], &recordings);
+    assert!(ok && said.contains("0 of 3 inputs written, 3 known") && files_below(&at("new")) == before, "{said}");
+    let copy = at("copy.data.zst");
+    fs::copy(recordings[0], &copy).unwrap();
+    let (ok, said) = export(&at("new"), &[], &[&copy]);
+    assert!(ok && said.contains("0 of 1 input written, 1 the same as others"), "{said}");
+    assert_eq!(rows("new", "samples").1.len(), rows("old", "samples").1.len());
+    assert!(compact(&at("new"), &at("again")).0 && rows("again", "samples").1 == rows("old", "samples").1);
+    // Nothing is lost or written over without a word.
+    let (ok, said) = compact(&at("old"), &at("old"));
+    assert!(!ok && said.contains("is the data set that is read"), "{said}");
+    let path = |name: &str| at("old/samples/host=h/day=2026-11-22").join(name);
+    let some = rows("old", "samples").0[0].file_name().unwrap().to_str().unwrap().to_owned();
+    fs::copy(path(&some), path("0123.parquet")).unwrap();
+    let (ok, said) = compact(&at("old"), &at("third"));
+    assert!(ok && said.contains("0123.parquet: has no entry in recordings, and is left out"), "{said}");
+    assert_eq!(rows("third", "samples").1, rows("new", "samples").1);
+    fs::remove_file(path(&some)).unwrap();
+    let (ok, said) = compact(&at("old"), &at("fourth"));
+    assert!(!ok && said.contains("has an entry with rows, but no rows"), "{said}");
+}

@@ -49,7 +49,13 @@ struct TableArgs {
     #[arg(long, requires = "partition")]
     #[arg(hide_short_help = true)]
     skip_existing: bool,
-    /// Host of all inputs, instead of the recorded one
+    /// Copy a data set, with one file for each host and day
+    ///
+    /// `jitgraft export --to parquet --partition --compact -o NEW OLD`: rows keep their input and all other columns.
+    #[arg(long, requires = "partition", conflicts_with_all = ["skip_existing", "bucket", "detail", "host", "day", "label"])]
+    #[arg(hide_short_help = true)]
+    compact: bool,
+    /// Host of all inputs, instead of the recorded one (also for otlp)
     #[arg(long, value_name = "NAME")]
     #[arg(hide_short_help = true)]
     host: Option<String>,
@@ -57,7 +63,7 @@ struct TableArgs {
     #[arg(long, value_name = "DAY", value_parser = day)]
     #[arg(hide_short_help = true)]
     day: Option<i32>,
-    /// Label of all rows
+    /// Label of all rows (for otlp: attribute of all resources)
     ///
     /// Repeatable.
     #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
@@ -82,8 +88,8 @@ impl TableArgs {
             DetailName::Lines => Detail::Lines,
             DetailName::Addresses => Detail::Addresses,
         });
-        let Self { partition, skip_existing, host, day, label, .. } = self;
-        TableOptions { partition, skip_existing, detail, host, day, labels: label.into_iter().collect() }
+        let Self { partition, skip_existing, compact, host, day, label, .. } = self;
+        TableOptions { partition, skip_existing, compact, detail, host, day, labels: label.into_iter().collect() }
     }
 }
 

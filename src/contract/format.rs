@@ -149,7 +149,7 @@ pub struct DataSet {
     pub stacks: StartRowsFn,
     /// Writes what it was made of.
     pub write_entries: fn(entries: &[Entry], out: &mut dyn Write) -> Result<()>,
-    /// Reads of that what gives files again that were read.
+    /// Reads them back.
     pub read_entries: fn(bytes: &[u8]) -> Result<Vec<Entry>>,
 }
 

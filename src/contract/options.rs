@@ -74,4 +74,6 @@ pub struct WriteOptions {
     pub bucket: Option<u64>,
     /// True if the names of directories give the host and the day, so that rows need not.
     pub partitioned: bool,
+    /// True if small recordings share groups of rows, which are then not sorted.
+    pub shared_groups: bool,
 }

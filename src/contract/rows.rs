@@ -57,20 +57,25 @@ pub fn start(profile: &Profile) -> Option<i128> {
 pub fn recording_of(profile: &Profile) -> Recording {
     let About { host, arch, os_release, command, epoch, .. } = &profile.about;
     let text = |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into());
-    let words: Vec<_> = command.iter().map(|word| String::from_utf8_lossy(word)).collect();
     let first = start(profile).and_then(micros);
     Recording {
         input: None,
         host: text(host),
         arch: text(arch),
         kernel: text(os_release),
-        command: (!words.is_empty()).then(|| words.join(" ").into()),
+        command: command_line(command),
         start: first,
         day: first.and_then(day),
         share_named: share_named(profile).map(f64::to_bits),
         epoch: epoch.and_then(|epoch| i64::try_from(epoch).ok()),
         bucket: None,
     }
+}
+
+/// A command as a recording has it: its words, separated by blanks.
+pub fn command_line(words: &[Vec<u8>]) -> Option<Box<str>> {
+    let words: Vec<_> = words.iter().map(|word| String::from_utf8_lossy(word)).collect();
+    (!words.is_empty()).then(|| words.join(" ").into())
 }
 
 /// The share of all frames that have a name. Where the reader did not count them, those of the rows that are here count.

@@ -170,6 +170,14 @@ impl About {
         mapped.min().map(|(_, path)| path)
     }
 
+    /// The build of a module; in a table of several recordings, that of the one with this `input`.
+    pub fn build_of(&self, input: Option<&str>, module: &[u8]) -> Option<BuildId> {
+        match input {
+            Some(input) if !self.builds.is_empty() => self.builds.get(&(input.into(), module.to_vec())).copied(),
+            _ => self.modules.get(module)?.build_id,
+        }
+    }
+
     /// Takes over what another profile, read after this one, contains: of single facts those that this one does not
     /// know.
     pub fn merge(&mut self, other: &Self) {

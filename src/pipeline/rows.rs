@@ -132,9 +132,15 @@ impl Sink for RowSink<'_> {
             self.begin_whole(rows)?;
             return self.rows(rows);
         }
+        let is_only = recordings.len() == 1;
         for (recording, of_recording) in recordings {
             rows.series.iter_mut().zip(of_recording).for_each(|(series, rows)| series.rows = rows);
-            self.begin(Recording::clone(&recording), rows)?;
+            let recording = match (&recording.input, is_only) {
+                (Some(_), _) => Recording::clone(&recording),
+                (None, true) => recording_of(rows),
+                (None, false) => of_machine(recording.host.clone(), rows),
+            };
+            self.begin(recording, rows)?;
             self.rows(rows)?;
             self.end(rows)?;
         }
@@ -175,6 +181,13 @@ fn by_recording(profile: &mut Profile) -> Vec<(Arc<Recording>, RecordingRows)> {
     }
     all.retain(|(_, rows)| rows.iter().any(|rows| !rows.is_empty()));
     all
+}
+
+/// The recording of the rows of one machine, of an input with several machines.
+fn of_machine(host: Option<Box<str>>, rows: &mut Profile) -> Recording {
+    let times = rows.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
+    rows.about.sampled = times.map(TimeExtent::at).reduce(TimeExtent::with);
+    Recording { host, arch: None, kernel: None, command: None, ..recording_of(rows) }
 }
 
 /// What is reported about a recording: what was given goes before what it states itself, but for what identifies it.

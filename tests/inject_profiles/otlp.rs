@@ -388,6 +388,37 @@ fn the_kernel_is_entered_at_the_address_itself_and_not_before_it() {
     assert_eq!(stacks(&fs::read(dir.path().join("out.otlp")).unwrap()), [";g"]);
 }
 
+#[test]
+fn named_code_in_memory_without_a_file_is_jit_code_whatever_its_profiler_calls_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let message = json!({
+        "resourceProfiles": [{
+            "resource": { "attributes": [{ "key": "process.pid", "value": { "intValue": "77" } }] },
+            "scopeProfiles": [{ "profiles": [{
+                "sampleType": { "typeStrindex": 1, "unitStrindex": 2 },
+                "samples": [{ "stackIndex": 1, "values": ["5"] }],
+            }] }],
+        }],
+        "dictionary": {
+            "stringTable": ["", "cpu", "nanoseconds", "//anon", "profile.frame.type"],
+            "mappingTable": [{}, { "memoryStart": "4096", "memoryLimit": "8192", "filenameStrindex": 3 }],
+            "locationTable": [{}, { "mappingIndex": 1, "address": "4100", "attributeIndices": [1] }],
+            "functionTable": [{}], "stackTable": [{}, { "locationIndices": [1] }], "linkTable": [{}],
+            "attributeTable": [{}, { "keyStrindex": 4, "value": { "stringValue": "native" } }],
+        },
+    });
+    fs::write(dir.path().join("bare.otlp.json"), message.to_string()).unwrap();
+    fs::write(dir.path().join("perf-77.map"), b"1000 1000 f\n").unwrap();
+    let jitgraft = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_jitgraft")).args(args).current_dir(dir.path()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    jitgraft(&["inject", "-i", "bare.otlp.json", "-o", "out.otlp.json"]);
+    let rows: Json = serde_json::from_slice(&jitgraft(&["report", "--format", "json", "out.otlp.json"])).unwrap();
+    assert_eq!((&rows[0]["symbol"], &rows[0]["kind"]), (&json!("f"), &json!("JIT")));
+}
+
 const PROGRAM: &str = "
 #include <cstdio>
 namespace shop {

@@ -28,17 +28,16 @@ pub(super) struct Known {
 
 impl Known {
     /// What the entries of a data set state. Files that could not be read are tried again.
-    pub(super) fn read(root: &Path, data_set: DataSet, warnings: &mut Warnings) -> Result<Self> {
+    ///
+    /// Without `all`, only entries of compacted files count: a recording in one of these would not be replaced, but be there
+    /// twice.
+    pub(super) fn read(root: &Path, data_set: DataSet, all: bool, warnings: &mut Warnings) -> Result<Self> {
         let (mut known, directory) = (Self::default(), root.join(RECORDINGS));
         if !io::is_directory(&directory) {
             return Ok(known);
         }
-        let names = io::typed_names(&directory).map_err(|error| Error::from(error).in_file(&directory))?;
-        let mut paths: Vec<PathBuf> = names.into_iter().map(|name| directory.join(name)).collect();
-        paths.retain(|path| path.extension().is_some_and(|extension| extension == OsStr::new("parquet")));
-        paths.sort();
-        for path in paths {
-            match io::map_to_replace(&path).and_then(|bytes| (data_set.read_entries)(&bytes)) {
+        for path in tables_in(&directory)?.into_iter().filter(|path| all || is_compacted(path)) {
+            match entries(&path, data_set) {
                 Ok(entries) => {
                     entries.into_iter().filter(|entry| entry.error.is_none()).for_each(|entry| known.add(entry))
                 }
@@ -70,6 +69,27 @@ impl Known {
     }
 }
 
+/// The Parquet files in a directory, in the order of their names.
+pub(super) fn tables_in(directory: &Path) -> Result<Vec<PathBuf>> {
+    let names = io::typed_names(directory).map_err(|error| Error::from(error).in_file(directory))?;
+    let mut paths: Vec<PathBuf> = names.into_iter().map(|name| directory.join(name)).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == OsStr::new("parquet")));
+    paths.sort();
+    Ok(paths)
+}
+
+/// The entries in a file.
+pub(super) fn entries(path: &Path, data_set: DataSet) -> Result<Vec<Entry>> {
+    (data_set.read_entries)(&io::map_to_replace(path)?)
+}
+
+/// Names of files that contain several recordings start so.
+pub(super) const COMPACTED: &str = "compact-";
+
+pub(super) fn is_compacted(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(COMPACTED.as_bytes()))
+}
+
 /// A file as it is now. A recording's directory is known by its main stream.
 pub(super) fn read_file(path: &InPath) -> ReadFile {
     let path = match path {
@@ -93,11 +113,16 @@ pub(super) fn entry_name(entry: &Entry) -> String {
     }
 }
 
+/// The name of the files of rows.
+pub(super) fn stem_of(entry: &Entry) -> String {
+    stem(&entry.recording)
+}
+
 /// The same of a file that could not be read.
 pub(super) fn unread_name(file: &ReadFile) -> String {
     format!("unread-{}.parquet", digits(&file.path))
 }
 
-fn digits(text: &str) -> String {
+pub(super) fn digits(text: &str) -> String {
     Sha1::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,5 +1,6 @@
 //! `export --to FORMAT`: any input → any format that can be written.
 
+mod compact;
 mod known;
 mod options;
 mod parted_file;
@@ -29,7 +30,8 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     if options.table.partition
         && let Some(data_set) = writer.data_set
     {
-        return partition::run(&writer, data_set, options, &run, job);
+        let write = if options.table.compact { compact::run } else { partition::run };
+        return write(&writer, data_set, options, &run, job);
     }
     let mut first = first(options, job)?;
     // Spans of time need not become sums of stacks on their way to a format of spans.

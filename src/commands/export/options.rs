@@ -32,6 +32,8 @@ pub struct TableOptions {
     pub partition: bool,
     /// What the data set was made of before, and has not changed since, is not read again.
     pub skip_existing: bool,
+    /// The input is a data set. All files of a directory become one.
+    pub compact: bool,
     /// How much is reported for a frame.
     pub detail: Option<Detail>,
     /// The host of all inputs, whatever they state.

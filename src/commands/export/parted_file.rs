@@ -24,10 +24,17 @@ pub(super) struct PartedFile<'a> {
     tables: [Table; 2],
     write: WriteOptions,
     run: &'a Run,
-    /// The input's hash.
-    hash: &'a str,
+    place: Place<'a>,
     under_way: Vec<UnderWay>,
     has_failed: bool,
+}
+
+/// The place of files.
+enum Place<'a> {
+    /// Each recording of the input of this hash has files of its own.
+    OfEach(&'a str),
+    /// All recordings share one file at this path below each table.
+    OfAll(PathBuf),
 }
 
 struct UnderWay {
@@ -63,7 +70,13 @@ impl<'a> PartedFile<'a> {
         hash: &'a str,
     ) -> Self {
         let write = WriteOptions { partitioned: true, ..options.write.clone() };
-        Self { root, tables, write, run, hash, under_way: Vec::new(), has_failed: false }
+        Self { root, tables, write, run, place: Place::OfEach(hash), under_way: Vec::new(), has_failed: false }
+    }
+
+    /// The files of several inputs, at this path below each table.
+    pub(super) fn shared(root: &'a Path, tables: [Table; 2], path: PathBuf, run: &'a Run) -> Self {
+        let write = WriteOptions { partitioned: true, shared_groups: true, ..WriteOptions::default() };
+        Self { root, tables, write, run, place: Place::OfAll(path), under_way: Vec::new(), has_failed: false }
     }
 
     /// True if something could not be written.
@@ -79,42 +92,20 @@ impl<'a> PartedFile<'a> {
     }
 
     fn open(&self, (table, start): Table, recording: &Recording) -> Result<UnderWay> {
-        let directory = self.root.join(table).join(partition(recording));
-        OutDirectory::make(&directory)?;
-        let path = directory.join(format!("{}.parquet", self.stem(recording)));
+        let path = match &self.place {
+            Place::OfEach(hash) => partition(recording).join(format!("{}.parquet", stem_of_part(recording, hash))),
+            Place::OfAll(path) => path.clone(),
+        };
+        let path = self.root.join(table).join(path);
+        OutDirectory::make(path.parent().unwrap_or(self.root))?;
         let output = Rc::new(RefCell::new(Output::create(&OutPath::Path(path), self.run)?));
         let writer = start(&self.write, Box::new(SharedOutput(output.clone())))?;
         Ok(UnderWay { output, writer })
     }
 
-    /// What the files are called. Rows that came in a table may be a part of their recording's: the table's hash
-    /// follows the recording's.
-    fn stem(&self, recording: &Recording) -> String {
-        let stem = stem(recording);
-        match recording.input.as_deref() {
-            Some(input) if input != self.hash => format!("{stem}-{:.8}", self.hash),
-            _ => stem,
-        }
-    }
-}
-
-impl RowWriter for PartedFile<'_> {
-    fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()> {
-        let opened = self.tables.map(|table| self.open(table, &origin.recording));
-        self.has_failed |= opened.iter().any(Result::is_err);
-        self.under_way = opened.into_iter().collect::<Result<_>>()?;
-        self.each(|file| file.writer.begin(origin.clone(), profile))
-    }
-
-    fn rows(&mut self, profile: &Profile) -> Result<()> {
-        self.each(|file| file.writer.rows(profile))
-    }
-
-    fn end(&mut self, profile: &Profile) -> Result<()> {
-        self.each(|file| {
-            file.writer.end(profile)?;
-            file.writer.finish()
-        })?;
+    /// The files are complete.
+    fn close(&mut self) -> Result<()> {
+        self.each(|file| file.writer.finish())?;
         let done = self.under_way.drain(..).try_for_each(|UnderWay { output, writer }| {
             drop(writer);
             match Rc::try_unwrap(output) {
@@ -125,9 +116,42 @@ impl RowWriter for PartedFile<'_> {
         self.has_failed |= done.is_err();
         done
     }
+}
+
+/// What the files are called. Rows that came in a table may be a part of their recording's: the table's hash stands
+/// behind the recording's.
+fn stem_of_part(recording: &Recording, hash: &str) -> String {
+    let stem = stem(recording);
+    match recording.input.as_deref() {
+        Some(input) if input != hash => format!("{stem}-{hash:.8}"),
+        _ => stem,
+    }
+}
+
+impl RowWriter for PartedFile<'_> {
+    fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()> {
+        if self.under_way.is_empty() {
+            let opened = self.tables.map(|table| self.open(table, &origin.recording));
+            self.has_failed |= opened.iter().any(Result::is_err);
+            self.under_way = opened.into_iter().collect::<Result<_>>()?;
+        }
+        self.each(|file| file.writer.begin(origin.clone(), profile))
+    }
+
+    fn rows(&mut self, profile: &Profile) -> Result<()> {
+        self.each(|file| file.writer.rows(profile))
+    }
+
+    fn end(&mut self, profile: &Profile) -> Result<()> {
+        self.each(|file| file.writer.end(profile))?;
+        match self.place {
+            Place::OfEach(_) => self.close(),
+            Place::OfAll(_) => Ok(()),
+        }
+    }
 
     fn finish(&mut self) -> Result<()> {
-        Ok(())
+        self.close()
     }
 }
 

@@ -40,10 +40,8 @@ pub(super) fn run(
     let load = rows::load_options(&load_options(&options.load, writer), options);
     let (root, inputs) = (root(options)?, expand(&options.inputs)?);
     let start = writer.stream.ok_or_else(|| Error::usage(format!("{} has no rows", options.to)))?;
-    let (mut outcome, mut known) = (Outcome::default(), Known::default());
-    if options.table.skip_existing {
-        known = Known::read(root, data_set, &mut outcome.warnings)?;
-    }
+    let mut outcome = Outcome::default();
+    let known = Known::read(root, data_set, options.table.skip_existing, &mut outcome.warnings)?;
     let set = Set { root, start, data_set, options, load: &load, run };
     if job.strict {
         set.check(&inputs, &known, job)?;
@@ -53,7 +51,7 @@ pub(super) fn run(
     building.finish(&inputs, job)
 }
 
-fn root(options: &ExportOptions) -> Result<&Path> {
+pub(super) fn root(options: &ExportOptions) -> Result<&Path> {
     match &options.output {
         OutPath::Path(path) if !io::is_there(path) || io::is_directory(path) => Ok(path),
         output => Err(Error::usage("is not a directory: --partition writes a data set into one (-o DIR)")

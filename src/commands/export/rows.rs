@@ -59,6 +59,7 @@ pub(super) fn refuse_options(options: &ExportOptions) -> Result<()> {
         ("--bucket", options.write.bucket.is_some()),
         ("--partition", options.table.partition),
         ("--skip-existing", options.table.skip_existing),
+        ("--compact", options.table.compact),
         ("--detail", options.table.detail.is_some()),
         ("--host", options.table.host.is_some()),
         ("--day", options.table.day.is_some()),

@@ -10,8 +10,14 @@ use crate::model::stacks::{Profile, Series};
 use prost::Message;
 use rustc_hash::FxHashMap;
 
-/// The identity of a sample: its stack and its attributes, by their numbers.
-pub(super) type Identity = (i32, Vec<i32>);
+/// The identity of a sample: its stack, its attributes and its link, by their numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(super) struct Identity {
+    pub(super) stack: i32,
+    pub(super) attributes: Vec<i32>,
+    /// The span of a trace; 0 for none.
+    pub(super) link: i32,
+}
 
 /// An observation of a stack: stack at once: the weight, the number of samples, and the time, in nanoseconds since
 /// 1970.
@@ -64,8 +70,7 @@ struct EventDraft {
 
 #[derive(Debug, Default)]
 struct SampleDraft {
-    stack: i32,
-    attributes: Vec<i32>,
+    of: Identity,
     values: Vec<i64>,
     counts: Vec<i64>,
     times: Vec<u64>,
@@ -92,8 +97,8 @@ impl Draft {
     }
 
     /// A new resource.
-    pub(super) fn resource(&mut self, resource: &impl Message, profile: &Profile) -> usize {
-        let (resource, scope) = (resource.encode_to_vec(), scope(profile).encode_to_vec());
+    pub(super) fn resource(&mut self, resource: &impl Message, scope: &ScopeMessage) -> usize {
+        let (resource, scope) = (resource.encode_to_vec(), scope.encode_to_vec());
         self.len += resource.len() + scope.len() + 8 * MOST;
         self.resources.push(ResourceDraft { resource, scope, profiles: Vec::new() });
         self.resources.len() - 1
@@ -120,10 +125,9 @@ impl Draft {
         let at = match profile.numbers.get(identity) {
             Some(&at) => at,
             None => {
-                let (stack, attributes) = identity.clone();
                 // In each of two profiles.
-                self.len += 2 * (6 + attributes.len()) * MOST;
-                profile.samples.push(SampleDraft { stack, attributes, ..SampleDraft::default() });
+                self.len += 2 * (7 + identity.attributes.len()) * MOST;
+                profile.samples.push(SampleDraft { of: identity.clone(), ..SampleDraft::default() });
                 profile.numbers.insert(identity.clone(), next);
                 next
             }
@@ -205,8 +209,9 @@ impl ProfileDraft {
         let mut bytes = message.encode_to_vec();
         for sample in &self.samples {
             let message = SampleMessage {
-                stack_index: sample.stack,
-                attribute_indices: sample.attributes.clone(),
+                stack_index: sample.of.stack,
+                attribute_indices: sample.of.attributes.clone(),
+                link_index: sample.of.link,
                 values: values(sample).clone(),
                 timestamps_unix_nano: sample.times.clone(),
             };
@@ -216,15 +221,16 @@ impl ProfileDraft {
     }
 }
 
-/// The tool that measured, as far as that is known.
-fn scope(profile: &Profile) -> ScopeMessage {
+/// The tool that measured, as far as that is known. `lost` is the number of samples that the recorder lost; one scope of a
+/// recording has it.
+pub(super) fn scope(profile: &Profile, has_epoch: bool, lost: u64) -> ScopeMessage {
     let key = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
     let word = |name: &[u8], word: &[u8]| attribute(&key(name), text(key(word)));
     let has_times = profile.about.sampled.is_some();
-    let lost = i64::try_from(profile.about.lost).unwrap_or(i64::MAX);
+    let lost = i64::try_from(lost).unwrap_or(i64::MAX);
     let attributes: [Option<KeyValueMessage>; 3] = [
         profile.perf_names.then(|| word(NAMES_KEY, PERF_NAMES)),
-        (has_times && profile.about.epoch.is_none()).then(|| word(CLOCK_KEY, OWN_CLOCK)),
+        (has_times && !has_epoch).then(|| word(CLOCK_KEY, OWN_CLOCK)),
         (lost > 0).then(|| attribute(&key(LOST_KEY), number(lost))),
     ];
     ScopeMessage {

@@ -159,6 +159,8 @@ pub(super) struct SampleMessage {
     pub(super) stack_index: i32,
     #[prost(int32, repeated, tag = "2")]
     pub(super) attribute_indices: Vec<i32>,
+    #[prost(int32, tag = "3")]
+    pub(super) link_index: i32,
     #[prost(int64, repeated, tag = "4")]
     pub(super) values: Vec<i64>,
     #[prost(fixed64, repeated, tag = "5")]

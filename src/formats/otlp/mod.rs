@@ -16,7 +16,7 @@
 //! | `schema` | the messages: numbers and JSON names of their fields |
 //! | `json` | JSON → protocol buffers and back, by the schema |
 //! | `version` | the fields that moved from protocol to protocol |
-//! | `dictionary`, `sample`, `owner`, `modules`, `read` | a message → stacks |
+//! | `dictionary`, `sample`, `owner`, `labels`, `modules`, `read` | a message → stacks |
 //! | `rewrite` | messages → the same with names |
 //! | `messages`, `tables`, `places`, `resource`, `draft`, `write` | rows → messages |
 //!
@@ -28,6 +28,7 @@ mod draft;
 mod framing;
 mod json;
 mod keys;
+mod labels;
 mod messages;
 mod modules;
 mod owner;

@@ -2,32 +2,47 @@
 //!
 //! Their names are those of the semantic conventions: <https://opentelemetry.io/docs/specs/semconv/registry/attributes/>.
 
-use super::dictionary::{Attribute, Dictionary, Value};
+use super::dictionary::{Attribute, Dictionary, Value, at_place};
+use super::labels;
 use super::sample::Sample;
 use crate::bytes::protobuf::{FieldValue, inner};
 use crate::model::about::About;
 use crate::model::stacks::{Profile, Track, TrackId};
 use crate::model::{Pid, Tid};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// The process and thread that a resource names for its samples.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Owner {
     track: Track,
+    /// True if attributes without another place become labels, and machines are kept apart.
+    apart: bool,
 }
 
 impl Owner {
+    /// An owner without any fact yet. With `apart`, attributes without another place become labels, and machines are kept apart.
+    pub(super) fn new(apart: bool) -> Self {
+        let recording = apart.then(Arc::default);
+        Self { track: Track { recording, ..Track::default() }, apart }
+    }
+
     /// Takes an attribute of the resource. A fact about the whole recording is taken from the first resource that
     /// states it.
     pub(super) fn add(&mut self, attribute: &Attribute<'_>, dictionary: &Dictionary<'_>, about: &mut About) {
         let text = attribute.text().filter(|text| !text.is_empty());
         let tell = |to: &mut Option<Vec<u8>>| *to = to.take().or(text.map(<[u8]>::to_vec));
         match attribute.key {
-            b"host.name" => tell(&mut about.host),
+            b"host.name" => {
+                tell(&mut about.host);
+                if let Some(recording) = &mut self.track.recording {
+                    Arc::make_mut(recording).host = text.map(|text| String::from_utf8_lossy(text).into());
+                }
+            }
             b"host.arch" => about.arch = about.arch.take().or(text.map(|word| machine(word).to_vec())),
             b"os.version" => tell(&mut about.os_release),
             b"process.command_args" if about.command.is_empty() => about.command = words(attribute.value, dictionary),
-            _ => take(attribute, &mut self.track),
+            _ => take(attribute, self.apart, &mut self.track),
         }
     }
 }
@@ -47,14 +62,15 @@ fn words(value: Value<'_>, dictionary: &Dictionary<'_>) -> Vec<Vec<u8>> {
     values.filter_map(|value| if let Value::Text(text) = value { Some(text.to_vec()) } else { None }).collect()
 }
 
-/// The part of an attribute that identifies a thread.
-fn take(attribute: &Attribute<'_>, track: &mut Track) {
+/// The part of an attribute that identifies a thread. With `apart`, other attributes become labels.
+fn take(attribute: &Attribute<'_>, apart: bool, track: &mut Track) {
     let id = || attribute.number().and_then(|number| i32::try_from(number).ok());
     match attribute.key {
         b"process.pid" => track.pid = id().map(Pid),
         b"thread.id" => track.tid = id().map(Tid),
         b"thread.name" => track.comm = attribute.text().unwrap_or_default().to_vec(),
         b"cpu.logical_number" => track.cpu = id().and_then(|cpu| u32::try_from(cpu).ok()),
+        _ if apart => labels::add(attribute, &mut track.labels),
         _ => {}
     }
 }
@@ -63,14 +79,16 @@ fn take(attribute: &Attribute<'_>, track: &mut Track) {
 #[derive(Debug)]
 pub(super) struct Tracks<'d> {
     usual: Track,
-    known: FxHashMap<FieldValue<'d>, TrackId>,
+    apart: bool,
+    /// By attributes and link.
+    known: FxHashMap<(FieldValue<'d>, u64), TrackId>,
 }
 
 impl<'d> Tracks<'d> {
     pub(super) fn of<'a>(owner: &Owner, attributes: impl Iterator<Item = Attribute<'a>>) -> Self {
         let mut usual = owner.track.clone();
-        attributes.for_each(|attribute| take(&attribute, &mut usual));
-        Self { usual, known: FxHashMap::default() }
+        attributes.for_each(|attribute| take(&attribute, owner.apart, &mut usual));
+        Self { usual, apart: owner.apart, known: FxHashMap::default() }
     }
 
     pub(super) fn of_sample(
@@ -79,24 +97,31 @@ impl<'d> Tracks<'d> {
         dictionary: &Dictionary<'_>,
         profile: &mut Profile,
     ) -> TrackId {
-        let usual = &self.usual;
-        match sample.attributes[..] {
-            // As encoders have them: packed.
-            [field] => *self.known.entry(field).or_insert_with(|| profile.track(track(usual, sample, dictionary))),
-            _ => profile.track(track(usual, sample, dictionary)),
+        let link = if self.apart { sample.link } else { 0 };
+        let new = |tracks: &Self, profile: &mut Profile| profile.track(tracks.track(sample, dictionary));
+        // As encoders have them: packed.
+        let [field] = sample.attributes[..] else { return new(self, profile) };
+        if let Some(&known) = self.known.get(&(field, link)) {
+            return known;
         }
+        let track = new(self, profile);
+        self.known.insert((field, link), track);
+        track
     }
 
     /// The process of a sample.
     pub(super) fn pid(&self, sample: &Sample<'d>, dictionary: &Dictionary<'_>) -> Option<Pid> {
-        track(&self.usual, sample, dictionary).pid
+        self.track(sample, dictionary).pid
     }
-}
 
-/// The thread of a sample, by what is usual and by its own attributes.
-fn track(usual: &Track, sample: &Sample<'_>, dictionary: &Dictionary<'_>) -> Track {
-    let mut track = usual.clone();
-    let places = sample.attributes.iter().flat_map(|field| field.numbers());
-    dictionary.attributes(places).for_each(|attribute| take(&attribute, &mut track));
-    track
+    /// The thread of a sample, by what is usual and by its own attributes.
+    fn track(&self, sample: &Sample<'_>, dictionary: &Dictionary<'_>) -> Track {
+        let mut track = self.usual.clone();
+        let places = sample.attributes.iter().flat_map(|field| field.numbers());
+        dictionary.attributes(places).for_each(|attribute| take(&attribute, self.apart, &mut track));
+        if let Some(link) = at_place(&dictionary.links, sample.link).filter(|_| self.apart) {
+            labels::add_link(link, &mut track.labels);
+        }
+        track
+    }
 }

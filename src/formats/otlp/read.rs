@@ -33,6 +33,8 @@ pub(super) struct Reader {
     sampled: Option<TimeExtent>,
     /// True if times are those of a clock that nobody tied to the wall clock.
     untied: bool,
+    /// As [`ReadOptions::apart`] has it.
+    apart: bool,
     skipped: Skipped,
 }
 
@@ -44,6 +46,7 @@ impl Reader {
             modules: Modules::default(),
             sampled: None,
             untied: false,
+            apart: options.apart,
             skipped: Skipped::new("sample"),
         }
     }
@@ -142,12 +145,13 @@ impl LocationFrames {
     }
 }
 
-/// The kind of code of a `profile.frame.type`: what is not compiled ahead of time is a runtime's.
+/// The kind of code of a `profile.frame.type`: what is not compiled ahead of time is a runtime's. Profilers call code in
+/// memory that no file backs native, too, if no runtime told them more: its mapping tells better.
 fn kind_of_type(frame_type: &[u8]) -> Option<FrameKind> {
     match frame_type {
-        b"" | b"unknown" | b"abort-marker" => None,
+        b"" | b"unknown" | b"abort-marker" | b"native" => None,
         b"kernel" => Some(FrameKind::Kernel),
-        b"native" | b"go" | b"rust" => Some(FrameKind::User),
+        b"go" | b"rust" => Some(FrameKind::User),
         word => std::str::from_utf8(word).ok().and_then(Category::named).map(Category::kind).or(Some(FrameKind::Jit)),
     }
 }
@@ -176,7 +180,7 @@ struct ProfileTypes {
 
 impl<'d> MessageReading<'_, 'd> {
     fn resource(&mut self, message: &'d [u8]) {
-        let mut owner = Owner::default();
+        let mut owner = Owner::new(self.to.apart);
         for resource in messages(message, 1) {
             let about = &mut self.to.profile.about;
             messages(resource, 1).for_each(|one| owner.add(&self.dictionary.attribute(one), &self.dictionary, about));

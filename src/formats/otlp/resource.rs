@@ -1,36 +1,89 @@
 //! The facts about a process: the attributes of its resource, by the names of the semantic conventions.
 
+use super::labels::{attribute_name, is_of_resource};
 use super::messages::{AnyValue, KeyValueMessage, ListMessage, ResourceMessage, ValueMessage, attribute, number, text};
 use super::owner::MACHINES;
-use crate::model::Pid;
+use crate::contract::rows::command_line;
 use crate::model::about::About;
 use crate::model::backing::base_name;
+use crate::model::recorded::{Labels, Recording};
+use crate::model::stacks::Track;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-/// The resource of a process; `comm` is the name of a thread of it.
-pub(super) fn resource(about: &About, pid: Option<Pid>, comm: &[u8]) -> ResourceMessage {
-    let executable = pid.and_then(|pid| about.executable(pid, comm)).map(lossy);
-    let program = about.program();
+/// A recording, as its resources describe it.
+#[derive(Debug, Default)]
+pub(super) struct Described {
+    recording: Recording,
+    /// The command that was recorded, as of a recording of one command.
+    command: About,
+    /// Labels of the whole recording.
+    labels: Labels,
+}
+
+impl Described {
+    /// Describes a recording. The profile may contain rows of others, too.
+    pub(super) fn new(recording: Recording, labels: Labels, about: &About) -> Self {
+        let words = || recording.command.iter().flat_map(|line| line.split(' ')).filter(|word| !word.is_empty());
+        let command = match recording.command == command_line(&about.command) {
+            true => about.command.clone(),
+            false => words().map(|word| word.as_bytes().to_vec()).collect(),
+        };
+        Self { recording, command: About { command, ..About::default() }, labels }
+    }
+
+    /// The wall clock's time when the recording's own clock was 0, in nanoseconds since 1970.
+    pub(super) fn epoch(&self) -> Option<i128> {
+        self.recording.epoch.map(i128::from)
+    }
+
+    /// The `input` that identifies it.
+    pub(super) fn input(&self) -> Option<&str> {
+        self.recording.input.as_deref()
+    }
+
+    /// The attributes of its resource that come from its labels and from those of a thread.
+    pub(super) fn attributes(&self, track: &Track) -> BTreeMap<Box<str>, Box<str>> {
+        let own = track.labels.iter().flat_map(|labels| &**labels).filter(|(key, _)| is_of_resource(key));
+        let all = self.labels.iter().flat_map(|labels| &**labels).chain(own);
+        all.map(|(key, value)| (attribute_name(key).into(), value.clone())).collect()
+    }
+}
+
+/// The resource of a thread's process. `executable` is the file of the program that it runs; `others` are attributes
+/// that take precedence over those derived here.
+pub(super) fn resource(
+    described: &Described,
+    track: &Track,
+    executable: Option<&[u8]>,
+    mut others: BTreeMap<Box<str>, Box<str>>,
+) -> ResourceMessage {
+    let (recording, comm) = (&described.recording, &*track.comm);
+    let executable = executable.map(lossy);
+    let program = described.command.program();
     let command = program.first().map(|path| base_name(path));
     let executable_name = executable.as_deref().map(|path| lossy(base_name(path.as_bytes())).into_owned());
     let service = command.map(|name| lossy(name).into_owned()).or_else(|| executable_name.clone());
     let service = service.or_else(|| (!comm.is_empty()).then(|| lossy(comm).into_owned()));
     let is_the_program = command.is_some() && command.map(lossy).as_deref() == executable_name.as_deref();
-    let machine = about.arch.as_deref().map(lossy).map(|machine| arch(&machine).to_owned());
-    let of_text = |key: &str, value: Option<String>| value.map(|value| attribute(key, text(value)));
+    let own = |value: &Option<Box<str>>| value.as_deref().map(str::to_owned);
+    let mut of_text = |key: &str, value: Option<String>| {
+        others.remove(key).map(String::from).or(value).map(|value| attribute(key, text(value)))
+    };
     let attributes: [Option<KeyValueMessage>; 9] = [
         // The name that the specification has for what is not known.
         of_text("service.name", Some(service.unwrap_or_else(|| "unknown_service".to_owned()))),
-        of_text("host.name", about.host.as_deref().map(|host| lossy(host).into_owned())),
-        of_text("host.arch", machine),
-        of_text("os.type", about.os_release.is_some().then(|| "linux".to_owned())),
-        of_text("os.version", about.os_release.as_deref().map(|release| lossy(release).into_owned())),
-        pid.map(|pid| attribute("process.pid", number(pid.0.into()))),
+        of_text("host.name", own(&recording.host)),
+        of_text("host.arch", recording.arch.as_deref().map(|machine| arch(machine).to_owned())),
+        of_text("os.type", recording.kernel.is_some().then(|| "linux".to_owned())),
+        of_text("os.version", own(&recording.kernel)),
+        track.pid.map(|pid| attribute("process.pid", number(pid.0.into()))),
         of_text("process.executable.name", executable_name),
         of_text("process.executable.path", executable.map(Cow::into_owned)),
         is_the_program.then(|| attribute("process.command_args", words(program))),
     ];
-    ResourceMessage { attributes: attributes.into_iter().flatten().collect() }
+    let others = others.iter().map(|(key, value)| attribute(key, text(&**value)));
+    ResourceMessage { attributes: attributes.into_iter().flatten().chain(others).collect() }
 }
 
 fn lossy(bytes: &[u8]) -> Cow<'_, str> {

@@ -3,13 +3,14 @@
 //! A process is a resource, an event of it a profile; a stack of a thread is a sample with a value for each time. Sums
 //! have no times, or those of their stretches, and a second profile shows how many samples they are of.
 
-use super::draft::{Draft, Identity, Observation, Slot};
+use super::draft::{Draft, Identity, Observation, Slot, scope};
 use super::framing::behind_length;
 use super::json;
+use super::labels;
 use super::messages::{number, text};
 use super::places::{Names, Places};
-use super::resource::resource;
-use super::tables::Tables;
+use super::resource::{Described, resource};
+use super::tables::{Tables, Which};
 use crate::contract::options::WriteOptions;
 use crate::contract::rows::{RowOrigin, RowWriter, stretch_of};
 use crate::error::Result;
@@ -17,6 +18,7 @@ use crate::model::Pid;
 use crate::model::stacks::{Frame, Profile, Row, Track, TrackId};
 use crate::runtimes::RuntimeSet;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write;
 
@@ -43,12 +45,29 @@ pub(super) struct OtlpWriter<'o> {
 /// The places of an input's rows in the message.
 #[derive(Debug, Default)]
 struct WrittenInput {
+    described: Described,
     names: Names,
-    places: Places,
     runtimes: Runtimes,
-    resources: FxHashMap<Option<Pid>, usize>,
-    slots: FxHashMap<(Option<Pid>, usize, bool), Slot>,
-    attributes: FxHashMap<TrackId, Vec<i32>>,
+    /// True if a message contains the number of lost samples.
+    tells_lost: bool,
+    known: InMessage,
+}
+
+/// The parts of an input that the current message contains.
+#[derive(Debug, Default)]
+struct InMessage {
+    places: Places,
+    resources: FxHashMap<(Option<Pid>, BTreeMap<Box<str>, Box<str>>), usize>,
+    slots: FxHashMap<(usize, usize, bool), Slot>,
+    owners: FxHashMap<TrackId, Owner>,
+}
+
+/// The resource, the attributes and the link of a thread's samples.
+#[derive(Debug, Clone)]
+struct Owner {
+    resource: usize,
+    attributes: Vec<i32>,
+    link: i32,
 }
 
 impl fmt::Debug for OtlpWriter<'_> {
@@ -71,20 +90,17 @@ impl<'o> OtlpWriter<'o> {
             self.flush()?;
         }
         let (draft, input) = (&mut self.draft, &mut self.input);
-        let stack = input.places.stack((row.stack, runtimes), (profile, &input.names), &mut draft.tables);
-        let attributes = input.attributes.entry(row.track).or_insert_with(|| attributes(track, &mut draft.tables));
-        let identity: Identity = (stack, attributes.clone());
-        let resource = *input
-            .resources
-            .entry(track.pid)
-            .or_insert_with(|| draft.resource(&resource(&profile.about, track.pid, &track.comm), profile));
+        let stack = input.known.places.stack((row.stack, runtimes), (profile, &input.names), &mut draft.tables);
+        let Owner { resource, attributes, link } = input.owner(row.track, profile, draft);
+        let identity = Identity { stack, attributes, link };
         let slot = *input
+            .known
             .slots
-            .entry((track.pid, series, row.time.is_some()))
+            .entry((resource, series, row.time.is_some()))
             .or_insert_with(|| draft.profile(resource, &profile.series[series], row.time.is_some()));
         let clamp = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let time = row.time.map(|time| {
-            let epoch = profile.about.epoch;
+            let epoch = input.described.epoch();
             let own = match self.bucket {
                 Some(bucket) => stretch_of(clamp(time.0), bucket, epoch).into(),
                 None => i128::from(time.0),
@@ -99,18 +115,38 @@ impl<'o> OtlpWriter<'o> {
     /// The message is whole.
     fn flush(&mut self) -> Result<()> {
         let draft = std::mem::replace(&mut self.draft, Draft::new());
-        self.input.forget();
+        // No message refers to another one.
+        self.input.known = InMessage::default();
         self.messages.write(draft.encode())
     }
 }
 
 impl WrittenInput {
-    /// What of it is in the message is in no other.
-    fn forget(&mut self) {
-        self.places = Places::default();
-        self.resources.clear();
-        self.slots.clear();
-        self.attributes.clear();
+    /// The owner of a thread's samples.
+    fn owner(&mut self, id: TrackId, profile: &Profile, draft: &mut Draft) -> Owner {
+        if let Some(owner) = self.known.owners.get(&id) {
+            return owner.clone();
+        }
+        let track = profile.track_of(id);
+        let owner = Owner {
+            resource: self.resource(track, profile, draft),
+            attributes: attributes(track, &mut draft.tables),
+            link: labels::link(&track.labels).map_or(0, |link| draft.tables.message(Which::Links, &link)),
+        };
+        self.known.owners.insert(id, owner.clone());
+        owner
+    }
+
+    /// The resource of a thread's process.
+    fn resource(&mut self, track: &Track, profile: &Profile, draft: &mut Draft) -> usize {
+        let attributes = self.described.attributes(track);
+        let Self { described, tells_lost, known, .. } = self;
+        *known.resources.entry((track.pid, attributes.clone())).or_insert_with(|| {
+            let executable = track.pid.and_then(|pid| profile.about.executable(pid, &track.comm));
+            let lost = if std::mem::replace(tells_lost, true) { 0 } else { profile.about.lost };
+            let scope = scope(profile, described.epoch().is_some(), lost);
+            draft.resource(&resource(described, track, executable, attributes), &scope)
+        })
     }
 
     /// The number of bytes that a row needs at most.
@@ -119,8 +155,10 @@ impl WrittenInput {
         const OF_FRAME: usize = 400;
         /// The resource, the scope, the profile and the sample.
         const OF_ROW: usize = 4000;
-        if self.places.has(row.stack, runtimes) {
-            return OF_ROW;
+        let labels = profile.track_of(row.track).labels.iter().flat_map(|labels| &**labels);
+        let of_row = OF_ROW + labels.map(|(key, value)| 2 * (key.len() + value.len())).sum::<usize>();
+        if self.known.places.has(row.stack, runtimes) {
+            return of_row;
         }
         let len = |name| profile.name_of(name).len();
         let frames = profile.frames_up(row.stack).map(|frame| profile.frame_of(frame));
@@ -128,23 +166,30 @@ impl WrittenInput {
         let texts = |frame: &Frame| {
             OF_FRAME + 3 * (2 * len(frame.name) + frame.module.map_or(0, len) + frame.file.map_or(0, len))
         };
-        OF_ROW + frames.map(texts).sum::<usize>()
+        of_row + frames.map(texts).sum::<usize>()
     }
 }
 
-/// The attributes of the samples of a thread.
+/// The attributes of the samples of a thread, without those of its process.
 fn attributes(track: &Track, tables: &mut Tables) -> Vec<i32> {
     let of_number = |key: &str, id: Option<i64>, tables: &mut Tables| id.map(|id| tables.attribute(key, number(id)));
     let name = String::from_utf8_lossy(&track.comm);
     let name = (!name.is_empty()).then(|| tables.attribute("thread.name", text(name)));
     let id = of_number("thread.id", track.tid.map(|tid| tid.0.into()), tables);
     let cpu = of_number("cpu.logical_number", track.cpu.map(i64::from), tables);
-    [name, id, cpu].into_iter().flatten().collect()
+    let labels = track.labels.iter().flat_map(|labels| &**labels);
+    let labels = labels.filter(|(key, _)| !labels::is_of_resource(key));
+    let is_linked = labels::link(&track.labels).is_some();
+    let labels = labels.filter(|(key, _)| !(is_linked && labels::is_of_link(key)));
+    let labels = labels.map(|(key, value)| tables.attribute(key, text(&**value)));
+    [name, id, cpu].into_iter().flatten().chain(labels).collect()
 }
 
 impl RowWriter for OtlpWriter<'_> {
     fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()> {
-        self.input = WrittenInput { names: Names::new(origin.jit_names, profile), ..WrittenInput::default() };
+        let described = Described::new(origin.recording, origin.labels, &profile.about);
+        let names = Names::new(origin.jit_names, described.input().map(Box::from), profile);
+        self.input = WrittenInput { described, names, ..WrittenInput::default() };
         Ok(())
     }
 

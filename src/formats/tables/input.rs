@@ -4,7 +4,6 @@ use crate::analysis::category::Category;
 use crate::analysis::label;
 use crate::contract::rows::RowOrigin;
 use crate::model::backing::base_name;
-use crate::model::process::BuildId;
 use crate::model::recorded::{Labels, Recording};
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, StackId, TRUNCATED, Track, TrackId, UNKNOWN};
 use crate::runtimes::jit_names::{JitNames, ReadableNames};
@@ -186,7 +185,8 @@ impl TableInput {
             _ => Cow::Borrowed(name),
         };
         let function = self.texts.add(&label::called(&readable, module));
-        let build_id = module.and_then(|module| self.build_id(profile, module));
+        let input = self.recording.rest.input.as_deref();
+        let build_id = module.and_then(|module| profile.about.build_of(input, module));
         let texts = &mut self.texts;
         FrameCells {
             function,
@@ -200,15 +200,6 @@ impl TableInput {
             address: frame.addr.map(u64::cast_signed),
             unnamed: name == UNKNOWN,
             is_mark: name == TRUNCATED,
-        }
-    }
-
-    /// The build of a module; in a table of several recordings, that of this one.
-    fn build_id(&self, profile: &Profile, module: &[u8]) -> Option<BuildId> {
-        let about = &profile.about;
-        match &self.recording.rest.input {
-            Some(input) if !about.builds.is_empty() => about.builds.get(&(input.clone(), module.to_vec())).copied(),
-            _ => about.modules.get(module)?.build_id,
         }
     }
 

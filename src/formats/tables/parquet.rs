@@ -197,7 +197,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
 
 /// Starts a file, to which rows are written as they come.
 pub fn start<'o>(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box<dyn RowWriter + 'o>> {
-    let file = ParquetFile { is_sorted: options.partitioned, ..ParquetFile::new(out) };
+    let file = ParquetFile { is_sorted: options.partitioned && !options.shared_groups, ..ParquetFile::new(out) };
     Ok(Box::new(TableWriter::new(file, options)))
 }
 

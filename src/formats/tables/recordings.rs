@@ -1,11 +1,14 @@
 //! What a data set was made of, as a table of its own: a row a file, also for a file that could not be read.
 
+use super::cells::{self, Meanings, NONE, days, fractions, moments as moments_of};
 use super::columns::{LabelColumn, moments, wrong_column};
+use super::labels;
 use super::parquet::{RowGroups, write_batch};
 use super::row_cells::{Numbers, WordCells, Words};
 use super::schema::{VERSION, VERSION_KEY};
 use crate::error::{Error, Result};
-use crate::model::recorded::{Entry, ReadFile, RecordedEvent};
+use crate::model::recorded::{Entry, ReadFile, RecordedEvent, Recording};
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, Date32Array, Float64Array, Int64Array, ListArray, RecordBatch, StringArray};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{Field, Schema};
@@ -74,10 +77,9 @@ fn events(
     Ok(Arc::new(ListArray::try_new(element, offsets, values, None).map_err(wrong_column)?))
 }
 
-/// Reads from such a table what is needed to know a file again: the file, the recording's `input` and `bucket`, the error.
+/// Reads such a table.
 pub fn read(bytes: &[u8]) -> Result<Vec<Entry>> {
-    const WANTED: [&str; 6] = ["input", "path", "size", "mtime_ns", "bucket_ns", "error"];
-    let (groups, mut entries) = (RowGroups::of(bytes, |column| WANTED.contains(&column))?, Vec::new());
+    let (groups, mut entries) = (RowGroups::of(bytes, |_| true)?, Vec::new());
     for group in 0..groups.count() {
         groups.read(group, &mut |batch| add(batch, &mut entries))?;
     }
@@ -87,25 +89,82 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Entry>> {
 fn add(batch: &RecordBatch, entries: &mut Vec<Entry>) -> Result<()> {
     let mut words = Words::new();
     let mut text = |name: &str| WordCells::of(batch, name, &mut words);
-    let (inputs, paths, errors) = (text("input")?, text("path")?, text("error")?);
+    let [inputs, paths, errors] = [text("input")?, text("path")?, text("error")?];
+    let [hosts, archs, kernels, commands] = [text("host")?, text("arch")?, text("kernel")?, text("command")?];
     let number = |name: &str| Numbers::of(batch, name);
-    let (sizes, mtimes, buckets) = (number("size")?, number("mtime_ns")?, number("bucket_ns")?);
+    let [sizes, mtimes, durations] = [number("size")?, number("mtime_ns")?, number("duration_ns")?];
+    let [epochs, buckets] = [number("epoch_ns")?, number("bucket_ns")?];
+    let [rows, samples, lost] = [number("rows")?, number("samples")?, number("lost")?];
+    let (starts, days) = (Numbers::by(batch, "start", moments_of)?, Numbers::by(batch, "day", days)?);
+    let shares = Numbers::by(batch, "share_named", fractions)?;
+    let (mut labels, mut events) = (labels::read(batch)?.into_iter(), events_of(batch)?.into_iter());
     for row in 0..batch.num_rows() {
         let text = |cells: &WordCells| words.text(cells.at(row)).map(str::to_owned);
+        let word = |cells: &WordCells| words.text(cells.at(row)).map(Box::from);
+        let recording = Recording {
+            input: word(&inputs),
+            host: word(&hosts),
+            arch: word(&archs),
+            kernel: word(&kernels),
+            command: word(&commands),
+            start: starts.known_at(row),
+            day: days.known_at(row).and_then(|day| i32::try_from(day).ok()),
+            share_named: shares.known_at(row).map(i64::cast_unsigned),
+            epoch: epochs.known_at(row),
+            bucket: buckets.known_at(row),
+        };
         let path = text(&paths).ok_or_else(|| Error::new("a row has no path"))?;
-        let mut entry = Entry { error: text(&errors), ..Entry::default() };
-        entry.file = ReadFile { path, size: sizes.at(row), mtime: mtimes.at(row) };
-        entry.recording.input = text(&inputs).map(Into::into);
-        entry.recording.bucket = buckets.known_at(row);
-        entries.push(entry);
+        entries.push(Entry {
+            file: ReadFile { path, size: sizes.at(row), mtime: mtimes.at(row) },
+            recording,
+            labels: labels.next().flatten(),
+            duration: durations.known_at(row),
+            events: events.next().unwrap_or_default(),
+            rows: rows.known_at(row).unwrap_or(0),
+            samples: samples.known_at(row).unwrap_or(0),
+            lost: lost.known_at(row).unwrap_or(0),
+            error: text(&errors),
+        });
     }
     Ok(())
+}
+
+/// The events of each row.
+fn events_of(batch: &RecordBatch) -> Result<Vec<Vec<RecordedEvent>>> {
+    let of = |name: &str| {
+        let column = batch.column_by_name(name)?.as_list_opt::<i32>()?;
+        Some((column.value_offsets().to_vec(), column.values().clone()))
+    };
+    let texts = |name: &str| {
+        let (offsets, values) = of(name)?;
+        let mut all: Vec<String> = Vec::new();
+        let mut take = |text: &str| {
+            all.push(text.to_owned());
+            Some(all.len() - 1)
+        };
+        let places = Meanings::new(None).cells(&values, &mut take)?;
+        Some((
+            offsets,
+            places.into_iter().map(|at| at.map_or_else(String::new, |at| all[at].clone())).collect::<Vec<_>>(),
+        ))
+    };
+    let (Some((offsets, names)), Some((_, units))) = (texts("events"), texts("units")) else { return Ok(Vec::new()) };
+    let numbers = |name: &str| of(name).and_then(|(_, values)| cells::numbers(&values)).unwrap_or_default();
+    let (frequencies, periods) = (numbers("frequencies"), numbers("periods"));
+    let known = |list: &[i64], at: usize| list.get(at).copied().filter(|number| *number != NONE);
+    let event = |at: usize| RecordedEvent {
+        name: names.get(at).cloned().unwrap_or_default(),
+        unit: units.get(at).cloned().unwrap_or_default(),
+        frequency: known(&frequencies, at),
+        period: known(&periods, at),
+    };
+    let place = |offset: i32| usize::try_from(offset).unwrap_or(0);
+    Ok(offsets.windows(2).map(|ends| (place(ends[0])..place(ends[1])).map(event).collect()).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::recorded::Recording;
 
     #[test]
     fn what_is_written_is_known_again() {
@@ -113,12 +172,12 @@ mod tests {
         let recording = Recording { input: Some("12ab".into()), bucket: Some(1_000), ..Recording::default() };
         let event = RecordedEvent { name: "cycles".to_owned(), frequency: Some(99), ..RecordedEvent::default() };
         let events = vec![event.clone(), event];
-        let read_well = Entry { file: file.clone(), recording, events, rows: 3, ..Entry::default() };
+        let labels = Some(Arc::new([("team".into(), "a".into())].into()));
+        let read_well = Entry { file: file.clone(), recording, labels, events, rows: 3, lost: 2, ..Entry::default() };
         let unread = Entry { file, error: Some("is empty".to_owned()), ..Entry::default() };
         let mut table = Vec::new();
         write(&[read_well.clone(), unread.clone()], &mut table).unwrap();
-        let known = Entry { events: Vec::new(), rows: 0, ..read_well };
-        assert_eq!(read(&table).unwrap(), [known, unread]);
+        assert_eq!(read(&table).unwrap(), [read_well, unread]);
         assert!(read(&table[..table.len() / 2]).is_err());
     }
 }

@@ -69,6 +69,8 @@ pub(super) struct TableWriter<B> {
     batches: B,
     bucket: Option<i64>,
     partitioned: bool,
+    /// True if a group has rows of one input only.
+    of_one_input: bool,
     columns: Option<Columns>,
     input: Option<TableInput>,
     /// By event.
@@ -94,7 +96,8 @@ impl<B: BatchWriter> TableWriter<B> {
     pub(super) fn new(batches: B, options: &WriteOptions) -> Self {
         let bucket = options.bucket.map(|bucket| i64::try_from(bucket).unwrap_or(i64::MAX));
         let (waiting, builder, partitioned) = (Vec::new(), BatchBuilder::default(), options.partitioned);
-        Self { batches, bucket, partitioned, columns: None, input: None, waiting, builder }
+        let of_one_input = partitioned && !options.shared_groups;
+        Self { batches, bucket, partitioned, of_one_input, columns: None, input: None, waiting, builder }
     }
 
     /// The columns, once it is known whose rows come first.
@@ -169,7 +172,7 @@ impl<B: BatchWriter> RowWriter for TableWriter<B> {
         for event in 0..self.waiting.len() {
             self.write(event, profile)?;
             // Where an input has a file of its own, its groups have one order.
-            if self.partitioned {
+            if self.of_one_input {
                 self.batches.group()?;
             }
         }

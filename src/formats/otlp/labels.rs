@@ -1,0 +1,117 @@
+//! Labels of rows, and the attributes and links that they are in messages.
+
+use super::dictionary::{Attribute, Link, Value};
+use super::messages::LinkMessage;
+use crate::model::recorded::Labels;
+use std::fmt::Write;
+
+/// Labels that have other names in the semantic conventions.
+const NAMES: &[(&str, &str)] =
+    &[("cgroup", "process.linux.cgroup"), ("container", "container.id"), ("pod", "k8s.pod.uid")];
+
+/// Attributes that start so describe a process, a service or the place where it runs, and not a single sample.
+const OF_RESOURCES: &[&str] =
+    &["service.", "process.", "container.", "k8s.", "deployment.", "cloud.", "host.", "os.", "faas."];
+
+/// Attributes that start so do not become labels: they describe processes, threads, machines and the tool that measured.
+const KNOWN: &[&str] = &["process.", "thread.", "cpu.", "host.", "os.", "telemetry."];
+
+/// The labels of a span: the number of its trace and its own, in hexadecimal digits.
+const TRACE: &str = "trace_id";
+const SPAN: &str = "span_id";
+
+/// The name of a label as an attribute.
+pub(super) fn attribute_name(label: &str) -> &str {
+    NAMES.iter().find(|(own, _)| *own == label).map_or(label, |(_, attribute)| attribute)
+}
+
+/// True if a label describes a process, a service or the place where it runs.
+pub(super) fn is_of_resource(label: &str) -> bool {
+    OF_RESOURCES.iter().any(|start| attribute_name(label).starts_with(start))
+}
+
+/// True if a label is a part of a link.
+pub(super) fn is_of_link(label: &str) -> bool {
+    [TRACE, SPAN].contains(&label)
+}
+
+/// Adds an attribute to labels, unless it has another place.
+pub(super) fn add(attribute: &Attribute<'_>, labels: &mut Labels) {
+    let key = String::from_utf8_lossy(attribute.key);
+    let name = NAMES.iter().find(|(_, of)| *of == key).map(|(own, _)| *own);
+    if name.is_none() && KNOWN.iter().any(|start| key.starts_with(start)) {
+        return;
+    }
+    let value = match attribute.value {
+        Value::Text(text) => String::from_utf8_lossy(text).into_owned(),
+        Value::Flag(flag) => flag.to_string(),
+        Value::Number(number) => number.to_string(),
+        Value::List(_) | Value::Other => return,
+    };
+    if !key.is_empty() && !value.is_empty() {
+        put(name.unwrap_or(&key), &value, labels);
+    }
+}
+
+/// Adds the span of a link to labels.
+pub(super) fn add_link(link: &Link<'_>, labels: &mut Labels) {
+    for (key, id) in [(TRACE, link.trace), (SPAN, link.span)] {
+        if id.iter().any(|byte| *byte != 0) {
+            put(key, &digits(id), labels);
+        }
+    }
+}
+
+fn put(key: &str, value: &str, labels: &mut Labels) {
+    std::sync::Arc::make_mut(labels.get_or_insert_default()).insert(key.into(), value.into());
+}
+
+fn digits(id: &[u8]) -> String {
+    id.iter().fold(String::new(), |mut text, byte| {
+        _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// The link of a row with these labels, if they have one.
+pub(super) fn link(labels: &Labels) -> Option<LinkMessage> {
+    let labels = labels.as_ref()?;
+    let id = |key: &str, len: usize| {
+        let digits = labels.get(key)?.as_bytes();
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        let bytes: Vec<u8> = digits.chunks(2).map(byte).collect::<Option<_>>()?;
+        (bytes.len() == len && digits.len() == 2 * len).then_some(bytes)
+    };
+    Some(LinkMessage { trace_id: id(TRACE, 16)?, span_id: id(SPAN, 8)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_becomes_labels_and_is_a_link_again() {
+        let mut labels = None;
+        add_link(&Link { trace: &[0xab; 16], span: &[1; 8] }, &mut labels);
+        assert_eq!(&*labels.as_ref().unwrap()["trace_id"], "ab".repeat(16));
+        assert_eq!(link(&labels), Some(LinkMessage { trace_id: vec![0xab; 16], span_id: vec![1; 8] }));
+        let mut none = None;
+        add_link(&Link { trace: &[0; 16], span: &[0; 8] }, &mut none);
+        assert_eq!((none.is_none(), link(&none)), (true, None));
+        put("span_id", "xyz", &mut labels);
+        assert_eq!(link(&labels), None);
+    }
+
+    #[test]
+    fn labels_of_containers_have_the_names_of_the_conventions() {
+        let mut labels = None;
+        let text = |key, value| Attribute { key, value: Value::Text(value) };
+        for attribute in [text(b"k8s.pod.uid", b"1-2"), text(b"process.pid", b"7"), text(b"service.name", b"shop")] {
+            add(&attribute, &mut labels);
+        }
+        let labels = labels.unwrap();
+        assert_eq!(labels.keys().map(|key| &**key).collect::<Vec<_>>(), ["pod", "service.name"]);
+        assert!(attribute_name("pod") == "k8s.pod.uid" && is_of_resource("pod") && is_of_resource("service.name"));
+        assert!(!is_of_resource("request") && !is_of_resource("trace_id"));
+    }
+}

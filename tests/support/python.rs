@@ -1,0 +1,23 @@
+//! Python with packages of PyPI, for tests that ask other engines and readers.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The standard output of a command that must succeed.
+pub(crate) fn run(command: &mut Command) -> Vec<u8> {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+/// A Python that has these packages.
+pub(crate) fn python(packages: &[&str]) -> PathBuf {
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("python-{}", packages.join("-")));
+    let python = home.join("bin/python");
+    if !home.join("done").exists() {
+        run(Command::new("python3").args(["-m", "venv"]).arg(&home));
+        run(Command::new(&python).args(["-m", "pip", "install", "--quiet"]).args(packages));
+        std::fs::write(home.join("done"), "").unwrap();
+    }
+    python
+}
