@@ -129,6 +129,15 @@ fn copies_of_stacks_are_unwound_on_every_machine() {
     }
 }
 
+#[test]
+fn callers_on_riscv64_are_found_without_call_frame_information() {
+    // With frame pointers, which functions that call nothing save alone, and without any: the call itself proves the caller.
+    for (recording, least) in [("riscv64.copies", 12), ("riscv64.nofp-copies", 15)] {
+        let score = score_of(recording);
+        assert!(score.callers.0 >= least && (score.callers.1, score.wrong) == (0, 0), "{recording}: {score:?}");
+    }
+}
+
 /// The messages of a command for a recording of the fixtures.
 fn told(command: &[&str], recording: &str) -> String {
     let dir = fixtures();

@@ -12,6 +12,7 @@ use crate::resolve::kernel::KernelOptions;
 use crate::resolve::symbols::files::SearchOptions;
 use crate::sources::{GivenFile, GivenMap, SourceMapOptions, SourceOptions};
 use clap::Args;
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -157,12 +158,13 @@ pub struct SourceArgs {
 #[command(next_help_heading = "Names of native code")]
 pub(super) struct FileArgs {
     /// Root of the recorded machine: look for recorded files below it
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().try_map(directory))]
     symfs: Option<PathBuf>,
     /// Look for files by build ID and for debugging information here first
     ///
-    /// Layouts of ~/.debug, perf archive and debuginfod are understood. /usr/lib/debug comes after it. Repeatable.
-    #[arg(long, value_name = "DIR")]
+    /// Layouts of ~/.debug, unpacked archives of perf archive and debuginfod are understood. /usr/lib/debug comes after it.
+    /// Repeatable.
+    #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().try_map(directory))]
     #[arg(hide_short_help = true)]
     debug_dir: Vec<PathBuf>,
     /// Kernel symbols: a copy of the recorded machine's /proc/kallsyms
@@ -239,6 +241,14 @@ impl From<SourceArgs> for SourceOptions {
     }
 }
 
+/// A directory, which need not be there: an archive in its place would be looked into in vain.
+fn directory(path: PathBuf) -> Result<PathBuf, String> {
+    if io::is_there(&path) && !io::is_directory(&path) {
+        return Err("not a directory; unpack an archive first: mkdir DIR && tar xf FILE -C DIR".to_owned());
+    }
+    Ok(path)
+}
+
 fn placed_elf(text: &str) -> Result<(PathBuf, Addr), String> {
     let (file, addr) = text.rsplit_once('@').ok_or("expected FILE@ADDR, such as libjit.so@7f0012340000")?;
     let digits = addr.strip_prefix("0x").unwrap_or(addr);
@@ -256,6 +266,12 @@ fn pid_pair(text: &str) -> Result<(Pid, Pid), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_is_not_an_archive() {
+        assert!(directory("Cargo.toml".into()).unwrap_err().contains("tar xf"));
+        assert_eq!((directory("src".into()).is_ok(), directory("/nonexistent".into()).is_ok()), (true, true));
+    }
 
     #[test]
     fn the_last_source_maps_decides_and_each_map_is_used() {

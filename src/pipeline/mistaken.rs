@@ -64,7 +64,11 @@ const KNOWN: &[KnownFile] = &[
     ),
     (|head| head.starts_with(b"PK\x03\x04"), "is an archive (zip): unpack it, and give the profile in it"),
     (|head| head.starts_with(b"\xfd7zXZ\0"), "is packed by xz: unpack it (xz -d); gzip and zstd are unpacked here"),
-    (|head| head.starts_with(b"BZh"), "is packed by bzip2: unpack it (bzip2 -d); gzip and zstd are unpacked here"),
+    (
+        |head| head.starts_with(b"BZh"),
+        "is packed by bzip2: unpack it (bzip2 -d); gzip and zstd are unpacked here. What perf archive makes is given beside \
+         the recording: mkdir DIR && tar xf FILE -C DIR, then --debug-dir DIR",
+    ),
     (
         is_perf_report,
         "is the text of perf report, which has sums and no stacks: give perf.data itself, or the text of perf script",

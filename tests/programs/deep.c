@@ -12,6 +12,9 @@ static volatile int depth_limit = 3;
 #define FUNCTION __attribute__((noinline, noclone)) static
 
 FUNCTION void spin(void) {
+#ifdef SAVE_LINK /* 32-bit Arm: the link register is saved, although nothing is called. */
+    __asm__ volatile("" ::: "lr");
+#endif
     for (int i = 0; i < 20000; i++) sink += (uint64_t)i * i;
 }
 

@@ -497,8 +497,9 @@ impl<'a, 'data> Reading<'a, 'data> {
         let regs = sample.user_regs.filter(|_| sample.user_stack.is_none() && !sample.callchain.is_empty())?;
         let machine = Machine::of_sample(machine, regs.abi)?;
         let link = Registers::from_perf(machine, regs.mask, regs.values.iter()).link()?;
-        let (_, leaf) = sample.frames().find(|(mode, _)| *mode == CpuMode::User)?;
-        unwinder.leaf_caller(Moment { pid, time, machine }, leaf.raw(), link, &mut self.cache)
+        let mut frames = sample.frames().filter(|(mode, _)| *mode == CpuMode::User).map(|(_, frame)| frame.raw());
+        let (leaf, next) = (frames.next()?, frames.next().map(|next| Addr(machine.plain(next.0))));
+        unwinder.leaf_caller(Moment { pid, time, machine }, leaf, link, next, &mut self.cache)
     }
 }
 

@@ -116,9 +116,7 @@ impl ExidxRow {
     /// True if a function that is at this link-time address surely returns by the link register: it has not begun, or
     /// never saves it.
     pub fn returns_by_link(&self, addr: u64) -> bool {
-        const FINISH: u8 = 0xb0;
-        let saves_nothing = |operations: &[u8]| operations.first().is_none_or(|&first| first == FINISH);
-        addr == self.start || self.operations.as_deref().is_some_and(saves_nothing)
+        addr == self.start || self.operations.as_deref().is_some_and(keeps_link)
     }
 
     /// The caller's registers, behind a call. `None` if there is no caller.
@@ -133,6 +131,14 @@ impl ExidxRow {
         registers.forget(arm::LR);
         Ok(Some(registers))
     }
+}
+
+/// Whether operations leave the link register alone, and give no other return address.
+fn keeps_link(operations: &[u8]) -> bool {
+    let mut registers = Registers::new(Machine::Arm);
+    (0..=arm::PC).for_each(|register| registers.set(register, 1));
+    let mut frame = ExidxFrame { registers, sp: 1, has_pc: false, read: &|_| Some(0) };
+    frame.run(operations).is_some() && !frame.has_pc && frame.registers.get(arm::LR) == Some(1)
 }
 
 /// A frame while its operations run.

@@ -26,7 +26,7 @@ const SP: u32 = 31;
 
 /// The effect of an instruction, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Does {
+pub(super) enum Does {
     /// Saves the link register, and lowers the stack pointer by so much.
     SavesLink(i64),
     /// Makes `x29` point to the frame.
@@ -57,7 +57,7 @@ fn signed(word: u32, at: u32, bits: u32) -> i64 {
     i64::from(((field(word, at, bits) << (32 - bits)).cast_signed()) >> (32 - bits))
 }
 
-fn does(word: u32) -> Does {
+pub(super) fn does(word: u32) -> Does {
     let (rd, rn, rt2) = (field(word, 0, 5), field(word, 5, 5), field(word, 10, 5));
     let by_stack = rn == SP;
     match word {

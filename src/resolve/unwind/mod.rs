@@ -9,6 +9,7 @@
 //! | from a JIT compiler | the dump's unwinding information; without it, the frame pointer |
 //! | of a file of 32-bit Arm without either | its exception index ([`exidx`]) |
 //! | without a frame yet or again, where the instructions show it | the link register ([`link_register`]) |
+//! | just called, where the call itself proves it | the link register ([`direct_call`]) |
 //!
 //! A frame pointer is believed only for the one frame whose code has nothing better: native code above JIT code is
 //! again unwound by its call frame information. Unwinding always ends: the stack pointer must grow, and there is a
@@ -18,6 +19,7 @@
 //! code map that names them; the crate framehop, which knows modules only, judges the images in the tests.
 
 pub mod cfi;
+pub mod direct_call;
 pub mod exidx;
 pub mod frame_pointer;
 pub mod link_register;
@@ -34,6 +36,7 @@ use crate::model::lasting::{ALWAYS, Lasting, both};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use cfi::{FrameTable, Lost, Scratch, UnwindRow};
+use direct_call::{Function, Functions};
 use exidx::{ExidxRow, ExidxTable};
 use frame_pointer::Stage;
 use registers::{Machine, Registers};
@@ -90,6 +93,7 @@ pub struct Unwinder<'a> {
     images: &'a Images<'a>,
     tables: Vec<OnceLock<Option<FrameTable<'a>>>>,
     indexes: Vec<OnceLock<Option<ExidxTable<'a>>>>,
+    functions: Vec<OnceLock<Option<Functions<'a>>>>,
     max_depth: usize,
 }
 
@@ -128,7 +132,8 @@ impl<'a> Unwinder<'a> {
     pub fn new(spaces: &'a AddressSpaces, codes: &'a CodeMap<'a>, images: &'a Images<'a>, max_depth: usize) -> Self {
         let tables = spaces.dsos().iter().map(|_| OnceLock::new()).collect();
         let indexes = spaces.dsos().iter().map(|_| OnceLock::new()).collect();
-        Self { spaces, codes, images, tables, indexes, max_depth }
+        let functions = spaces.dsos().iter().map(|_| OnceLock::new()).collect();
+        Self { spaces, codes, images, tables, indexes, functions, max_depth }
     }
 
     /// The chain of one stack, into `chain`, which is emptied first.
@@ -185,7 +190,7 @@ impl<'a> Unwinder<'a> {
                         return;
                     }
                 },
-                Rules::FramePointer(stage) => match frame_pointer::caller(&registers, stage, &read) {
+                Rules::FramePointer(stage) => match self.by_frame_pointer(stage, moment, &registers, frame, &read) {
                     Some(caller) => (caller, false),
                     None => {
                         chain.copy_ended = ran_out.get();
@@ -215,8 +220,15 @@ impl<'a> Unwinder<'a> {
     /// call chain by frame pointers misses it. Taken only where the call frame information or the code itself states
     /// it.
     ///
-    /// `moment` has the machine that the process's code is of; `link` is the register's value.
-    pub fn leaf_caller(&self, moment: Moment, pc: Addr, link: u64, cache: &mut Cache) -> Option<Addr> {
+    /// `moment` has the machine that the process's code is of; `link` is the register's value, `next` the chain's next frame.
+    pub fn leaf_caller(
+        &self,
+        moment: Moment,
+        pc: Addr,
+        link: u64,
+        next: Option<Addr>,
+        cache: &mut Cache,
+    ) -> Option<Addr> {
         let frame = FrameAddr::Ip(pc);
         let key = (moment.pid, frame);
         let in_link = match cache.in_link.get(&key).filter(|(_, holds)| holds.contains(&moment.time)) {
@@ -231,7 +243,37 @@ impl<'a> Unwinder<'a> {
         };
         let caller = Addr(moment.machine.plain(link));
         let mut is_code = || !matches!(self.rules(moment, FrameAddr::Return(caller), cache), Rules::Nowhere);
-        (in_link && caller.0 != 0 && is_code()).then_some(caller)
+        let is_missing = || in_link || next != Some(caller) && self.was_called_from(moment, pc, link);
+        (caller.0 != 0 && is_missing() && is_code()).then_some(caller)
+    }
+
+    /// Whether the link register holds the address behind a direct call of the function that is running.
+    fn was_called_from(&self, moment: Moment, pc: Addr, link: u64) -> bool {
+        let in_jit = |addr: u64| {
+            let addr = Addr(addr);
+            let hit = self.code(moment, addr, self.place(moment, addr).answer).answer?;
+            let code = self.codes.code(hit.code).bytes?;
+            Some(Function { start: addr.0.checked_sub(hit.offset)?, is_thumb: false, code })
+        };
+        let linked = |addr: Addr| {
+            let place = self.place(moment, addr).answer?;
+            Some((place.dso, self.images.get(place.dso)?.vaddr(place.offset)?))
+        };
+        if direct_call::proves(moment.machine, pc.0, link, &in_jit) {
+            return true;
+        }
+        let returns = moment.machine.plain(link);
+        let before = linked(Addr(returns.wrapping_sub(1)));
+        let Some(((dso, running), (other, before))) = linked(pc).zip(before) else { return false };
+        let functions = self.functions(dso).filter(|_| dso == other);
+        let link = before.wrapping_add(1) | link ^ returns;
+        functions
+            .is_some_and(|functions| direct_call::proves(moment.machine, running, link, &|addr| functions.at(addr)))
+    }
+
+    fn functions(&self, dso: DsoId) -> Option<&Functions<'a>> {
+        let slot = self.functions.get(dso.0 as usize)?;
+        slot.get_or_init(|| self.images.get(dso).and_then(Functions::of_image)).as_ref()
     }
 
     fn returns_by_link(&self, moment: Moment, rules: &Rules, frame: FrameAddr) -> bool {
@@ -290,6 +332,27 @@ impl<'a> Unwinder<'a> {
         let row = table.row(addr)?;
         let by_link = running && row.returns_by_link(addr);
         Some(Rules::Exidx(Rc::new(row), by_link))
+    }
+
+    /// Leaves a frame of code without rules. If the call proves that the return address is in the link register and the frame
+    /// record has another one, that record is the caller's.
+    fn by_frame_pointer(
+        &self,
+        stage: Stage,
+        moment: Moment,
+        registers: &Registers,
+        frame: FrameAddr,
+        read: &impl Fn(u64) -> Option<u64>,
+    ) -> Option<Registers> {
+        let caller = frame_pointer::caller(registers, stage, read);
+        let by_record = caller.and_then(|caller| caller.pc());
+        let link = registers.link().filter(|&link| by_record != Some(moment.machine.plain(link)));
+        match (frame, link) {
+            (FrameAddr::Ip(pc), Some(link)) if self.was_called_from(moment, pc, link) => {
+                frame_pointer::caller(registers, Stage::in_link(None), read)
+            }
+            _ => caller,
+        }
     }
 
     /// Leaves a frame by the index, which holds behind calls: the function that was running may not have saved yet, or

@@ -47,12 +47,16 @@ fn kept<T>(thing: T) -> &'static T {
     Box::leak(Box::new(thing))
 }
 
-fn unwind(events: Vec<CodeEvent<'static>>, registers: &Registers, words: &[u64], max_depth: usize) -> UnwoundChain {
+fn unwinder(events: Vec<CodeEvent<'static>>, max_depth: usize) -> Unwinder<'static> {
     let processes = processes();
     let spaces = kept(AddressSpaces::new(&processes));
     let codes = kept(CodeMap::build(vec![events.into_iter().collect()], &processes, &Pool::new(None).unwrap()));
     let images = kept(Images::new(spaces.dsos().iter(), SearchOptions::default()));
-    let unwinder = Unwinder::new(spaces, codes, images, max_depth);
+    Unwinder::new(spaces, codes, images, max_depth)
+}
+
+fn unwind(events: Vec<CodeEvent<'static>>, registers: &Registers, words: &[u64], max_depth: usize) -> UnwoundChain {
+    let unwinder = unwinder(events, max_depth);
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let mut chain = UnwoundChain::default();
     let stack = UserStack { pid: Pid(1), time: Nanos(5), registers, bytes: &bytes };
@@ -157,4 +161,27 @@ fn aarch64_frame_records_with_signed_return_addresses() {
     let chain = unwind(Vec::new(), &registers(Machine::Aarch64, &start), &stack, MAX_DEPTH);
     assert_eq!(addresses(&chain), [JIT + 4, JIT + 0x20]);
     assert!(!chain.truncated);
+}
+
+#[test]
+fn a_direct_call_proves_the_caller_of_jit_code_that_only_jumps_on() {
+    let words = |words: &[u32]| &*words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>().leak();
+    // nop; bl to the other; nop; nop. The other: nop; br x2
+    let calls = words(&[0xd503_201f, 0x9400_000f, 0xd503_201f, 0xd503_201f]);
+    let events = vec![load(JIT, calls, None), load(JIT + 0x40, words(&[0xd503_201f, 0xd61f_0040]), None)];
+    let stack = [0, 0, STACK + 32, JIT + 0x60, 0, 0];
+    let chain = |link| {
+        let start = [(aarch64::PC, JIT + 0x40), (aarch64::SP, STACK), (aarch64::FP, STACK + 16), (aarch64::LR, link)];
+        addresses(&unwind(events.clone(), &registers(Machine::Aarch64, &start), &stack, MAX_DEPTH))
+    };
+    assert_eq!(chain(JIT + 8), [JIT + 0x40, JIT + 8, JIT + 0x60]);
+    assert_eq!(chain(JIT + 12), [JIT + 0x40, JIT + 0x60], "no call is there");
+    let caller = |link, next| {
+        let moment = Moment { pid: Pid(1), time: Nanos(5), machine: Machine::Aarch64 };
+        let unwinder = unwinder(events.clone(), MAX_DEPTH);
+        unwinder.leaf_caller(moment, Addr(JIT + 0x40), link, Some(Addr(next)), &mut Cache::default())
+    };
+    assert_eq!(caller(JIT + 8, JIT + 0x60), Some(Addr(JIT + 8)));
+    assert_eq!(caller(JIT + 8, JIT + 8), None, "the chain has it");
+    assert_eq!(caller(JIT + 12, JIT + 0x60), None);
 }

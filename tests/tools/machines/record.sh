@@ -52,6 +52,7 @@ case $arch in
     # 32-bit programs on the 64-bit kernel, Thumb and Arm: with call frame information, and with an exception index alone
     arm-linux-gnueabihf-gcc -O2 -g1 -fno-ipa-icf -mthumb -o root/programs/deep-thumb "$deep"
     arm-linux-gnueabihf-gcc $flags -marm -funwind-tables -static-libgcc -o root/programs/deep-exidx "$deep"
+    arm-linux-gnueabihf-gcc $flags -marm -funwind-tables -static-libgcc -ffixed-lr -DSAVE_LINK -o root/programs/deep-saving "$deep"
     library=$(dirname "$(arm-linux-gnueabihf-gcc -print-file-name=libc.so.6)")
     cp "$library/libc.so.6" root/lib/libc-armhf.so.6
     mkdir -p root/lib/arm-linux-gnueabihf
@@ -71,7 +72,7 @@ case $arch in
   s390x) machine="-M s390-ccw-virtio -cpu max" console=ttysclp0 disk=virtio-blk-ccw ;;
 esac
 truncate -s 0 disk && truncate -s 256M disk
-timeout 600 "qemu-system-$arch" $machine -accel tcg,thread=multi -smp 2 -m 3072 -nographic -no-reboot -nodefaults -serial stdio \
+timeout 1800 "qemu-system-$arch" $machine -accel tcg -smp 1 -m 3072 -nographic -no-reboot -nodefaults -serial stdio \
   -kernel vmlinuz -initrd initrd.cpio -append "console=$console rdinit=/init panic=-1 quiet mitigations=off" \
   -drive if=none,id=d,file=disk,format=raw -device $disk,drive=d > console.txt 2>&1 < /dev/null || true
 size=$(head -c 512 disk | tr -d ' \0')

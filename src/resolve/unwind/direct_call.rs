@@ -1,0 +1,332 @@
+//! Direct calls, which prove who called the function that is running, on machines whose calls leave the return address in a
+//! register.
+//!
+//! Code without call frame information doesn't always show whether the link register still has the return address: JIT code
+//! that leaves by jumps, C for RISC-V, 32-bit Arm, whose exception index holds at calls only. If the register holds
+//! the address behind a direct call of the very function that is running, from another function, nothing has been
+//! called since: each call leaves another address, and a return leaves one in the function that goes on.
+//!
+//! On 32-bit Arm a function may return without the link register (`pop {pc}`) and leaves in it the address that its own
+//! calls left. A function that may have called the one behind the register is therefore not believed there.
+//!
+//! Spec: Arm Architecture Reference Manual (DDI 0406), A8.8.18 and A8.8.25; Arm A64 instruction set (DDI 0602), "Branches";
+//! RISC-V Instruction Set Manual, 2.5.
+
+use super::link_register::{self, Does};
+use super::registers::Machine;
+use crate::resolve::symbols::image::Image;
+use object::{Object, ObjectSymbol, SymbolKind};
+
+/// A function and its code.
+#[derive(Debug, Clone, Copy)]
+pub struct Function<'a> {
+    /// Its first address.
+    pub start: u64,
+    /// Whether it is Thumb code of 32-bit Arm.
+    pub is_thumb: bool,
+    /// Its instructions.
+    pub code: &'a [u8],
+}
+
+/// The functions of one file, by its symbols, as linked.
+#[derive(Debug)]
+pub struct Functions<'a> {
+    /// By their start addresses.
+    list: Vec<Function<'a>>,
+}
+
+/// An instruction that leads out of a function, or to another place in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Branch {
+    Call(u64),
+    Jump(u64),
+    /// A call of the address in a register.
+    CallRegister,
+}
+
+impl Branch {
+    fn target(self) -> Option<u64> {
+        match self {
+            Self::Call(target) | Self::Jump(target) => Some(target),
+            Self::CallRegister => None,
+        }
+    }
+}
+
+impl<'a> Functions<'a> {
+    /// `None` if the file is for a machine whose files have call frame information.
+    pub fn of_image(image: &'a Image) -> Option<Self> {
+        let object = image.object().ok()?;
+        let machine = Machine::of_file(image.machine(), object.is_64())?;
+        if !matches!(machine, Machine::Arm | Machine::Riscv64) || !object.is_little_endian() {
+            return None;
+        }
+        let mark = u64::from(machine == Machine::Arm);
+        let is_function = |symbol: &object::Symbol<'_, '_>| symbol.kind() == SymbolKind::Text && symbol.is_definition();
+        let function = |symbol: object::Symbol<'_, '_>| {
+            let start = symbol.address() & !mark;
+            let code = image.loaded(start..start.checked_add(symbol.size())?)?;
+            Some(Function { start, is_thumb: symbol.address() & mark == 1, code })
+        };
+        let symbols = object.symbols().chain(object.dynamic_symbols()).filter(is_function);
+        Some(Self::new(symbols.filter_map(function).collect()))
+    }
+
+    fn new(mut list: Vec<Function<'a>>) -> Self {
+        list.sort_by_key(|function| (function.start, function.code.len()));
+        list.dedup_by_key(|function| function.start);
+        Self { list }
+    }
+
+    /// The function at a link-time address.
+    pub fn at(&self, addr: u64) -> Option<Function<'a>> {
+        let last = self.list.partition_point(|function| function.start <= addr).checked_sub(1)?;
+        self.list.get(last).filter(|function| function.contains(addr)).copied()
+    }
+}
+
+/// Whether a return address proves who called the function that is running.
+///
+/// `running` is an address in that function; `link` the link register's value, with Arm's mark of Thumb code; `at` finds
+/// functions.
+pub fn proves<'a>(machine: Machine, running: u64, link: u64, at: &impl Fn(u64) -> Option<Function<'a>>) -> bool {
+    let returns = machine.plain(link);
+    let Some(caller) = returns.checked_sub(1).and_then(at) else { return false };
+    let Some(Branch::Call(target)) = caller.branch_before(machine, returns) else { return false };
+    let Some(callee) = at(running).filter(|callee| callee.start != caller.start) else { return false };
+    match machine {
+        Machine::Arm => {
+            let is_call = caller.is_thumb == (link & 1 == 1) && target == callee.start;
+            is_call && !may_reach(&callee, &caller, at)
+        }
+        _ => leads_to(machine, target, &callee, at),
+    }
+}
+
+/// Whether the place that is called is in a function, or leads there by jumps alone.
+fn leads_to<'a>(machine: Machine, place: u64, to: &Function<'_>, at: &impl Fn(u64) -> Option<Function<'a>>) -> bool {
+    /// Functions that are passed on the way.
+    const MOST: usize = 32;
+    let (mut ways, mut passed) = (vec![place], Vec::new());
+    while let Some(place) = ways.pop() {
+        if to.contains(place) {
+            return true;
+        }
+        let Some(function) = at(place).filter(|new| passed.len() < MOST && !passed.contains(&new.start)) else {
+            continue;
+        };
+        passed.push(function.start);
+        let leaves = |branch: &Branch| matches!(branch, Branch::Jump(to) if !function.contains(*to));
+        ways.extend(function.branches(machine, place).into_iter().filter(leaves).filter_map(Branch::target));
+    }
+    false
+}
+
+/// Whether a function of 32-bit Arm may have called another, directly or through others, which returned without the link
+/// register.
+fn may_reach<'a>(from: &Function<'a>, to: &Function<'_>, at: &impl Fn(u64) -> Option<Function<'a>>) -> bool {
+    /// Functions that are looked at; those that call each other are seldom farther apart.
+    const MOST: usize = 64;
+    let starting_at = |addr| at(addr).filter(|function| function.start == addr);
+    let is_unknown = |branch: &Branch| match branch {
+        Branch::CallRegister => true,
+        Branch::Call(target) => starting_at(*target).is_none(),
+        Branch::Jump(_) => false,
+    };
+    if from.branches(Machine::Arm, from.start).iter().any(is_unknown) {
+        return true;
+    }
+    let (mut reached, mut next) = (vec![*from], 0);
+    while next < reached.len().min(MOST) {
+        let function = reached[next];
+        for target in function.branches(Machine::Arm, function.start).into_iter().filter_map(Branch::target) {
+            let new = starting_at(target).filter(|new| reached.iter().all(|old| old.start != new.start));
+            reached.extend(new);
+        }
+        next += 1;
+    }
+    reached.iter().any(|function| function.start == to.start)
+}
+
+impl Function<'_> {
+    fn end(&self) -> u64 {
+        self.start.saturating_add(self.code.len() as u64)
+    }
+
+    fn contains(&self, addr: u64) -> bool {
+        (self.start..self.end()).contains(&addr)
+    }
+
+    /// The branch that ends at an address.
+    fn branch_before(&self, machine: Machine, end: u64) -> Option<Branch> {
+        let code = self.code.get(..usize::try_from(end.checked_sub(self.start)?).ok()?)?;
+        match machine {
+            Machine::Riscv64 => riscv64(code, end),
+            Machine::Aarch64 => aarch64(code, end),
+            Machine::Arm if self.is_thumb => thumb(code, end),
+            Machine::Arm => arm(code, end),
+            Machine::X86_64 | Machine::I386 | Machine::S390x => None,
+        }
+    }
+
+    /// All branches of Arm code, of 32 or 64 bits, from a place on. Numbers between the instructions are decoded as well.
+    fn branches(&self, machine: Machine, from: u64) -> Vec<Branch> {
+        let (mut branches, mut at) = (Vec::new(), (from - self.start) as usize);
+        while let Some(first) = self.code.get(at..).and_then(|rest| rest.first_chunk()) {
+            let is_wide = !self.is_thumb || u16::from_le_bytes(*first) >> 11 >= 29;
+            at += if is_wide { 4 } else { 2 };
+            branches.extend(self.branch_before(machine, self.start + at as u64));
+        }
+        branches
+    }
+}
+
+/// The lowest `bits` of a number, as a signed one.
+fn signed(number: u32, bits: u32) -> i64 {
+    i64::from((number << (32 - bits)).cast_signed() >> (32 - bits))
+}
+
+fn bit(number: u32, at: u32) -> u32 {
+    number >> at & 1
+}
+
+/// `bl`, `blx`, `b`.
+fn arm(code: &[u8], end: u64) -> Option<Branch> {
+    let word = u32::from_le_bytes(*code.last_chunk()?);
+    let to = |more: i64| Machine::Arm.plus(end + 4, signed(word, 24) * 4 + more);
+    match (word >> 28, word >> 24 & 15) {
+        (15, 0b1010 | 0b1011) => Some(Branch::Call(to(2 * i64::from(bit(word, 24))))),
+        (15, _) => None,
+        (_, 0b1011) => Some(Branch::Call(to(0))),
+        (_, 0b1010) => Some(Branch::Jump(to(0))),
+        _ => (word & 0x0fff_fff0 == 0x012f_ff30).then_some(Branch::CallRegister),
+    }
+}
+
+/// `bl`, `blx`, `b.w`.
+fn thumb(code: &[u8], end: u64) -> Option<Branch> {
+    let half = |bytes: &[u8; 2]| u32::from(u16::from_le_bytes(*bytes));
+    let second = half(code.last_chunk()?);
+    let first = code.len().checked_sub(4).and_then(|at| code[at..].first_chunk()).map_or(0, half);
+    let (sign, kind) = (bit(first, 10), second >> 12 & 0b1101);
+    if first & 0xf800 != 0xf000 || ![0b1001, 0b1100, 0b1101].contains(&kind) {
+        return (second & 0xff87 == 0x4780).then_some(Branch::CallRegister);
+    }
+    let (high, low) = (1 ^ bit(second, 13) ^ sign, 1 ^ bit(second, 11) ^ sign);
+    let distance = sign << 24 | high << 23 | low << 22 | (first & 0x3ff) << 12 | (second & 0x7ff) << 1;
+    // `blx` counts from a whole word, for Arm code.
+    let from = if kind == 0b1100 { end & !3 } else { end };
+    let target = Machine::Arm.plus(from, signed(distance, 25));
+    Some(if kind == 0b1001 { Branch::Jump(target) } else { Branch::Call(target) })
+}
+
+/// `bl`; `b`, `b.cond`, `cbz`, `tbz` and their like.
+fn aarch64(code: &[u8], end: u64) -> Option<Branch> {
+    let word = u32::from_le_bytes(*code.last_chunk()?);
+    let to = |instructions: i64| (end - 4).wrapping_add_signed(4 * instructions);
+    match link_register::does(word) {
+        Does::Jumps(distance) | Does::Branches(distance) => Some(Branch::Jump(to(distance))),
+        Does::Leaves if word >> 26 == 0b10_0101 => Some(Branch::Call(to(signed(word, 26)))),
+        _ => None,
+    }
+}
+
+/// `jal ra`, and `auipc ra; jalr ra, ra`.
+fn riscv64(code: &[u8], end: u64) -> Option<Branch> {
+    const JAL_RA: u32 = 0b00001_1101111;
+    const JALR_RA_RA: u32 = 0b00001_000_00001_1100111;
+    const AUIPC_RA: u32 = 0b00001_0010111;
+    let word = u32::from_le_bytes(*code.last_chunk()?);
+    if word & 0xfff == JAL_RA {
+        let distance = bit(word, 31) << 20 | (word & 0xf_f000) | bit(word, 20) << 11 | (word >> 20 & 0x7fe);
+        return Some(Branch::Call((end - 4).wrapping_add_signed(signed(distance, 21))));
+    }
+    let high = u32::from_le_bytes(*code.get(..code.len().checked_sub(4)?)?.last_chunk()?);
+    let is_pair = word & 0xf_ffff == JALR_RA_RA && high & 0xfff == AUIPC_RA;
+    let distance = i64::from((high & 0xffff_f000).cast_signed()) + signed(word >> 20, 12);
+    is_pair.then(|| Branch::Call((end - 8).wrapping_add_signed(distance)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_branches_lead() {
+        // Of Thumb at 0x10000: bl 1b098; at 0x10002: blx 1b098; bl 10000; b.w 10004; blx r3
+        assert_eq!(thumb(&[0x0b, 0xf0, 0x4a, 0xf8], 0x10004), Some(Branch::Call(0x1b098)));
+        assert_eq!(thumb(&[0x0b, 0xf0, 0x4a, 0xe8], 0x10006), Some(Branch::Call(0x1b098)));
+        assert_eq!(thumb(&[0xff, 0xf7, 0xfe, 0xff], 0x10004), Some(Branch::Call(0x10000)));
+        assert_eq!(thumb(&[0, 0xf0, 0, 0xb8], 0x10004), Some(Branch::Jump(0x10004)));
+        assert_eq!(thumb(&[0, 0xbf, 0x98, 0x47], 0x10004), Some(Branch::CallRegister));
+        // Of Arm at 0x10000: bl 10048; blx 10048; b 10048; blx r3; bx lr
+        assert_eq!(arm(&[0x10, 0, 0, 0xeb], 0x10004), Some(Branch::Call(0x10048)));
+        assert_eq!(arm(&[0x10, 0, 0, 0xfa], 0x10004), Some(Branch::Call(0x10048)));
+        assert_eq!(arm(&[0x10, 0, 0, 0xea], 0x10004), Some(Branch::Jump(0x10048)));
+        assert_eq!(arm(&[0x33, 0xff, 0x2f, 0xe1], 0x10004), Some(Branch::CallRegister));
+        assert_eq!(arm(&[0x1e, 0xff, 0x2f, 0xe1], 0x10004), None);
+        // Of RISC-V: jal 81c at 0x852; auipc ra, -1; jalr -0x40(ra) at 0x2000; jalr t1, t3
+        assert_eq!(riscv64(&[0xef, 0xf0, 0xbf, 0xfc], 0x856), Some(Branch::Call(0x81c)));
+        assert_eq!(riscv64(&[0x97, 0xf0, 0xff, 0xff, 0xe7, 0x80, 0x00, 0xfc], 0x2008), Some(Branch::Call(0xfc0)));
+        assert_eq!(riscv64(&[0, 0, 0, 0, 0x67, 0x03, 0x0e, 0], 0x698), None);
+    }
+
+    /// Whether a link register proves the caller, where functions of these words stand from 0x8000 on, 16 bytes apart.
+    fn is_proven(machine: Machine, words: &[[u32; 4]], running: u64, link: u64) -> bool {
+        let code: Vec<u8> = words.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
+        let function = |(at, code)| Function { start: 0x8000 + 16 * at as u64, is_thumb: false, code };
+        let functions = Functions::new(code.chunks(16).enumerate().map(function).collect());
+        proves(machine, running, link, &|addr| functions.at(addr))
+    }
+
+    const NOP: u32 = 0xe320_f000;
+    const POP_PC: u32 = 0xe8bd_8010;
+    const BLX_R3: u32 = 0xe12f_ff33;
+
+    /// `bl` from the second word of a function to the one so many behind it.
+    const fn bl(functions: i32) -> u32 {
+        0xeb00_0000 | (functions * 4 - 3).cast_unsigned() & 0xff_ffff
+    }
+
+    #[test]
+    fn the_function_behind_a_direct_call_was_called_there() {
+        let called = [[NOP, bl(1), NOP, POP_PC], [NOP, NOP, NOP, POP_PC], [NOP; 4]];
+        let is_proven = |running, link| is_proven(Machine::Arm, &called, running, link);
+        assert!(is_proven(0x8014, 0x8008));
+        assert!(!is_proven(0x8024, 0x8008), "another function runs");
+        assert!(!is_proven(0x8014, 0x800c), "no call is there");
+        assert!(!is_proven(0x8014, 0x8009), "this is not Thumb code");
+        assert!(!is_proven(0x9000, 0x8008) && !is_proven(0x8014, 0));
+    }
+
+    #[test]
+    fn a_call_that_may_have_returned_proves_nothing() {
+        let is_proven = |words: &[[u32; 4]], running, link| is_proven(Machine::Arm, words, running, link);
+        assert!(!is_proven(&[[NOP, bl(0), NOP, POP_PC]], 0x8000, 0x8008), "recursive");
+        // The first calls the second, that the third, and that the first.
+        let each_other = [[NOP, bl(1), NOP, POP_PC], [NOP, bl(1), NOP, POP_PC], [NOP, bl(-2), NOP, POP_PC]];
+        assert!(!is_proven(&each_other, 0x8000, 0x8028));
+        let by_register = [[NOP, bl(1), NOP, POP_PC], [NOP, BLX_R3, NOP, POP_PC]];
+        assert!(!is_proven(&by_register, 0x8018, 0x8008));
+        let through_another = [[NOP, bl(1), NOP, POP_PC], [NOP, bl(9), NOP, POP_PC]];
+        assert!(!is_proven(&through_another, 0x8018, 0x8008), "of another file");
+    }
+
+    #[test]
+    fn a_call_of_a_function_that_jumps_on() {
+        // nop; ret; br x2; bl, b, cbz x0 from the second word to the third function
+        let (nop, ret, br, bl, b, cbz) = (0xd503_201f, 0xd65f_03c0, 0xd61f_0040, 0x9400_0007, 0x1400_0003, 0xb400_0060);
+        let is_proven = |second| {
+            let words = [[nop, bl - 4, nop, ret], second, [nop, nop, nop, ret]];
+            is_proven(Machine::Aarch64, &words, 0x8024, 0x8008)
+        };
+        assert!(is_proven([nop, b, nop, ret]) && is_proven([nop, cbz, nop, ret]));
+        assert!(
+            !is_proven([nop, nop, nop, ret]) && !is_proven([b, nop, nop, br]),
+            "it jumps to the end of its own code"
+        );
+        let called = [[nop, bl, nop, ret], [nop; 4], [nop, nop, nop, ret]];
+        assert!(super::tests::is_proven(Machine::Aarch64, &called, 0x8024, 0x8008));
+        assert!(!super::tests::is_proven(Machine::Aarch64, &called, 0x8008, 0x8008), "it goes on in the caller");
+    }
+}
