@@ -1,16 +1,16 @@
-"""The recordings of a fleet, each with its dumps beside it, become one data set that any engine asks.
+"""The recordings of a fleet, each with its dumps beside it, become one data set that any engine can query.
 
     pip install 'jitgraft[arrow]' 'pyspark[sql]'   # on the driver and on every worker
     spark-submit --master spark://HOST:7077 examples/fleet.py s3://profiles/ s3a://tables/fleet docs/sql.md
 
-The first is a directory that all machines see, or the address of one in an object store, as pyarrow.fs knows it. The
+The first is a directory that all machines see, or the address of one in an object store, as pyarrow.fs accepts it. The
 second becomes a data set as `jitgraft export --partition` makes it: samples, their distinct stacks, and a table
-`recordings` with a row for each file, which says why one could not be read. The questions of the third, a document with
-blocks of SQL, are asked of these tables. A file is known again by its path, size and time, and not fetched twice: another
+`recordings` with a row for each file, with the reason why one could not be read. The questions of the third, a document with
+blocks of SQL, are run on these tables. A file is recognized by its path, size and time, and not fetched twice: another
 run adds what is new or changed, tries again what could not be read, and leaves all else as it is.
 
 Rows do not pass through Spark, which would take them apart value by value, and write them without the order and the
-filters that let engines skip most of a file: the command writes the files, Spark says who reads what, and tries again.
+filters that let engines skip most of a file: the command writes the files, Spark assigns and repeats the work.
 """
 
 import fnmatch, glob, hashlib, mmap, os, re, struct, sys, tempfile, uuid, warnings  # noqa: E401
@@ -22,7 +22,7 @@ SOURCE, DATASET, *QUESTIONS = sys.argv[1:]
 PACKED = ("", ".gz", ".zst")
 NAMES = ("data", "*.data", "perf.data.*", "*.pb", "*.pprof", "*.folded", "*.otlp", "*.otlp.json")
 RECORDINGS = tuple(name + packed for name in NAMES for packed in PACKED)
-BESIDE = ("jit-*.dump", "perf-*.map", "*.log", "luajit*.dump", "jdump.*", "data.*")  # what names code, or is a part
+BESIDE = ("jit-*.dump", "perf-*.map", "*.log", "luajit*.dump", "jdump.*", "data.*")  # sources of names, and parts of recordings
 TASK = 64 << 20  # bytes that a task reads, if its recordings are small
 FOUND = "path string, size long, mtime long"
 READ = "path string, rows long, error string"
@@ -38,7 +38,7 @@ def is_any(path, names):
 
 
 def names_code_of(path, recording):
-    """Whether a file beside a recording may be of it: the recording has its name, or its process's number."""
+    """True if a file beside a recording may be of it: the recording has its name, or its process's number."""
     number = re.search(r"-(\d+)\.(dump|map)$", path)
     if number is None or recording[:8] not in (b"PERFILE2", b"2ELIFREP"):
         return True

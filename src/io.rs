@@ -310,7 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_peeked_at_is_read_again() {
+    fn peeked_bytes_are_read_again() {
         let mut stream = Stream::new(Box::new(&b"head and rest"[..]));
         assert_eq!(stream.peek(4).unwrap(), b"head");
         let mut all = String::new();

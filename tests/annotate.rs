@@ -73,28 +73,28 @@ fn hold_against_others(case: &Case, wanted: impl Fn(&Value) -> bool, least: usiz
 }
 
 #[test]
-fn code_of_php_is_told_as_by_objdump_and_perf() {
+fn code_of_php_is_reported_as_by_objdump_and_perf() {
     hold_against_others(&Case::new("php-recording", None, &["TRACE|JIT"]), is_jit, 20);
 }
 
 #[test]
-fn code_of_wasmtime_is_told_as_by_objdump_and_perf() {
+fn code_of_wasmtime_is_reported_as_by_objdump_and_perf() {
     hold_against_others(&Case::new("recording-wasmtime", None, &[]), is_jit, 2);
 }
 
 #[test]
-fn code_of_node_is_told_as_by_objdump_and_perf() {
+fn code_of_node_is_reported_as_by_objdump_and_perf() {
     hold_against_others(&Case::new("annotate-node", None, &[]), is_jit, 10);
 }
 
 #[test]
-fn code_of_java_is_told_as_by_objdump_and_perf_with_its_lines() {
+fn code_of_java_is_reported_as_by_objdump_and_perf_with_its_lines() {
     let lines = hold_against_others(&Case::new("annotate-java", None, &["^L"]), is_jit, 10);
     assert!(lines > 1000, "{lines}");
 }
 
 #[test]
-fn code_of_cpp_is_told_as_by_objdump_and_perf_with_its_lines() {
+fn code_of_cpp_is_reported_as_by_objdump_and_perf_with_its_lines() {
     let case = Case::new("recording-cpp", Some("work-cpp"), &[]);
     let own = |listing: &Value| listing["module"] == "/tmp/demo/work-cpp";
     let lines = hold_against_others(&case, own, 3);
@@ -102,7 +102,7 @@ fn code_of_cpp_is_told_as_by_objdump_and_perf_with_its_lines() {
 }
 
 #[test]
-fn code_of_rust_is_told_as_by_objdump_and_perf_with_its_lines() {
+fn code_of_rust_is_reported_as_by_objdump_and_perf_with_its_lines() {
     let case = Case::new("recording-rust", Some("work-rs"), &[]);
     let own = |listing: &Value| listing["module"] == "/tmp/demo/work-rs";
     let lines = hold_against_others(&case, own, 3);
@@ -110,7 +110,7 @@ fn code_of_rust_is_told_as_by_objdump_and_perf_with_its_lines() {
 }
 
 #[test]
-fn codes_of_one_name_can_be_told_together() {
+fn versions_of_one_name_can_be_reported_together() {
     let case = Case::new("annotate-node", None, &["--merge"]);
     let plain = Case::new("annotate-node", None, &[]);
     let total = |case: &Case| case.annotation["listings"].as_array().unwrap().iter().map(samples).sum::<u64>();
@@ -128,7 +128,7 @@ fn codes_of_one_name_can_be_told_together() {
 }
 
 #[test]
-fn costs_can_be_told_by_source_line_alone() {
+fn costs_can_be_reported_by_source_line_alone() {
     let case = Case::new("recording-cpp", Some("work-cpp"), &["--by", "line"]);
     let listings = case.annotation["listings"].as_array().unwrap();
     let told: Vec<_> = listings.iter().filter(|listing| listing["source_lines"].is_array()).collect();

@@ -47,8 +47,8 @@ const ARROWS: &[(&str, &str)] = &[
     ("error", ""),
 ];
 
-/// Rooms whose entries don't know each other, nor those of the other: a format, a layout, a command. Only `formats/mod.rs`, the
-/// table, knows all formats.
+/// Rooms whose entries don't know each other, nor those of the other: a format, a layout, a command. Only
+/// `formats/mod.rs`, the table, has all formats.
 const KEPT_APART: &[&str] = &["formats", "records"];
 
 /// The same of commands, which use formats and layouts.
@@ -202,7 +202,7 @@ fn a_shared_name_is_found_where_it_counts() {
 }
 
 #[test]
-fn what_is_public_is_used_outside_of_its_room() {
+fn public_items_are_used_outside_of_their_room() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let outside = ["tests", "benches", "examples"].map(|dir| Tree::read(&root.join(dir)));
     let words = outside.iter().flat_map(|tree| &tree.files).flat_map(|file| &file.code).filter_map(Token::word);
@@ -308,7 +308,7 @@ const NAMES_OF_MEMORY: &[&str] =
 const TELLS_THEM_APART: &str = "model/backing.rs";
 
 #[test]
-fn what_a_mapping_shows_is_told_in_one_file() {
+fn the_kind_of_a_mapping_is_decided_in_one_file() {
     let wrong = names_of_memory(&source_tree());
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }

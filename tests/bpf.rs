@@ -105,7 +105,7 @@ fn names_are_those_of_perf() {
 }
 
 #[test]
-fn annotate_tells_code_lines_and_samples_of_bpf_programs() {
+fn annotate_shows_code_lines_and_samples_of_bpf_programs() {
     let (_dir, file, recorded) = fixture();
     let all = json(&["annotate", "--format", "json", "bpf_prog_[0-9a-f]{16}"], &file);
     let mut left = BTreeMap::<(String, u64), BTreeMap<u64, u64>>::new();

@@ -283,7 +283,7 @@ fn raw_addresses_among_callers_get_names_too() {
 }
 
 #[test]
-fn code_in_functions_of_known_objects_is_told() {
+fn code_in_functions_of_known_objects_is_reported() {
     for (recording, told) in [("node-septhreads", true), ("php-tracing", false)] {
         let said = Case::new(recording).graft(&[]);
         assert_eq!(said.contains("stay in functions of known objects"), told, "{recording}: {said}");
@@ -291,7 +291,7 @@ fn code_in_functions_of_known_objects_is_told() {
 }
 
 #[test]
-fn code_at_addresses_of_earlier_code_gets_the_costs_and_is_told() {
+fn code_at_addresses_of_earlier_code_gets_the_costs_and_is_reported() {
     let (dir, text) = made_up(1000);
     let input = dir.path().join("callgrind.out.9997");
     fs::write(&input, text).unwrap();
@@ -358,7 +358,7 @@ fn moarvm_s_directory_of_raw_code_becomes_the_object() {
 }
 
 #[test]
-fn without_instruction_addresses_it_says_what_that_means() {
+fn without_instruction_addresses_it_states_what_that_means() {
     let case = Case::with("php-noinstr", &[Source::Map]);
     let said = case.graft(&[]);
     assert!(said.contains("--dump-instr=yes"), "{said}");
@@ -374,7 +374,7 @@ fn without_instruction_addresses_it_says_what_that_means() {
 }
 
 #[test]
-fn wrong_maps_and_maps_of_others_are_told() {
+fn wrong_maps_and_maps_of_others_are_reported() {
     let case = Case::with("php-tracing", &[Source::Map]);
     let map = case.source(Source::Map);
     fs::write(&map, "1000 10 elsewhere\n").unwrap();
@@ -430,7 +430,7 @@ fn a_million_ids() {
     fs::write(&input, &text).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("callgrind").arg(&input).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1000 functions named"), "{said}");
+    assert!(output.status.success() && said.contains("callgrind.out.9997.jit: 1000 functions named"), "{said}");
     let named = fs::read(dir.path().join("callgrind.out.9997.jit")).unwrap();
     assert_eq!(memchr::memmem::find_iter(&named, b") jit").count(), 1000 + 1, "the functions and their object");
     assert_eq!(memchr::memmem::find_iter(&named, b" 0 3\n").count(), 1_000_000);
@@ -467,7 +467,7 @@ fn reports_of_other_tools_get_names_too() {
     fs::write(dir.path().join("perf-9997.map"), fixture("php-massif.map")).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("callgrind").arg(&input).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("5 of 697 unknown frames named"), "{said}");
+    assert!(output.status.success() && said.contains("massif.out.9997.jit: 5 of 697 unknown frames named"), "{said}");
     let printed = tool("ms_print", &[dir.path().join("massif.out.9997.jit").to_str().unwrap()]);
     assert!(printed.contains("0x10400CA3: JIT$leaf"), "{printed}");
     let cachegrind = dir.path().join("cachegrind.out.9997");

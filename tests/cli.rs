@@ -59,6 +59,18 @@ fn every_command_has_help() {
 }
 
 #[test]
+fn a_file_without_a_command_is_summarized_in_five_lines() {
+    let fixture = |path: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(path);
+    let recording = stdout(&jitgraft(&[], &[&fixture("php-recording/perf.data.zst")]));
+    let lines: Vec<&str> = recording.lines().collect();
+    let parts = [": perf", " samples of cpu-clock", "in JIT code", "doctor: ", "next: jitgraft view "];
+    assert!(lines.len() == 5 && lines.iter().zip(parts).all(|(line, part)| line.contains(part)), "{recording}");
+    assert!(lines[3].contains(" % of the samples: "), "{recording}");
+    let other = stdout(&jitgraft(&[], &[&fixture("speedscope-pyspy/input.speedscope.json")]));
+    assert!(other.lines().count() == 5 && other.contains(": speedscope"), "{other}");
+}
+
+#[test]
 fn packed_inputs_are_unpacked_wherever_they_come_from() {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     gzip.write_all(STACKS.as_bytes()).unwrap();
@@ -75,7 +87,7 @@ fn packed_inputs_are_unpacked_wherever_they_come_from() {
 }
 
 #[test]
-fn what_comes_through_a_pipe_is_exported_to_every_format() {
+fn an_input_from_a_pipe_is_exported_to_every_format() {
     let folded = b"a;b 2\na 1\n";
     let chrome = piped(&["export", "--to", "chrome", "-q"], folded);
     assert!(stdout(&chrome).contains("\"name\":\"b\""), "{}", stderr(&chrome));
@@ -91,7 +103,7 @@ fn inputs_are_merged() {
 }
 
 #[test]
-fn what_cannot_be_read_is_an_error_that_says_why() {
+fn an_unreadable_input_is_an_error_with_a_reason() {
     let dir = Dir::new();
     let cases = [(dir.write("text", "hello\n"), "is none of the formats"), (dir.write("empty", ""), "is empty")];
     for (file, reason) in &cases {
@@ -190,7 +202,7 @@ fn pictures_are_the_same_every_time() {
 }
 
 #[test]
-fn formats_says_of_tables_whether_this_build_has_them() {
+fn formats_states_of_tables_whether_this_build_has_them() {
     let told = stdout(&jitgraft(&["formats"], &[]));
     for name in ["parquet", "arrow"] {
         let line = told.lines().find(|line| line.starts_with(name)).unwrap();

@@ -74,11 +74,11 @@ fn code_that_is_replaced_in_place_is_not_named_by_what_replaces_it() {
 }
 
 #[test]
-fn what_ran_before_an_exec_is_not_named_by_a_dump_of_the_program_behind_it() {
+fn code_before_an_exec_is_not_named_by_a_dump_of_the_program_behind_it() {
     check("exec");
 }
 
 #[test]
-fn what_ran_before_an_exec_is_not_named_by_a_map_of_the_program_behind_it() {
+fn code_before_an_exec_is_not_named_by_a_map_of_the_program_behind_it() {
     check("exec-map");
 }

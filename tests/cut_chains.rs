@@ -121,7 +121,7 @@ fn chains_as_long_as_they_may_be_are_cut_unless_they_end_where_threads_begin() {
 }
 
 #[test]
-fn every_export_tells_that_a_chain_was_cut() {
+fn every_export_shows_that_a_chain_was_cut() {
     let scene = of_four();
     let input = scene.record();
     for (format, file) in [("firefox", "a.json"), ("speedscope", "b.json"), ("pprof", "c.pb.gz"), ("json", "d.json")] {
@@ -147,7 +147,7 @@ fn perf_has_no_such_mark_and_neither_has_its_text() {
 }
 
 #[test]
-fn who_asks_for_fewer_frames_is_not_told_of_more() {
+fn a_request_for_fewer_frames_gets_no_more() {
     let scene = of_four();
     let short = stacks([("app;f;leaf", 3), ("app;leaf;[unknown]", 1)]);
     assert_eq!(scene.folded("--max-stack 2", &scene.record()), short);
@@ -176,7 +176,7 @@ fn each_event_has_a_limit_of_its_own_and_that_of_the_machine_is_127() {
 
 /// The kernel counts what it finds on a stack even if that is not an address.
 #[test]
-fn what_looks_like_a_mark_counts_as_a_frame() {
+fn a_frame_that_looks_like_a_mark_counts_as_a_frame() {
     let mut scene = Scene::with_limits(&[4]);
     let [leaf, f] = ["leaf", "f"].map(at);
     scene.sample(0, &[CONTEXT_USER, leaf, f, u64::MAX, f]);

@@ -44,7 +44,7 @@ fn dump() -> Vec<u8> {
 /// Nothing of the machine that the tests run on is looked at.
 fn doctor(args: &[&str], input: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
-    command.args(["doctor", "--symfs", "/nonexistent"]).args(args).arg(input).env("HOME", "/nonexistent");
+    command.args(["doctor", "--symfs", "/dev"]).args(args).arg(input).env("HOME", "/nonexistent");
     command.output().unwrap()
 }
 
@@ -66,7 +66,7 @@ fn finding(input: &Path, problem: &str) -> Value {
 }
 
 #[test]
-fn a_dump_that_is_gone_is_asked_for() {
+fn a_dump_that_is_gone_is_requested() {
     let (_dir, path) = recording(None);
     let text = told(&[], &path);
     assert!(text.contains(&format!("Process {PID} (php), PHP: 0 of ")), "{text}");
@@ -98,7 +98,7 @@ fn a_broken_dump_is_named_with_its_fault() {
 }
 
 #[test]
-fn files_that_are_not_here_are_asked_for() {
+fn files_that_are_not_here_are_requested() {
     let (_dir, path) = recording(Some(&dump()));
     let gone = finding(&path, "files-missing");
     assert!(gone["cause"].as_str().unwrap().contains("php8.2"), "{gone}");
@@ -106,7 +106,7 @@ fn files_that_are_not_here_are_asked_for() {
 }
 
 #[test]
-fn a_running_process_is_told_of_by_its_number() {
+fn a_running_process_is_reported_by_its_number() {
     let mut sleep = Command::new("sleep").arg("60").spawn().unwrap();
     let number = sleep.id().to_string();
     let output = doctor(&["--exit-code"], Path::new(&number));
@@ -121,7 +121,7 @@ fn a_running_process_is_told_of_by_its_number() {
 }
 
 #[test]
-fn what_holds_no_addresses_is_refused() {
+fn an_input_without_addresses_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.folded");
     fs::write(&path, "a;b 1\n").unwrap();

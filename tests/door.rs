@@ -353,7 +353,7 @@ fn source_text_is_shown_by_root_only_if_everybody_can_get_to_it() {
 }
 
 #[test]
-fn a_source_file_that_is_read_is_no_output() {
+fn a_source_file_that_is_read_is_not_an_output() {
     let scene = tempfile::tempdir().unwrap();
     fs::set_permissions(scene.path(), Permissions::from_mode(0o755)).unwrap();
     let at = |name: &str| scene.path().join(name);
@@ -413,7 +413,7 @@ fn access_list(user: u32) -> Vec<u8> {
 }
 
 #[test]
-fn what_replaces_a_file_is_no_more_open_than_it_was() {
+fn a_replacing_file_is_no_more_open_than_the_old_one() {
     use rustix::fs::{XattrFlags, getxattr, setxattr};
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
@@ -472,7 +472,7 @@ fn a_closed_standard_output_is_an_error_and_so_is_one_that_takes_a_part() {
 }
 
 #[test]
-fn callgrind_says_why_a_map_is_not_used() {
+fn callgrind_states_why_a_map_is_not_used() {
     let Some(scene) = Scene::new() else { return };
     scene.stranger("perf-999300.map", format!("{AT:x} 40 compiled\n"));
     let profile = format!(

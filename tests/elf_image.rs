@@ -293,7 +293,7 @@ fn framehop_unwinds_through_an_image() {
 }
 
 #[test]
-fn a_set_has_an_image_for_each_stretch_and_tells_what_else_to_map() {
+fn a_set_has_an_image_for_each_stretch_and_shows_what_else_to_map() {
     let full = Code { unwind: Some(unwind()), lines: lines(), ..code(b"f", &BODY) };
     let bare = code(b"bare", &BODY);
     let places = [(full, 0x7f00_0000_5000), (full, 0x7f00_0000_5040), (full, 0x7f00_0009_0000), (bare, 0x40_0000)];

@@ -111,7 +111,7 @@ fn a_function_of_a_recording_is_one_box_with_the_shares_of_its_tiers() {
 }
 
 #[test]
-fn colours_tell_the_sort_of_code_and_the_legend_says_how_much_of_it_ran() {
+fn colors_show_the_sort_of_code_and_the_legend_states_how_much_of_it_ran() {
     let page = flamegraph(&[], &fixture("php-recording/perf.data.zst"));
     let legend: Vec<&str> =
         page.facts["legend"].as_array().unwrap().iter().map(|entry| entry[1].as_str().unwrap()).collect();
@@ -124,7 +124,7 @@ fn colours_tell_the_sort_of_code_and_the_legend_says_how_much_of_it_ran() {
 }
 
 #[test]
-fn names_of_folded_stacks_stay_and_suffixes_are_colours() {
+fn names_of_folded_stacks_stay_and_suffixes_are_colors() {
     let (_dir, input) = folded("app;JS:*push /a/b.js:1:1 5\napp;JS:~push /a/b.js:1:1 5\napp;read_[k] 1\n");
     let page = flamegraph(&[], &input);
     assert_eq!(page.named("JS:*push /a/b.js:1:1").len(), 1, "folded names are not merged unasked");
@@ -168,7 +168,7 @@ fn a_chart_runs_in_time_with_one_thread_below_the_other() {
 }
 
 #[test]
-fn a_difference_tells_what_was_before() {
+fn a_difference_shows_what_was_before() {
     let (_one, before) = folded("main;f 3001\nmain;f;g 4000\n");
     let (_two, after) = folded("main;f 3000\nmain;f;g 1000\nmain;h 7\n");
     let page = flamegraph(&["--diff", before.to_str().unwrap()], &after);
@@ -214,7 +214,7 @@ fn flags_of_infernos_page_choose_it_and_do_not_go_with_ours() {
 }
 
 #[test]
-fn a_picture_without_script_says_by_itself_what_its_boxes_are() {
+fn a_picture_without_script_states_by_itself_what_its_boxes_are() {
     let (_dir, input) = folded("main;f 3\nmain;f;g 4\n");
     let svg = run(&["flamegraph", "--no-javascript"], &input);
     assert!(!svg.contains("<script") && svg.contains("<title>g: 4 samples, 57.1 %</title>"), "{svg}");

@@ -117,7 +117,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 #[test]
-fn a_search_tells_the_share_of_the_stacks_that_have_what_is_found() {
+fn a_search_shows_the_share_of_the_stacks_that_have_what_is_found() {
     let mut graph = Graph::of(STACKS);
     graph.page.press("/");
     graph.page.type_text("SCAN");
@@ -136,7 +136,7 @@ fn a_search_tells_the_share_of_the_stacks_that_have_what_is_found() {
 }
 
 #[test]
-fn what_is_found_is_drawn_in_another_colour() {
+fn a_found_box_is_drawn_in_another_color() {
     let mut graph = Graph::of(STACKS);
     let [scan, infer] = ["scanIdentifier", "infer"].map(|name| graph.named(name));
     let places = [scan, infer].map(|one| graph.middle_of(&one)).map(|(x, y)| (x - 60.0, y + 5.0));
@@ -149,7 +149,7 @@ fn what_is_found_is_drawn_in_another_colour() {
 }
 
 #[test]
-fn the_bar_tells_of_the_box_that_is_pointed_at() {
+fn the_bar_reports_the_box_that_is_pointed_at() {
     let mut graph = Graph::of(STACKS);
     graph.point_at("parse");
     assert_eq!(graph.told(), told("parse", "50 samples · 50.0 % of all"));
@@ -248,7 +248,7 @@ fn graphs_of_every_sort_open_without_complaint() {
 }
 
 #[test]
-fn what_a_page_complains_of_is_seen() {
+fn complaints_of_a_page_are_seen() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("page.html");
     let html = "<script>console.log('heard'); setTimeout(() => { throw new Error('thrown'); })</script>\

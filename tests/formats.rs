@@ -227,7 +227,7 @@ fn spans_of(timeline: &Timeline) -> Vec<(String, i64, i64)> {
 }
 
 #[test]
-fn every_format_of_spans_says_the_same_in_every_way() {
+fn every_format_of_spans_states_the_same_in_every_way() {
     let (inputs, options) = (inputs(), ReadOptions::default());
     let pool = Pool::new(NonZeroUsize::new(3)).unwrap();
     for format in FORMATS {

@@ -219,7 +219,7 @@ fn a_core_beside_the_recording_names_every_sample_and_unwinds_its_stack() {
 }
 
 #[test]
-fn a_core_tells_itself_whose_it_is() {
+fn a_core_shows_itself_whose_it_is() {
     let plain = directory("core");
     let named = jitgraft(&["collapse", "perf.data"], plain.path());
     assert!(named.contains("spin"), "{named}");
@@ -267,7 +267,7 @@ fn annotate_shows_the_code_that_the_core_has() {
 }
 
 #[test]
-fn inject_leaves_names_for_perf() {
+fn inject_writes_names_for_perf() {
     let dir = directory(CORE);
     jitgraft(&["inject", "-i", "perf.data", "-o", "perf.jit.data"], dir.path());
     let shown = run("perf", &["script", "--no-inline", "-i", "perf.jit.data", "-F", "ip,sym"], dir.path());

@@ -321,7 +321,7 @@ fn the_kernels_image_names_its_functions_and_inlined_calls() {
 }
 
 #[test]
-fn guests_and_hypervisors_are_told_from_the_host() {
+fn guests_and_hypervisors_are_distinguished_from_the_host() {
     let program = Program::new();
     let mut out = program.recording(Event::usual());
     let user = program.at("n_p", 12);

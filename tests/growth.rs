@@ -99,7 +99,7 @@ fn folded_stacks_of_many_blocks_are_summed_alike_by_any_number_of_threads() {
 }
 
 #[test]
-fn a_line_of_noise_is_told_by_its_place_in_the_text() {
+fn a_line_of_noise_is_reported_by_its_place_in_the_text() {
     let dir = tempfile::tempdir().unwrap();
     let (mut text, _) = text(22_000);
     let at = text.len();

@@ -357,7 +357,7 @@ fn step() -> usize {
 }
 
 #[test]
-fn fifty_hostile_recordings_in_a_row_change_nothing_and_tell_nothing() {
+fn fifty_hostile_recordings_in_a_row_change_nothing_and_show_nothing() {
     let place = Place::new();
     let names = hostile(&place);
     assert!(names.len() >= 50, "only {}", names.len());

@@ -187,7 +187,7 @@ fn the_file_that_the_others_are_changed_from_is_read() {
 }
 
 #[test]
-fn lists_of_booleans_that_nobody_asks_for_take_no_time() {
+fn lists_of_booleans_that_nobody_queries_for_take_no_time() {
     let column = Column::new(b"work", 3);
     let whole = table(&column, 1);
     let footer = Thrift::default().int(1, 2).list(2, schema()).int(3, 1).list(4, vec![column.group(4)]);
@@ -250,7 +250,7 @@ fn a_page_unpacks_to_no_more_than_writers_pack() {
 
 /// Whoever states less than a page unpacks to is found out before it is all in memory.
 #[test]
-fn a_page_unpacks_to_no_more_than_it_says() {
+fn a_page_unpacks_to_no_more_than_it_states() {
     const GZIP: i64 = 2;
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(&vec![0; 1 << 28]).unwrap();

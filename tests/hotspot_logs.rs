@@ -92,7 +92,7 @@ fn the_log_is_read_as_by_a_second_reader() {
 }
 
 #[test]
-fn at_one_moment_the_log_knows_just_what_the_jvms_own_map_has() {
+fn at_one_moment_the_log_has_just_what_the_jvms_own_map_has() {
     let map = mapped();
     let loads = loads(&read(&unpacked(LOG)));
     let mut live: BTreeMap<u64, (u64, String)> = BTreeMap::new();
@@ -109,7 +109,7 @@ fn at_one_moment_the_log_knows_just_what_the_jvms_own_map_has() {
 }
 
 #[test]
-fn the_code_list_tells_names_places_and_tiers_as_the_log_does() {
+fn the_code_list_shows_names_places_and_tiers_as_the_log_does() {
     let listed = loads(&read(&unpacked(LIST)));
     let logged = loads(&read(&unpacked(LOG)));
     let known: std::collections::HashSet<_> = logged.into_iter().map(|(_, at, size, name)| (at, size, name)).collect();
@@ -141,7 +141,7 @@ fn truth(recording: &[u8]) -> truth::Truth {
 }
 
 #[test]
-fn every_frame_in_logged_code_has_the_name_of_what_was_there_then() {
+fn every_frame_in_logged_code_has_the_name_of_parts_that_was_there_then() {
     let dir = directory(&[LOG]);
     jitgraft(dir.path(), &["inject", "-i", "perf.data", "-o", "out.data"]);
     let recording = unpacked("perf.data");
@@ -160,7 +160,7 @@ fn every_frame_in_logged_code_has_the_name_of_what_was_there_then() {
 }
 
 #[test]
-fn a_log_that_was_not_asked_for_is_used_and_doctor_says_so() {
+fn a_log_that_was_not_asked_for_is_used_and_doctor_reports_it() {
     let dir = directory(&[LOG]);
     let said: Value =
         serde_json::from_str(&jitgraft(dir.path(), &["doctor", "--format", "json", "perf.data"])).unwrap();
@@ -171,7 +171,7 @@ fn a_log_that_was_not_asked_for_is_used_and_doctor_says_so() {
 }
 
 #[test]
-fn readable_names_tell_the_compiler_by_a_word_and_merged_ones_not_at_all() {
+fn readable_names_show_the_compiler_by_a_word_and_merged_ones_not_at_all() {
     let dir = directory(&[LOG]);
     let folded = |args: &[&str]| jitgraft(dir.path(), &[&["collapse", "-i", "perf.data"], args].concat());
     let pretty = folded(&["--jit-names", "pretty"]);
@@ -181,7 +181,7 @@ fn readable_names_tell_the_compiler_by_a_word_and_merged_ones_not_at_all() {
 }
 
 #[test]
-fn what_was_inlined_is_told_beside_a_function_as_a_second_reader_finds_it() {
+fn inlined_calls_are_listed_beside_a_function_as_a_second_reader_finds_them() {
     let dir = directory(&[LOG]);
     let told: Value = serde_json::from_str(&jitgraft(
         dir.path(),

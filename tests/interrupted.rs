@@ -136,7 +136,7 @@ fn a_device_without_room_is_named() {
 }
 
 #[test]
-fn what_is_unpacked_names_the_place_that_has_no_room() {
+fn unpacking_names_the_place_without_room() {
     let scene = scene();
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(&fs::read(scene.path("perf.data")).unwrap()).unwrap();
@@ -158,7 +158,7 @@ fn a_page_that_cannot_be_written_leaves_no_directory() {
 }
 
 #[test]
-fn memory_that_is_not_to_be_had_ends_every_command_in_order() {
+fn memory_that_is_not_available_ends_every_command_in_order() {
     for words in WRITERS {
         let scene = scene();
         let (before, expected) = (relative(&scene), whole(&scene, words));
@@ -223,7 +223,7 @@ fn killed_at_any_moment_nothing_is_half_there() {
 }
 
 #[test]
-fn told_to_end_at_any_moment_nothing_is_half_there() {
+fn reported_to_end_at_any_moment_nothing_is_half_there() {
     end_at_random(libc::SIGTERM, &mut Random(18));
 }
 
@@ -270,7 +270,7 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn where_a_file_must_have_a_name_a_signal_takes_it_away() {
+fn a_signal_removes_a_file_that_must_have_a_name() {
     for signal in ENDING {
         let scene = scene();
         let before = names(&scene.path(""));
@@ -299,7 +299,7 @@ fn where_a_file_must_have_a_name_a_signal_takes_it_away() {
 }
 
 #[test]
-fn where_a_file_must_have_a_name_outputs_are_the_same() {
+fn outputs_are_the_same_if_a_file_must_have_a_name() {
     for words in WRITERS {
         let scene = scene();
         let expected = whole(&scene, words);

@@ -48,7 +48,7 @@ fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> bool {
 }
 
 #[test]
-fn every_licence_is_one_that_deny_toml_allows() {
+fn every_license_is_one_that_deny_toml_allows() {
     let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("deny.toml")).unwrap();
     let allowed = list(&text, "\nallow = [");
     let of_inferno = list(&text, "crate = \"inferno\", allow = [");

@@ -1,5 +1,4 @@
-//! The memory that memory inputs of the worst shapes take, in every format that is read (docs/performance.md has the
-//! bounds).
+//! The memory that inputs of the worst shapes take, in every format that is read (docs/performance.md has the bounds).
 //!
 //! The program runs with `--max-memory`, which ends it where it needs more. Each run is granted a fixed sum and eight
 //! bytes for each byte of the input, unpacked; where a table needs more for each thread, function or sample, the row
@@ -291,7 +290,7 @@ fn one_name(directory: &Path) -> Shape {
 }
 
 #[test]
-fn one_name_in_many_codes_takes_bounded_memory() {
+fn one_name_in_many_versions_takes_bounded_memory() {
     let directory = tempfile::tempdir().unwrap();
     let shape = one_name(directory.path());
     for words in [&["report"][..], &["inject", "-o", "out"], &["view", "-o", "out"], &["doctor"]] {

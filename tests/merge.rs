@@ -114,7 +114,7 @@ fn a_directory_a_list_and_a_list_on_standard_input_are_the_files_they_name() {
 }
 
 #[test]
-fn what_is_damaged_is_skipped_counted_and_named() {
+fn a_damaged_part_is_skipped_counted_and_named() {
     let dir = Dir::new();
     let good = dir.write("good.folded", "main;f 3\n");
     let packed = pprof("cpu", "nanoseconds", 7, 1);
@@ -141,7 +141,7 @@ fn what_is_damaged_is_skipped_counted_and_named() {
 /// Small stacks are read as one text: none may run into the next one, and what is skipped is reported about its own
 /// file.
 #[test]
-fn what_is_skipped_is_said_of_its_own_file_however_many_are_read_together() {
+fn skipped_parts_are_reported_for_their_own_file_even_if_many_are_read_together() {
     let dir = Dir::new();
     let paths = [
         dir.write("a.folded", "main;f 1\nmain;g 2"),
@@ -171,7 +171,7 @@ fn of_many_damaged_inputs_some_are_named_and_the_others_counted() {
 }
 
 #[test]
-fn what_is_counted_in_other_units_is_never_added() {
+fn values_in_other_units_are_never_added() {
     let dir = Dir::new();
     let time = dir.write("a.pb.gz", pprof("cpu", "nanoseconds", 7, 1));
     let seconds = dir.write("b.pb.gz", pprof("cpu", "seconds", 2, 1));
@@ -185,7 +185,7 @@ fn what_is_counted_in_other_units_is_never_added() {
 }
 
 #[test]
-fn numbers_of_processes_are_kept_where_they_are_asked_for() {
+fn numbers_of_processes_are_kept_where_they_are_requested() {
     let dir = Dir::new();
     let (a, b) = (pprof("cpu", "nanoseconds", 7, 1), pprof("cpu", "nanoseconds", 5, 2));
     let (a, b) = (dir.write("a.pb.gz", a), dir.write("b.pb.gz", b));

@@ -44,7 +44,7 @@ const MISTAKES: &[Mistake] = &[
     // Files that are not there, or may not be used.
     ("report perf.dta", 1, &["perf.dta: cannot open", "there is perf.data"]),
     ("report below/perf.dat", 1, &["there is below/perf.data"]),
-    ("report nowhere/perf.data", 1, &["there is not a directory nowhere"]),
+    ("report nowhere/perf.data", 1, &["there is no directory nowhere"]),
     ("flamegraph stacks new.svg", 1, &["new.svg: is to be read", "-o new.svg"]),
     ("flamegraph stacks old.svg", 1, &["old.svg: is a picture (SVG)", "named by -o"]),
     ("flamegraph stacks -o nowhere/new.svg", 1, &["nowhere/new.svg: cannot write there", "mkdir -p nowhere"]),
@@ -61,6 +61,22 @@ const MISTAKES: &[Mistake] = &[
     ("script --pid 1 perf.data", 0, &["warning: no samples", "--pid: there is 999077 (program)"]),
     ("report --event cycels perf.data", 2, &["no event is called cycels", "cpu-clock"]),
     ("script --event cycels perf.data", 2, &["no event is called cycels", "cpu-clock"]),
+    // Flags whose files are not there.
+    ("report --symfs nowhere perf.data", 2, &["'nowhere' for '--symfs", "it does not exist"]),
+    ("report --debug-dir nowhere perf.data", 2, &["'nowhere' for '--debug-dir", "it does not exist"]),
+    ("report --guest nowhere perf.data", 2, &["'nowhere' for '--guest", "it does not exist"]),
+    ("report --jitdump nowhere perf.data", 2, &["'nowhere' for '--jitdump", "it does not exist"]),
+    ("report --perf-map nowhere@77 perf.data", 2, &["'nowhere@77' for '--perf-map", "it does not exist"]),
+    ("report --jit-log nowhere perf.data", 2, &["'nowhere' for '--jit-log", "it does not exist"]),
+    ("report --kallsyms nowhere perf.data", 2, &["'nowhere' for '--kallsyms", "it does not exist"]),
+    ("inject --vmlinux nowhere perf.data -o new.data", 2, &["'nowhere' for '--vmlinux", "it does not exist"]),
+    ("report --elf nowhere@1000 perf.data", 2, &["--elf", "nowhere does not exist"]),
+    // Texts that are not perf script's.
+    ("script stacks", 1, &["stacks: is folded: script reads perf.data", "jitgraft report"]),
+    ("script odd.json", 1, &["odd.json: is JSON of none of the tools"]),
+    // A file without a command is summarized; a name that does not exist is not a command.
+    ("perf.dta", 2, &["unrecognized subcommand 'perf.dta'"]),
+    ("perf.data stacks", 2, &["a summary is of one file"]),
     // Words.
     ("report --jitdump callgrind.map perf.data", 0, &["callgrind.map: is a perf map", "pass it with --perf-map"]),
     ("report --perf-map other.dump perf.data", 0, &["other.dump: is a jitdump", "pass it with --jitdump"]),
@@ -149,7 +165,7 @@ fn an_old_recording_is_a_recording() {
 }
 
 #[test]
-fn without_a_recording_one_learns_how_to_make_one() {
+fn without_a_recording_one_finds_how_to_make_one() {
     let scene = Scene::new();
     fs::remove_file(scene.path("perf.data")).unwrap();
     for words in ["report", "inject -o new.data"] {
@@ -161,7 +177,7 @@ fn without_a_recording_one_learns_how_to_make_one() {
 #[test]
 fn an_empty_pipe_beside_a_recording_points_to_it() {
     let scene = scene();
-    // A filter of nothing gives nothing, and states it.
+    // A filter of nothing gives nothing, and reports it.
     for (words, status) in [("report", 1), ("script", 0), ("inject -o new.data", 1), ("flamegraph -o new.svg", 1)] {
         let output = scene.command(words).stdin(Stdio::piped()).output().unwrap();
         let said = said(&output);
@@ -174,7 +190,7 @@ fn an_empty_pipe_beside_a_recording_points_to_it() {
 }
 
 #[test]
-fn the_other_byte_order_is_no_mistake() {
+fn the_other_byte_order_is_not_a_mistake() {
     let scene = Scene::new();
     let mut data = PerfData::new(Order::Big, Event::usual());
     data.comm(Stamp::new(PID, 1), "program", true);
@@ -186,7 +202,7 @@ fn the_other_byte_order_is_no_mistake() {
 }
 
 #[test]
-fn a_recording_without_the_dumps_clock_is_said_to_be() {
+fn a_recording_without_the_dumps_clock_is_reported_to_be() {
     let scene = Scene::new();
     let mut data = PerfData::new(Order::Little, Event { clockid: None, ..Event::usual() });
     let marker = scene.path(&format!("jit-{PID}.dump"));
@@ -199,7 +215,7 @@ fn a_recording_without_the_dumps_clock_is_said_to_be() {
 }
 
 #[test]
-fn a_file_that_may_not_be_read_tells_whose_it_is() {
+fn a_file_that_may_not_be_read_shows_whose_it_is() {
     let scene = Scene::new();
     let file = scene.path("perf.data");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
@@ -222,7 +238,7 @@ fn a_file_that_may_not_be_read_tells_whose_it_is() {
 }
 
 #[test]
-fn upside_down_is_asked_for_by_its_long_name() {
+fn upside_down_is_requested_by_its_long_name() {
     let scene = Scene::new();
     scene.write("in.folded", STACKS);
     let upside_down = scene.run("flamegraph --inverted in.folded").stdout;
@@ -232,7 +248,7 @@ fn upside_down_is_asked_for_by_its_long_name() {
 }
 
 #[test]
-fn texts_of_perf_that_are_profiles_are_no_mistakes() {
+fn texts_of_perf_that_are_profiles_are_not_mistakes() {
     let scene = Scene::new();
     fs::copy(fixture("script-layouts/header.txt"), scene.path("header.txt")).unwrap();
     assert!(scene.run("report header.txt").status.success());

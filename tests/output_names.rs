@@ -56,13 +56,13 @@ fn flamegraph_draws_unless_the_output_is_called_otherwise() {
 }
 
 #[test]
-fn what_is_asked_for_in_words_is_written_whatever_the_output_is_called() {
+fn a_requested_format_is_written_under_any_output_name() {
     assert!(beginning(&["export", "--to", "folded"], "a.svg").starts_with("main;f 3"));
     assert!(beginning(&["export", "--to", "speedscope"], "a.json").starts_with("{\"$schema\""));
 }
 
 #[test]
-fn an_export_that_does_not_say_its_format_says_what_there_is() {
+fn an_export_that_does_not_state_its_format_states_what_there_is() {
     let dir = tempfile::tempdir().unwrap();
     for arguments in [&["export", "in.folded"][..], &["export", "in.folded", "-o", "x.mp3"]] {
         let output = jitgraft(arguments, dir.path());
@@ -74,7 +74,7 @@ fn an_export_that_does_not_say_its_format_says_what_there_is() {
 }
 
 #[test]
-fn the_name_of_a_table_tells_its_layout() {
+fn the_name_of_a_table_shows_its_layout() {
     assert!(beginning(&["report"], "a.csv").starts_with("self%,"), "{}", beginning(&["report"], "a.csv"));
     assert!(beginning(&["report"], "a.json").starts_with("[{\""), "{}", beginning(&["report"], "a.json"));
     let text = beginning(&["report"], "a.txt");

@@ -200,7 +200,7 @@ fn an_input_is_known_by_any_name() {
 }
 
 #[test]
-fn one_of_several_inputs_is_no_output() {
+fn one_of_several_inputs_is_not_an_output() {
     let scene = Scene::new();
     scene.write("other", STACKS);
     scene.write("other.json", fs::read(scene.path("trace.json")).unwrap());
@@ -293,7 +293,7 @@ fn a_place_where_an_input_is_mounted_is_that_input() {
 }
 
 #[test]
-fn a_directory_is_no_output() {
+fn a_directory_is_not_an_output() {
     let scene = Scene::new();
     fs::create_dir(scene.path("below")).unwrap();
     symlink("below", scene.path("link")).unwrap();
@@ -332,7 +332,7 @@ fn an_image_is_not_put_where_an_input_of_its_name_is() {
 }
 
 #[test]
-fn what_names_code_is_an_input() {
+fn sources_of_names_are_inputs() {
     let scene = Scene::new();
     let words = |job: &str, output: &str| format!("{job} -o {output}");
     for job in [

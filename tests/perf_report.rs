@@ -121,13 +121,13 @@ fn record(name: &str, arguments: &[&str]) -> tempfile::TempDir {
 }
 
 #[test]
-fn native_functions_have_the_share_that_perf_tells() {
+fn native_functions_have_the_share_that_perf_shows() {
     let dir = record("deep", &["150"]);
     agrees(&dir.path().join("perf.data"), dir.path());
 }
 
 #[test]
-fn injected_jit_functions_have_the_share_that_perf_tells() {
+fn injected_jit_functions_have_the_share_that_perf_shows() {
     let script = format!("{}/tests/programs/tiers.lisp", env!("CARGO_MANIFEST_DIR"));
     let dir = record("tiers", &[&script]);
     let ours = env!("CARGO_BIN_EXE_jitgraft");

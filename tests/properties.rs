@@ -113,7 +113,7 @@ proptest! {
     #![proptest_config(tried(32))]
 
     #[test]
-    fn what_is_written_is_read_as_the_same(stacks in stacks()) {
+    fn a_written_file_is_read_as_the_same(stacks in stacks()) {
         let scratch = Scratch::new();
         let input = scratch.put("stacks.folded", folded(&stacks).as_bytes());
         prop_assert_eq!(&collapsed(&scratch, &input), &stacks);
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn what_goes_from_format_to_format_stays_the_same(stacks in stacks(), way in vec(select(WHOLE), 2..5)) {
+    fn a_profile_stays_the_same_from_format_to_format(stacks in stacks(), way in vec(select(WHOLE), 2..5)) {
         let scratch = Scratch::new();
         let mut file = scratch.put("stacks.folded", folded(&stacks).as_bytes());
         for format in &way {
@@ -191,7 +191,7 @@ proptest! {
     #![proptest_config(tried(16))]
 
     #[test]
-    fn what_inject_has_done_is_done(how in how(), steps in steps()) {
+    fn inject_changes_an_injected_recording_no_more(how in how(), steps in steps()) {
         let made = Made::new(&harness::scene::recording(how, &steps, 1));
         let (once, _) = made.injected(&made.input, "1");
         let (twice, _) = made.injected(&made.scratch.put("once.data", &once), "1");

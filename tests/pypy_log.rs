@@ -139,7 +139,7 @@ fn every_sample_in_a_loop_or_bridge_is_called_as_a_second_reader_calls_it() {
 }
 
 #[test]
-fn without_the_log_there_are_no_names_and_with_it_doctor_says_whence_they_are() {
+fn without_the_log_there_are_not_names_and_with_it_doctor_states_whence_they_are() {
     let jitgraft = env!("CARGO_BIN_EXE_jitgraft");
     let lonely = unpacked(false);
     let folded = run(jitgraft, &["collapse", "perf.data"], lonely.path());

@@ -74,7 +74,7 @@ impl Case {
     }
 }
 
-/// Samples by stack, of those that are in code of the guest.
+/// The samples in code of the guest, by stack.
 fn named(dir: &Path, options: &[&str]) -> BTreeMap<String, u64> {
     let arguments = [&["collapse", "--weight", "samples", "perf.data"], options].concat();
     let folded = run(env!("CARGO_BIN_EXE_jitgraft"), &arguments, dir);

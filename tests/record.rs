@@ -99,7 +99,7 @@ fn the_command_that_is_shown_is_the_one_that_runs() {
 }
 
 #[test]
-fn what_is_missing_is_added_to_flags_or_variables() {
+fn missing_parts_are_added_to_flags_or_variables() {
     let place = Place::new(CYCLES, WRITE_DOWN);
     let line = |args: &[&str]| text(&place.run(&[&["--dry-run"], args].concat()).stdout).trim_end().to_owned();
     assert_eq!(
@@ -125,7 +125,7 @@ fn what_is_missing_is_added_to_flags_or_variables() {
 }
 
 #[test]
-fn what_cannot_be_had_is_said_before_it_runs() {
+fn an_impossible_recording_is_reported_before_it_runs() {
     let said = |counted: &str, args: &[&str]| {
         let output = Place::new(counted, "exit 9").run(args);
         (output.status.code(), text(&output.stderr))
@@ -211,7 +211,7 @@ fn dumps_end_up_beside_the_recording_and_are_used_there() {
     // Without the one in the current directory, the copy is used without a flag.
     fs::remove_file(place.path().join(php_recording::dump_name())).unwrap();
     let mut report = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
-    report.args(["report", "--symfs", "/nonexistent", "perf.data"]).current_dir(place.path().join("run"));
+    report.args(["report", "--symfs", "/dev", "perf.data"]).current_dir(place.path().join("run"));
     let listed = text(&report.env("HOME", "/nonexistent").output().unwrap().stdout);
     assert!(listed.contains("TRACE-"), "{listed}");
 }

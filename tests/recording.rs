@@ -120,7 +120,7 @@ fn the_number_of_threads_changes_nothing() {
 }
 
 #[test]
-fn filters_keep_what_they_say() {
+fn filters_keep_what_they_state() {
     let (_dir, data) = unpacked();
     let total = |args: &[&str]| -> u64 {
         let folded = text(&[&["collapse", "--weight", "samples"], args].concat(), &data);
@@ -212,7 +212,7 @@ fn rows_in_batches_are_those_in_order_of_time_and_add_up_to_the_sums() {
 }
 
 #[test]
-fn a_profile_knows_whose_when_and_how_often() {
+fn a_profile_has_whose_when_and_how_often() {
     let (_dir, data) = unpacked();
     let (job, mut outcome) = (Job::quiet().unwrap(), Outcome::default());
     let options = LoadOptions { detail: Detail::Addresses, ..LoadOptions::default() };

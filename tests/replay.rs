@@ -9,7 +9,7 @@ mod harness;
 use std::collections::BTreeSet;
 
 #[test]
-fn what_the_fuzzer_found_does_no_harm() {
+fn inputs_of_the_fuzzer_do_no_harm() {
     // Side by side, each target in its order: the longest are a few that run whole commands.
     let next = std::sync::Mutex::new(harness::TARGETS.iter());
     let workers = std::thread::available_parallelism().map_or(1, usize::from);

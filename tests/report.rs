@@ -121,7 +121,7 @@ fn on_a_terminal_lines_are_as_wide_as_it_is_and_names_lose_their_middle() {
 }
 
 #[test]
-fn on_a_terminal_the_table_has_as_many_rows_as_fit_and_says_how_many_are_left() {
+fn on_a_terminal_the_table_has_as_many_rows_as_fit_and_states_how_many_are_left() {
     let dir = Dir::new();
     dir.write("stacks", many_functions());
     for height in [24, 50] {
@@ -136,7 +136,7 @@ fn on_a_terminal_the_table_has_as_many_rows_as_fit_and_says_how_many_are_left() 
 }
 
 #[test]
-fn what_is_no_terminal_gets_every_row_in_full_and_no_colours() {
+fn an_output_that_is_not_a_terminal_gets_every_row_in_full_and_no_colors() {
     let dir = Dir::new();
     dir.write("stacks", many_functions());
     let text = dir.text("report stacks");
@@ -148,7 +148,7 @@ fn what_is_no_terminal_gets_every_row_in_full_and_no_colours() {
 }
 
 #[test]
-fn colours_are_for_terminals_where_nobody_forbids_them() {
+fn colors_are_for_terminals_where_nobody_forbids_them() {
     let dir = Dir::new();
     dir.write("stacks", "main;f 9\nmain;g 1\n");
     let coloured = |environment| dir.shown("report stacks", Pty { environment, ..SMALL }).concat().contains('\x1b');
@@ -193,7 +193,7 @@ fn on_a_terminal_a_function_is_one_row_with_its_tiers() {
 }
 
 #[test]
-fn the_header_tells_what_was_recorded() {
+fn the_header_shows_what_was_recorded() {
     let dir = Dir::new();
     dir.write("script", SCRIPT);
     let text = dir.text("report script");
@@ -297,7 +297,7 @@ fn drawn(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn calls_are_told_as_a_tree_from_above_and_from_below() {
+fn calls_are_reported_as_a_tree_from_above_and_from_below() {
     let dir = Dir::new();
     dir.write("stacks", CALLS);
     assert_eq!(

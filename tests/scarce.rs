@@ -102,7 +102,7 @@ fn a_small_stack_does_the_same() {
 }
 
 #[test]
-fn a_small_address_space_is_an_error_that_says_so() {
+fn a_small_address_space_is_an_error_that_reports_it() {
     let scene = scene();
     let mut ends = Vec::new();
     for more in [6_000, 12_000, 24_000, 60_000, 200_000] {

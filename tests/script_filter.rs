@@ -131,7 +131,7 @@ fn jit_symbols(text: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn source_lines_are_asked_for_in_two_ways() {
+fn source_lines_are_requested_in_two_ways() {
     let text = whole();
     assert_eq!(named(&text, &["--srcline"]), named(&text, &["-F", "+srcline"]));
 }
@@ -173,7 +173,7 @@ fn output_flows_before_the_input_ends() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn a_reader_that_has_seen_enough_is_not_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let mut child = command(dir.path(), &["--jitdump", &dump()]).spawn().unwrap();
     let mut pipe = child.stdin.take().unwrap();
@@ -223,7 +223,7 @@ fn memory_is_bounded_whatever_the_length() {
 }
 
 #[test]
-fn frames_of_files_are_named_if_that_is_asked_for() {
+fn frames_of_files_are_named_if_that_is_requested() {
     use object::{Object, ObjectSegment, ObjectSymbol};
     let dir = tempfile::tempdir().unwrap();
     let (source, library) = (dir.path().join("x.c"), dir.path().join("libx.so"));
@@ -320,7 +320,7 @@ fn dump_of(pid: u32, functions: &[(u64, u64, &str)]) -> Vec<u8> {
 }
 
 #[test]
-fn frames_at_addresses_used_again_are_counted_where_the_text_tells_no_times() {
+fn frames_at_addresses_used_again_are_counted_where_the_text_shows_no_times() {
     let dir = tempfile::tempdir().unwrap();
     let dump = dir.path().join("jit-4000077.dump");
     let functions = [(10, 0x5000_0000, "early"), (20, 0x5000_0000, "later")];
@@ -415,7 +415,7 @@ fn forked_recording(dir: &Path) {
 }
 
 #[test]
-fn frames_of_forked_processes_and_of_files_are_named_if_the_text_tells_of_both() {
+fn frames_of_forked_processes_and_of_files_are_named_if_the_text_reports_both() {
     let dir = tempfile::tempdir().unwrap();
     forked_recording(dir.path());
     let filtered = |text: &[u8]| {

@@ -51,7 +51,7 @@ fn report() -> Vec<Value> {
 
 #[test]
 #[ignore = "needs python3: tests/run.sh --all"]
-fn duckdb_answers_what_report_says() {
+fn duckdb_answers_what_report_states() {
     let dir = fleet();
     let answers = answers("duckdb", &["duckdb"], dir.path());
     assert!(answers.len() >= 8 && answers.values().all(|answer| !answer["rows"].as_array().unwrap().is_empty()));

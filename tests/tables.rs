@@ -177,7 +177,7 @@ fn share_that_collapse_says(recording: &Path) -> f64 {
 }
 
 #[test]
-fn a_row_tells_its_recording_thread_and_what_ran() {
+fn a_row_shows_its_recording_thread_and_what_ran() {
     let batches = batches(&stdout(&["export", "--to", "arrow"], &[&tiers()]));
     // That of what is in the file, however it is packed.
     let unpacked = zstd::decode_all(File::open(tiers()).unwrap()).unwrap();
@@ -322,7 +322,7 @@ fn a_stream_is_read_while_it_is_written() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said_and_the_rest_is_read() {
+fn an_unreadable_input_is_reported_and_the_rest_is_read() {
     let dir = tempfile::tempdir().unwrap();
     let table = dir.path().join("t.parquet");
     stdout(&["export", "-o", table.to_str().unwrap()], &[&tiers()]);
@@ -381,7 +381,7 @@ fn a_table_of_other_columns_is_refused_by_name() {
 }
 
 #[test]
-fn what_only_tables_can_do_is_refused_elsewhere() {
+fn options_for_tables_are_refused_elsewhere() {
     for flag in [&["--bucket", "1s"][..], &["--partition"], &["--detail", "names"]] {
         let said = refused(&[&["export", "--to", "csv"], flag].concat(), &[&tiers()]);
         assert!(said.contains(flag[0]) && said.contains("csv is none"), "{said}");
@@ -546,7 +546,7 @@ fn a_table_of_several_recordings_becomes_the_same_table_again() {
 }
 
 #[test]
-fn a_data_set_leaves_out_what_cannot_be_read_and_says_so() {
+fn a_data_set_leaves_out_what_cannot_be_read_and_reports_it() {
     let dir = tempfile::tempdir().unwrap();
     let (input, set) = (dir.path().join("input"), dir.path().join("set"));
     fs::create_dir_all(input.join("php")).unwrap();
@@ -581,7 +581,7 @@ fn a_data_set_leaves_out_what_cannot_be_read_and_says_so() {
     let (status, said) = export(&["--skip-existing"]);
     assert!(status == Some(1) && said.contains("0 of 6 inputs written, 3 known, 3 not read"), "{said}");
     assert!(files_below(&set) == before);
-    // What is mended, and what is new, is read.
+    // Mended and new files are read.
     for bad in ["empty.data", "text.data", "cut.data.zst"] {
         fs::remove_file(input.join(bad)).unwrap();
     }

@@ -29,7 +29,7 @@ fn never_panics(output: &Output, command: &Command) {
 }
 
 #[test]
-fn a_job_is_done_though_nobody_hears_of_it() {
+fn a_job_is_done_though_nobody_receives_of_it() {
     let scene = Scene::new();
     for words in COMMANDS {
         let told = scene.run(words);
@@ -49,7 +49,7 @@ fn a_job_is_done_though_nobody_hears_of_it() {
 }
 
 #[test]
-fn an_error_that_nobody_hears_has_its_exit_code() {
+fn an_error_that_nobody_receives_has_its_exit_code() {
     let scene = Scene::new();
     for (words, code) in [("report missing", 1), ("report --time x perf.data", 2), ("export --to x stacks", 2), ("", 2)]
     {
@@ -121,7 +121,7 @@ fn tables_and_pictures_hold_printable_names_only() {
 }
 
 #[test]
-fn what_is_said_of_a_file_does_nothing_to_a_terminal() {
+fn messages_about_a_file_do_nothing_to_a_terminal() {
     let scene = Scene::new();
     scene.write("odd\x1b[2J.data", "hello\n");
     for words in ["report odd\x1b[2J.data", "report missing\x1b[2J"] {

@@ -70,7 +70,7 @@ fn expected(tiers: [Option<&str>; 4]) -> BTreeSet<(String, Option<String>)> {
 }
 
 #[test]
-fn names_tell_what_they_mean_to_the_runtime_of_their_process() {
+fn names_show_what_they_mean_to_the_runtime_of_their_process() {
     let dir = tempfile::tempdir().unwrap();
     let input = recorded(dir.path());
     // All code of Erlang's that is not a stub is of one tier.
@@ -81,7 +81,7 @@ fn names_tell_what_they_mean_to_the_runtime_of_their_process() {
 }
 
 #[test]
-fn a_text_tells_what_its_names_alone_tell() {
+fn a_text_shows_what_its_names_alone_show() {
     let dir = tempfile::tempdir().unwrap();
     let text = dir.path().join("script.txt");
     fs::write(&text, run(&["script"], &recorded(dir.path()))).unwrap();
@@ -89,7 +89,7 @@ fn a_text_tells_what_its_names_alone_tell() {
 }
 
 #[test]
-fn an_injected_recording_tells_the_same() {
+fn an_injected_recording_shows_the_same() {
     let dir = tempfile::tempdir().unwrap();
     let input = recorded(dir.path());
     for pid in [ERLANG, UNKNOWN] {

@@ -145,7 +145,7 @@ fn interpreted_calls_nest_by_time() {
 }
 
 #[test]
-fn a_smaller_trace_says_the_same_of_what_it_keeps() {
+fn a_smaller_trace_states_the_same_of_parts_that_it_keeps() {
     let dir = tempfile::tempdir().unwrap();
     let (whole, smaller) = (dir.path().join("whole.json"), dir.path().join("smaller.json"));
     miri::trace(&mut fs::File::create(&whole).unwrap(), 300).unwrap();
@@ -183,7 +183,7 @@ fn frames_on_a_thread_of_their_own_are_calls_for_every_viewer() {
 }
 
 #[test]
-fn other_members_may_stand_before_the_events() {
+fn other_members_may_precede_the_events() {
     let dir = tempfile::tempdir().unwrap();
     let (trace, report) = (dir.path().join("trace.json"), dir.path().join("report.json"));
     let long = "x".repeat(100_000);
@@ -265,7 +265,7 @@ fn spellings(trace: &str) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn pieces_of_any_spelling_say_the_same_on_any_number_of_threads() {
+fn pieces_of_any_spelling_state_the_same_on_any_number_of_threads() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("trace");
     let mut trace = Vec::new();

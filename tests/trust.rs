@@ -126,7 +126,7 @@ fn texts_and_pictures_follow_the_umask_and_what_is_replaced_keeps_its_mode() {
 }
 
 #[test]
-fn what_is_replaced_keeps_its_owner_unless_anybody_may_have_put_it_there() {
+fn a_replaced_file_keeps_its_owner_unless_anybody_may_have_put_it_there() {
     const NOBODY: u32 = 65534;
     let scene = Scene::new();
     scene.write("old.svg", b"old");
@@ -164,7 +164,7 @@ fn a_link_beside_the_input_is_not_followed() {
 }
 
 #[test]
-fn what_is_no_dump_is_refused_and_nobody_reads_in_the_message_what_it_holds() {
+fn a_false_dump_is_refused_and_its_content_is_not_in_the_message() {
     let scene = Scene::new();
     let dump = scene.only("jit-", ".dump");
     scene.write(&dump, b"hunter2: my password");
@@ -195,7 +195,7 @@ fn many_stacks(scene: &Scene) {
 }
 
 #[test]
-fn memory_that_is_not_to_be_had_ends_in_one_line_and_leaves_the_output_alone() {
+fn memory_that_is_not_available_ends_in_one_line_and_leaves_the_output_alone() {
     let scene = Scene::new();
     many_stacks(&scene);
     scene.write("old.svg", b"old");
@@ -220,7 +220,7 @@ fn an_input_that_becomes_shorter_while_it_is_read_is_named() {
     let packed = fs::read(scene.path("perf.data.zst")).unwrap();
     scene.write("perf.data", &zstd::decode_all(&packed[..]).unwrap());
     assert!(Command::new("mkfifo").arg(scene.path("out")).status().unwrap().success());
-    // The recording is mapped when the program waits for somebody who reads what it writes.
+    // The recording is mapped when the program waits for a reader of its output.
     let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
     command.args(["inject", "-i", "perf.data", "-o", "out"]).current_dir(scene.0.path());
     let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -241,7 +241,7 @@ fn an_input_that_becomes_shorter_while_it_is_read_is_named() {
 }
 
 #[test]
-fn what_looks_like_an_empty_file_or_waits_for_a_writer_is_no_binary() {
+fn a_file_that_looks_empty_or_waits_for_a_writer_is_not_a_binary() {
     let scene = Scene::new();
     let pipe = scene.path("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());

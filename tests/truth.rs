@@ -143,7 +143,7 @@ fn lines(case: &Case) -> Vec<Line> {
 }
 
 #[test]
-fn every_writer_says_the_same_of_every_recording() {
+fn every_writer_states_the_same_of_every_recording() {
     let cases = cases();
     assert!(cases.iter().filter(|case| !case.perf_says.is_empty()).count() >= 5);
     let lines: Vec<Line> = std::thread::scope(|scope| {

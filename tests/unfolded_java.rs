@@ -137,7 +137,7 @@ fn stacks_of_a_text_are_folded_as_inferno_folds_them() {
 }
 
 #[test]
-fn inject_leaves_the_map_s_name_as_perf_does() {
+fn inject_leaves_the_map_s_name_like_perf() {
     let recorded = Recorded::new();
     let perf_text = "java 12611 1.000002: 10 cycles: \n\t {:x} [unknown] (/tmp/perf-12611.map)\n\n";
     let map = fs::read_to_string(recorded.0.path().join("perf-12611.map")).unwrap();

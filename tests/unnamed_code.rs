@@ -91,7 +91,7 @@ fn wanted() -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn every_command_says_the_same_of_how_much_is_in_jit_code_and_how_much_has_a_name() {
+fn every_command_states_the_same_of_how_much_is_in_jit_code_and_how_much_has_a_name() {
     let scene = scene();
     let header = stdout(&scene, "report perf.data");
     assert!(header.contains(&format!("# {SAID}\n")), "{header}");
@@ -183,7 +183,7 @@ fn exports_hold_the_sort_of_code_and_are_read_back_with_it() {
 }
 
 #[test]
-fn folded_stacks_stay_as_they_are_and_tell_what_they_can() {
+fn folded_stacks_stay_as_they_are_and_show_what_they_can() {
     let scene = scene();
     let plain = stdout(&scene, "collapse perf.data");
     for line in

@@ -206,7 +206,7 @@ fn printed(place: &Place) -> Place {
 }
 
 #[test]
-fn every_name_inlined_call_and_line_is_what_a_second_reader_of_the_log_says() {
+fn every_name_inlined_call_and_line_is_what_a_second_reader_of_the_log_states() {
     let text = jitgraft(&["script", "-F", "ip,sym,srcline", "-i", FIXTURE]);
     let second = SecondReader::read(&fs::read_to_string(LOG).unwrap());
     let (mut covered, mut inlined, mut lines) = (0, 0, 0);
@@ -226,7 +226,7 @@ fn every_name_inlined_call_and_line_is_what_a_second_reader_of_the_log_says() {
 }
 
 #[test]
-fn a_call_of_a_function_without_a_number_is_of_nobody_knows_whom() {
+fn a_call_of_a_function_without_a_number_is_of_nobody_has_whom() {
     let log = "code-creation,JS,5,10,0x1000,64,f /a.js:1:1,0x10,*\ncode-source-info,0x1000,1,0,9,C0O0C4O5I0,FO3,\n";
     let place = |name: &str| (name.to_owned(), 0);
     assert_eq!(SecondReader::read(log).at(0x1008), [[place("(unknown)"), place("JS:*f /a.js:1:1")]]);
@@ -282,7 +282,7 @@ fn without_inlined(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_log_beside_a_dump_tells_of_inlined_calls_and_leaves_every_name_as_it_was() {
+fn a_log_beside_a_dump_reports_inlined_calls_and_leaves_every_name_as_it_was() {
     let dir = tempfile::tempdir().unwrap();
     let alone = dir.path().join("perf.data.zst");
     fs::copy(WITH_DUMP, &alone).unwrap();
@@ -313,7 +313,7 @@ fn a_log_beside_a_dump_tells_of_inlined_calls_and_leaves_every_name_as_it_was() 
 }
 
 #[test]
-fn doctor_says_what_a_log_beside_a_dump_is_good_for() {
+fn doctor_states_what_a_log_beside_a_dump_is_good_for() {
     let said = jitgraft(&["doctor", "-i", WITH_DUMP]);
     let line = said.lines().find(|line| line.contains("V8 log")).expect(&said);
     assert!(line.contains("lines and inlined calls for") && line.contains("functions of the jitdump"), "{line}");

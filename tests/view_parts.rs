@@ -80,7 +80,7 @@ impl Data {
 type Costs = BTreeMap<(String, u64), (u64, u64)>;
 
 #[test]
-fn the_spots_of_the_page_add_up_to_what_annotate_tells_of_each_instruction() {
+fn the_spots_of_the_page_add_up_to_what_annotate_reports_each_instruction() {
     let input = php("perf.data.zst");
     let page = Data::of(&["--code", "40"], &input);
     let text = jitgraft(&["annotate", "--limit", "40", "--format", "json", "-i"], &input);
@@ -149,7 +149,7 @@ fn every_load_of_a_dump_is_a_compilation_with_its_time_and_size() {
 }
 
 #[test]
-fn the_page_tells_what_doctor_tells_and_which_frames_it_is_about() {
+fn the_page_shows_what_doctor_shows_and_which_frames_it_is_about() {
     let input = php("perf.data.zst");
     let page = Data::of(&[], &input);
     let mut told = page.sections["findings"][0].clone();
@@ -164,7 +164,7 @@ fn the_page_tells_what_doctor_tells_and_which_frames_it_is_about() {
 }
 
 #[test]
-fn calls_that_a_compiler_expanded_are_told_as_annotate_tells_them() {
+fn calls_that_a_compiler_expanded_are_reported_as_annotate_shows_them() {
     let dir = tempfile::tempdir().unwrap();
     for name in ["perf.data", "hotspot_pid12340.log"] {
         let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/hotspot-log").join(format!("{name}.zst"));

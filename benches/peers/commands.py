@@ -1,4 +1,4 @@
-"""How each side is started."""
+"""The commands that start each side."""
 
 import os
 import subprocess

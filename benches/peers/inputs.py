@@ -1,4 +1,4 @@
-"""What jobs read: made when it is absent, from recordings or from nothing."""
+"""The inputs of jobs: made when they are absent, from recordings or from nothing."""
 
 import glob
 import os
@@ -11,7 +11,7 @@ MMAP, EXIT, SAMPLE, MMAP2, FINISHED_ROUND = 1, 4, 9, 10, 68
 
 
 class Missing(Exception):
-    """What this machine does not have."""
+    """An input that this machine does not have."""
 
 
 class Given:
@@ -26,7 +26,7 @@ class Given:
         self.size = os.path.getsize(path)
 
     def forget(self):
-        """Nothing is left of what was run last, but for perf's images: it is faster where it writes over them."""
+        """Nothing is left of the last run, except perf's images: it is faster where it writes over them."""
         for path in (self.result, self.out, *glob.iglob(os.path.join(glob.escape(self.directory), "jitted-*.so"))):
             if os.path.exists(path):
                 os.unlink(path)
@@ -38,7 +38,7 @@ class Given:
 
 
 class Place:
-    """Where inputs are, and how they get there."""
+    """The places of inputs, and the ways they get there."""
 
     def __init__(self, directory, house, program):
         self.directory, self.house, self.program = directory, house, program
@@ -68,7 +68,7 @@ class Place:
         return path
 
     def repeated(self, name, times):
-        """A recording whose samples come so many times; its dumps stay where they are, and its marker says so."""
+        """A recording with its samples repeated; its dumps stay where they are, and its marker points to them."""
         source = self.recording(name)
         return self.made(f"{name}-{times}.data", lambda new: repeat(source, new, times))
 
@@ -165,7 +165,7 @@ def native(frame):
 
 
 def script_text(path, samples, distinct, line=native):
-    """What perf script prints of a recording: so many samples, of so many distinct stacks."""
+    """perf script's text of a recording with a number of samples and of distinct stacks."""
     lines = [line(frame) for frame in range(5000)]
     few = list(stacks(distinct)) if distinct < samples else None
     with open(path, "wb") as out:
@@ -232,7 +232,7 @@ def trace(path, spans):
 
 
 def profile(path, calls, threads=8):
-    """A measureme profile (file version 9) of so many calls, as Miri writes them: each when it ends, of virtual threads
+    """A measureme profile (file version 9) with a number of calls, as Miri writes them: each when it ends, of virtual threads
     that take turns."""
     names = [b"core::iter::Iterator::function_%d" % at for at in range(500)]
     metadata = b'{"start_time":0,"process_id":7,"cmd":"rustc","counter":null}'

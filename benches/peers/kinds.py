@@ -1,4 +1,4 @@
-"""What a job is, and a program beside us."""
+"""A job, and a program to compare with."""
 
 from dataclasses import dataclass, field
 from typing import Callable

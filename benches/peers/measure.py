@@ -30,7 +30,7 @@ class Result:
 
 
 def ratio(mine, its):
-    """How many times longer the other one takes, by the medians."""
+    """The ratio of the other one's time to ours, by the medians."""
     times = its.wall() / max(mine.wall(), 1e-3)
     return f"{times:.1f}×" if times >= 1 else f"{times:.2f}×"
 
@@ -92,7 +92,7 @@ def run(stages, given):
 
 
 def interleaved(sides, runs, given):
-    """A side is a pipeline; all take turns, and the first turn warms up. What takes long is not run again."""
+    """A side is a pipeline; all take turns, and the first turn warms up. A long run is not repeated."""
     results = {name: Result() for name in sides}
     for turn in range(runs + 1):
         for name, stages in sides.items():

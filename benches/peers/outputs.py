@@ -1,4 +1,4 @@
-"""Whether both sides come to the same: in words how far."""
+"""The agreement of both sides, in words."""
 
 import collections
 import gzip
@@ -13,7 +13,7 @@ NAMELESS = (b"[unknown]", b"[truncated]")
 
 
 def stdout_of(stages, given):
-    """What a pipeline prints."""
+    """The output of a pipeline."""
     data = None
     for stage in stages:
         done = subprocess.run(
@@ -53,7 +53,7 @@ def spelled(frame):
 
 
 def same_folded(ours, its):
-    """How much of the weight stands in lines that both have. Frames without a name, and the mark of a stack that ends
+    """The share of the weight in lines that both have. Frames without a name, and the mark of a stack that ends
     before its beginning, are spelled in as many ways as there are programs: they are left out."""
     spellings = {}
 
@@ -114,7 +114,7 @@ def same_names(*options):
 
 
 def same_pictures(program, given):
-    """The samples that both pictures say they show."""
+    """The number of samples that both pictures state."""
 
     def total(picture):
         shown = re.search(rb"all \(([0-9,]+) samples", picture) or re.search(rb"([0-9,]+) samples", picture)
@@ -126,7 +126,7 @@ def same_pictures(program, given):
 
 
 def same_bytes(ours, path_of):
-    """What comes out is what that file has."""
+    """The output has the content of that file."""
 
     def compare(program, given):
         command = ours(program, given, 2)
@@ -139,7 +139,7 @@ def same_bytes(ours, path_of):
 
 
 def same_costs(program, given):
-    """The costs that stand in what we read and in what we wrote."""
+    """The costs in the input and in the output."""
 
     def total(path):
         own, called = 0, False
@@ -166,7 +166,7 @@ def same_spans(program, given):
 
 
 def same_calls(program, given):
-    """The peer's line of the root by itself is the time between a thread's calls, which is no call."""
+    """The peer's line of the root by itself is the time between a thread's calls, which is not a call."""
     subprocess.run(commands.stack_collapse(given, 1)[0], cwd=given.directory, stdout=subprocess.DEVNULL, check=True)
     with open(os.path.join(given.directory, "out.stacks_folded"), "rb") as file:
         its = b"".join(line for line in file if not re.match(rb"[^;]* [0-9]+$", line))

@@ -1,5 +1,5 @@
-//! The shares an event that end in functions with a name, and how much in JIT code: everything that prints such a share
-//! takes it from here.
+//! The shares of an event that end in functions with a name, and in JIT code: everything that prints such a share takes
+//! it from here.
 //!
 //! A sample counts by its innermost frame and with its weight, as it does in tables and legends. JIT code counts as such
 //! with and without a name; memory that no file backs does not, where no JIT compiler is known to run.

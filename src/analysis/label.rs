@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_tell_what_sort_of_code_has_no_name() {
+    fn labels_show_what_sort_of_code_has_no_name() {
         for (label, kind) in [
             ("f", FrameKind::User),
             ("[unknown]", FrameKind::Unknown),
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_name_told_to_be_inlined_is_always_marked() {
+    fn a_name_marked_as_inlined_is_always_annotated() {
         let mut profile = Profile::new();
         profile.perf_names = true;
         for name in ["La/C;::g", "La/C;::g_[i]"] {
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn roots_say_whose_stack_it_is() {
+    fn roots_state_whose_stack_it_is() {
         let track = Track {
             comm: b"V8 Worker".to_vec(),
             pid: Some(Pid(7)),

@@ -31,7 +31,7 @@ pub struct Piece<'p> {
 /// The mappings of a profile, numbered as they are requested.
 #[derive(Debug, Default)]
 pub struct MappedPieces {
-    /// By module and piece of it; `None` where nothing is known of what it mapped.
+    /// By module and part of it; `None` where its mappings are unknown.
     numbers: FxHashMap<(NameId, Option<usize>), u64>,
 }
 

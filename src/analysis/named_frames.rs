@@ -1,4 +1,4 @@
-//! Frames of profiles in which another tool has named the functions: what name and module report them.
+//! Frames of profiles in which another tool has named the functions: the facts that name and module contain.
 //!
 //! A function without a name is spelled in many ways: empty, `[unknown]`, after its module (`[libc.so.6]`) or its
 //! address (`0x1f3a`). All become [`UNKNOWN`] with what is known besides.
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_tells_the_sort_of_code() {
+    fn a_module_shows_the_sort_of_code() {
         let kind = |module| frame("f", module).1;
         for module in ["/tmp/perf-77.map", "/x/jitted-77-3.so", "jit-77.dump", "//anon", "[JIT] tid 77", "jit", "[jit]"]
         {

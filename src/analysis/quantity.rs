@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_has_its_unit() {
+    fn counted_values_have_their_unit() {
         let cycles = Unit::Named("cycles".to_owned());
         assert_eq!(quantity(1_234_567, &cycles, Weight::Period), "1,234,567 cycles");
         assert_eq!(quantity(1, &cycles, Weight::Samples), "1 sample");

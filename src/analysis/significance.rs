@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handful_of_samples_tells_nothing() {
+    fn a_handful_of_samples_shows_nothing() {
         assert!(!is_significant(share(0, 1000), share(3, 1000)));
         assert!(!is_significant(share(1, 10), share(4, 10)));
         assert!(is_significant(share(0, 1000), share(20, 1000)));
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_of_one_period_are_so_many_samples() {
+    fn sums_of_one_period_are_this_many_samples() {
         let series = |counts: &[u64]| {
             let mut profile = crate::model::stacks::profile_of(&[("a", 1), ("b", 1), ("c", 1)]);
             for (row, &count) in profile.series[0].rows.iter_mut().zip(counts) {
@@ -152,7 +152,7 @@ mod tests {
         }
 
         #[test]
-        fn more_samples_of_the_same_shares_tell_more(a in 0..100u64, b in 0..100u64, times in 2..50u64) {
+        fn more_samples_of_the_same_shares_show_more(a in 0..100u64, b in 0..100u64, times in 2..50u64) {
             let one = z(share(a, 100), share(b, 100));
             let more = z(share(a * times, 100 * times), share(b * times, 100 * times));
             prop_assert!(more >= one, "{} < {}", more, one);

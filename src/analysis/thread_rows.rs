@@ -92,7 +92,7 @@ mod tests {
     use crate::model::stacks::Track;
 
     #[test]
-    fn threads_stand_under_their_processes_and_children_behind_their_parents() {
+    fn threads_are_under_their_processes_and_children_behind_their_parents() {
         let mut profile = Profile::new();
         let series = profile.series_named("cycles", Default::default());
         for (comm, pid, tid, time) in

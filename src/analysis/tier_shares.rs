@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_told_with_the_heaviest_first() {
+    fn shares_are_reported_with_the_heaviest_first() {
         let mut shares = TierShares::default();
         assert_eq!((shares.told(), shares.is_mixed()), (String::new(), false));
         shares.add(None, 7);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_share_is_not_told_as_nothing() {
+    fn a_small_share_is_not_reported_as_nothing() {
         let mut shares = TierShares::default();
         shares.add(Some(Tier::Optimised), 9_999);
         shares.add(Some(Tier::Interpreted), 1);

@@ -59,7 +59,7 @@ mod tests {
     use crate::resolve::disasm::{Disassembler, Syntax};
 
     #[test]
-    fn samples_stand_at_the_instruction_that_they_are_in() {
+    fn samples_are_at_the_instruction_that_they_are_in() {
         // push %rbp; mov %rsp,%rbp; jmp back to the start; call far away
         let code = [0x55, 0x48, 0x89, 0xe5, 0xeb, 0xfa, 0xe8, 0, 0, 1, 0];
         let mut costs = Costs::default();

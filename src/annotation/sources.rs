@@ -23,13 +23,14 @@ use std::sync::Arc;
 /// Finds source lines, and reads each file once.
 pub(super) struct Sources<'a> {
     resolution: &'a Resolution<'a>,
-    /// Of the native code of all listings, in one order for each file: opening a file with its DWARF takes long.
+    /// The positions in the native code of all listings, in one order for each file: opening a file with its DWARF
+    /// takes long.
     native: FxHashMap<DsoId, Vec<CodeOrigin>>,
     texts: Texts,
 }
 
-/// Where an instruction comes from: how far it is from the start of its function, or of native code its address, and
-/// the name of the source file.
+/// The origin of an instruction: how far it is from the start of its function, or of native code its address, and the
+/// name of the source file.
 struct CodeOrigin {
     at: u64,
     file: Vec<u8>,

@@ -20,8 +20,8 @@ pub struct Spot {
 pub struct EventSpots {
     /// The name of the event.
     pub event: String,
-    /// One for each sample , in the order of the recording, which is that of a profile's rows; `None` if its code is
-    /// not listed.
+    /// One for each sample, in the order of the recording, which is that of a profile's rows; `None` if its code is not
+    /// listed.
     pub rows: Vec<Option<Spot>>,
 }
 

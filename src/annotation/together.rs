@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_that_differ_are_summed_by_source_line() {
+    fn versions_that_differ_are_summed_by_source_line() {
         let listings = told(vec![code(1, [1, 2], Some(7), [3, 1]), code(2, [1, 3], Some(7), [1, 1])], MERGE);
         assert_eq!(listings.len(), 1);
         assert_eq!(samples_by_line(&listings[0].code), [(Some(7), 4), (Some(8), 2)]);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_can_be_told_alone_and_other_names_stay_apart() {
+    fn lines_can_be_reported_alone_and_other_names_stay_apart() {
         let listings = vec![code(1, [1, 2], Some(7), [3, 1]), code(1, [1, 2], None, [2, 0])];
         let told = told(listings, Told { merge: true, by_line: true });
         let all: Vec<_> = told.iter().map(|listing| samples_by_line(&listing.code)).collect();

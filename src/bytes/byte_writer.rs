@@ -79,7 +79,7 @@ mod tests {
     use crate::bytes::cursor::Cursor;
 
     #[test]
-    fn what_is_written_is_read_again_in_both_byte_orders() {
+    fn a_written_file_is_read_again_in_both_byte_orders() {
         for endian in [Endian::Little, Endian::Big] {
             let mut writer = ByteWriter::new(endian);
             writer.u16(0x102).u32(0x304_0506).u64(u64::MAX - 1).low_bytes(0xa1_b2c3_d4e5, 4).bytes(b"x").pad(8);

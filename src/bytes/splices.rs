@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_named_stays() {
+    fn an_unnamed_frame_stays() {
         let mut splices = Splices::default();
         splices.replace(4..4, b"X".to_vec());
         splices.replace(1..2, b"".to_vec());

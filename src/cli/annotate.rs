@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_output_says_by_its_name_how_it_is_written() {
+    fn an_output_states_by_its_name_how_it_is_written() {
         let of = |name: &str| FormatName::of(&OutPath::Path(name.into()));
         assert_eq!([of("x.html"), of("x.htm")], [FormatName::Html; 2]);
         assert_eq!(

@@ -12,7 +12,7 @@ use crate::resolve::kernel::KernelOptions;
 use crate::resolve::symbols::files::SearchOptions;
 use crate::sources::{GivenFile, GivenMap, SourceMapOptions, SourceOptions};
 use clap::Args;
-use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, PathBufValueParser, TypedValueParser};
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -109,24 +109,24 @@ pub struct SourceArgs {
     /// Jitdump, or directory of jitdumps, to try first
     ///
     /// It is tried before the usual places. PATH@PID uses it for this process of the recording. Repeatable.
-    #[arg(long, value_name = "PATH[@PID]")]
+    #[arg(long, value_name = "PATH[@PID]", value_parser = existing_given())]
     jitdump: Vec<OsString>,
     /// Perf map, or directory of perf maps, to try first
     ///
     /// It is tried before the usual places. PATH@PID uses it for this process of the recording. Repeatable.
-    #[arg(long, value_name = "PATH[@PID]")]
+    #[arg(long, value_name = "PATH[@PID]", value_parser = existing_given())]
     perf_map: Vec<OsString>,
     /// Use this log of an engine, or this core dump, before the usual places
     ///
     /// A directory stands for the logs in it; PATH@PID uses it for this process of the recording. `jitgraft formats`
     /// lists the logs that are read. Repeatable.
-    #[arg(long, visible_alias = "core", value_name = "PATH[@PID]")]
+    #[arg(long, visible_alias = "core", value_name = "PATH[@PID]", value_parser = existing_given())]
     #[arg(hide_short_help = true)]
     jit_log: Vec<OsString>,
     /// ELF file of a program that ran in QEMU user mode
     ///
     /// It names the guest's functions where the recorded command line does not lead to the file. Repeatable.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = existing())]
     #[arg(hide_short_help = true)]
     guest: Vec<PathBuf>,
     /// ELF object that was placed at an address (hexadecimal) at run time
@@ -158,23 +158,23 @@ pub struct SourceArgs {
 #[command(next_help_heading = "Names of native code")]
 pub(super) struct FileArgs {
     /// Root of the recorded machine: look for recorded files below it
-    #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().try_map(directory))]
+    #[arg(long, value_name = "DIR", value_parser = existing_directory())]
     symfs: Option<PathBuf>,
     /// Look for files by build ID and for debugging information here first
     ///
     /// Layouts of ~/.debug, unpacked archives of perf archive and debuginfod are understood. /usr/lib/debug comes after it.
     /// Repeatable.
-    #[arg(long, value_name = "DIR", value_parser = PathBufValueParser::new().try_map(directory))]
+    #[arg(long, value_name = "DIR", value_parser = existing_directory())]
     #[arg(hide_short_help = true)]
     debug_dir: Vec<PathBuf>,
     /// Kernel symbols: a copy of the recorded machine's /proc/kallsyms
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = existing())]
     #[arg(hide_short_help = true)]
     kallsyms: Option<PathBuf>,
     /// Kernel symbols and inlined calls: the recorded kernel, uncompressed
     ///
     /// [default: searched for with debugging information, and in /boot]
-    #[arg(short = 'k', long, value_name = "FILE")]
+    #[arg(short = 'k', long, value_name = "FILE", value_parser = existing())]
     #[arg(hide_short_help = true)]
     vmlinux: Option<PathBuf>,
 }
@@ -241,19 +241,37 @@ impl From<SourceArgs> for SourceOptions {
     }
 }
 
-/// A directory, which need not be there: an archive in its place would be looked into in vain.
-fn directory(path: PathBuf) -> Result<PathBuf, String> {
-    if io::is_there(&path) && !io::is_directory(&path) {
-        return Err("not a directory; unpack an archive first: mkdir DIR && tar xf FILE -C DIR".to_owned());
-    }
-    Ok(path)
+/// A path that exists.
+fn existing() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| if io::is_there(&path) { Ok(path) } else { Err(NOT_THERE) })
 }
+
+/// A directory that exists: an archive in its place would be looked into in vain.
+fn existing_directory() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(directory)
+}
+
+fn directory(path: PathBuf) -> Result<PathBuf, &'static str> {
+    match (io::is_there(&path), io::is_directory(&path)) {
+        (_, true) => Ok(path),
+        (true, false) => Err("not a directory; unpack an archive first: mkdir DIR && tar xf FILE -C DIR"),
+        (false, false) => Err(NOT_THERE),
+    }
+}
+
+/// A path that exists, and perhaps a process.
+fn existing_given() -> impl TypedValueParser<Value = OsString> {
+    let is_there = |text: &OsString| io::is_there(&GivenFile::parse(text).path);
+    OsStringValueParser::new().try_map(move |text| if is_there(&text) { Ok(text) } else { Err(NOT_THERE) })
+}
+
+const NOT_THERE: &str = "it does not exist";
 
 fn placed_elf(text: &str) -> Result<(PathBuf, Addr), String> {
     let (file, addr) = text.rsplit_once('@').ok_or("expected FILE@ADDR, such as libjit.so@7f0012340000")?;
     let digits = addr.strip_prefix("0x").unwrap_or(addr);
     let addr = u64::from_str_radix(digits, 16).map_err(|error| format!("address {addr}: {error}"))?;
-    Ok((file.into(), Addr(addr)))
+    if io::is_there(Path::new(file)) { Ok((file.into(), Addr(addr))) } else { Err(format!("{file} does not exist")) }
 }
 
 fn pid_pair(text: &str) -> Result<(Pid, Pid), String> {
@@ -270,7 +288,7 @@ mod tests {
     #[test]
     fn a_directory_is_not_an_archive() {
         assert!(directory("Cargo.toml".into()).unwrap_err().contains("tar xf"));
-        assert_eq!((directory("src".into()).is_ok(), directory("/nonexistent".into()).is_ok()), (true, true));
+        assert_eq!((directory("src".into()).is_ok(), directory("/nonexistent".into())), (true, Err(NOT_THERE)));
     }
 
     #[test]
@@ -291,7 +309,8 @@ mod tests {
 
     #[test]
     fn values_with_two_parts() {
-        assert_eq!(placed_elf("a@b.so@0x1f"), Ok(("a@b.so".into(), Addr(0x1f))));
+        assert_eq!(placed_elf("Cargo.toml@0x1f"), Ok(("Cargo.toml".into(), Addr(0x1f))));
+        assert!(placed_elf("a@b.so@0x1f").unwrap_err().contains("a@b.so does not exist"));
         assert!(placed_elf("a.so").is_err());
         assert_eq!(pid_pair("1=4711"), Ok((Pid(1), Pid(4711))));
         assert!(pid_pair("1=x").is_err());

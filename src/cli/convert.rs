@@ -83,7 +83,7 @@ impl ConvertArgs {
 /// The way stacks are spelled.
 #[derive(Debug, Args)]
 struct SpellingArgs {
-    /// What gets a root of its own
+    /// The key that gets a root of its own
     #[arg(long, value_enum, default_value_t = MergeKey::Comm, value_name = "WHAT")]
     #[arg(hide_short_help = true)]
     by: MergeKey,

@@ -23,6 +23,7 @@ mod runtimes;
 mod script;
 mod stats;
 pub mod stderr;
+mod summary;
 mod times;
 mod usage;
 mod view;
@@ -34,7 +35,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "Examples:\n  perf record -k mono -g -- node --perf-prof app.js\n  \
-    jitgraft flamegraph perf.data -o flame.svg\n  jitgraft report\n  \
+    jitgraft perf.data # a summary\n  jitgraft flamegraph perf.data -o flame.svg\n  jitgraft report\n  \
     jitgraft inject perf.data -o perf.jit.data && perf report -i perf.jit.data\n\n\
 `jitgraft help inputs` explains how inputs, dumps and maps are found. JITGRAFT_OPTS holds default flags, such as
 \"--jit-names pretty\". Each command uses the ones it supports; flags on the command line override them.";
@@ -84,6 +85,9 @@ enum Command {
     Runtimes(runtimes::RuntimesArgs),
     /// List the formats that can be read and written
     Formats(formats::FormatsArgs),
+    /// Print five lines about a profile: what `jitgraft FILE` does
+    #[command(hide = true)]
+    Summary(Box<summary::SummaryArgs>),
     /// Explain how inputs, dumps and maps are found
     #[command(long_about = usage::inputs(), help_template = "{about-with-newline}")]
     Inputs(usage::InputsArgs),
@@ -99,7 +103,8 @@ impl Cli {
         // Later flags win, as in perf.
         let mut command = Self::command().mut_subcommands(|command| command.args_override_self(true));
         let defaults = std::env::var(defaults::VARIABLE).unwrap_or_default();
-        let words = defaults::with_defaults(&command, words.into_iter().collect(), &defaults)?;
+        let words = summary::with_command(&command, words.into_iter().collect());
+        let words = defaults::with_defaults(&command, words, &defaults)?;
         let matches = command.try_get_matches_from_mut(words)?;
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
@@ -124,6 +129,7 @@ impl Cli {
             Command::Doctor(args) => args.run(&job)?,
             Command::Runtimes(args) => args.run(&job)?,
             Command::Formats(args) => args.run(&job)?,
+            Command::Summary(args) => args.run(&job)?,
             Command::Inputs(args) => args.run(Self::command())?,
             Command::Completions(args) => args.run(Self::command())?,
             Command::Man(args) => args.run(Self::command())?,

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_stretch_of_time() {
+    fn text_without_a_range_of_time() {
         for (text, why) in [
             ("", "expected A,B"),
             ("1", "expected A,B"),

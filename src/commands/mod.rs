@@ -15,4 +15,5 @@ pub mod report;
 pub mod runtimes;
 pub mod script;
 pub mod stats;
+pub mod summary;
 pub mod view;

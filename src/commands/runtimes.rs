@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_nothing_says_so() {
+    fn a_filter_that_leaves_nothing_is_reported() {
         let page = said(Some("sbcl"));
         assert!(page.contains("no way is known") && page.contains("is not ELF"), "{page}");
     }

@@ -11,8 +11,8 @@ use crate::pipeline::recording::{self, RecordingOptions, TextOptions};
 use crate::pipeline::script_text::{self, FilterOptions};
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
-use crate::records::perf_data;
 use crate::records::perf_script::rewrite::Style;
+use crate::records::{perf_data, perf_script};
 use crate::resolve::symbols::SymbolOptions;
 
 /// The fields to print, and their format.
@@ -38,7 +38,7 @@ enum ScriptInput {
     Nothing,
     /// Print a recording.
     Recording(Input),
-    /// Name what is in a text; anything that is not a recording is taken for one and passed on.
+    /// Name the frames in a text.
     Text(Stream, Option<Progress>),
 }
 
@@ -92,8 +92,7 @@ fn open(path: &InPath, job: &Job) -> Result<ScriptInput> {
         // perf script prints nothing of a recording without samples, and a filter of nothing gives nothing.
         false if head.is_empty() && matches!(path, InPath::Stdin) => Ok(ScriptInput::Nothing),
         false if head.is_empty() => Err(open::empty(path)),
-        // A text has none; whatever else it holds, it is passed on.
-        false if head.contains(&0) => Err(no_text(head)),
+        false if head.contains(&0) || !perf_script::may_be_text(head) => Err(no_text(head)),
         false => Ok(ScriptInput::Text(stream, progress)),
     }
 }
@@ -109,7 +108,7 @@ fn no_text(head: &[u8]) -> Error {
     )
 }
 
-/// Enough of an input to give a recording from a text.
+/// Enough of an input to distinguish a recording from a text.
 const HEAD: usize = 1 << 12;
 
 impl ScriptOptions {

@@ -78,7 +78,7 @@ pub fn command_line(words: &[Vec<u8>]) -> Option<Box<str>> {
     (!words.is_empty()).then(|| words.join(" ").into())
 }
 
-/// The share of all frames that have a name. Where the reader did not count them, those of the rows that are here count.
+/// The share of all frames that have a name. If the reader did not count them, the rows that are here count.
 fn share_named(profile: &Profile) -> Option<f64> {
     let counted = profile.about.frames;
     let (mut frames, mut unnamed) = (counted.frames, counted.unnamed);

@@ -192,8 +192,8 @@ impl Workers for Alone {
     }
 }
 
-/// Nests the spans of each thread by their times and sums them. Spans of the names in `by_sub`, and those asked for by
-/// name, are shown by what they did, if they state it.
+/// Nests the spans of each thread by their times and sums them. Spans of the names in `by_sub`, and those requested by
+/// name, are shown by their action, if they state it.
 pub fn stacks(
     timeline: &Timeline,
     by_sub: &[&[u8]],

@@ -9,7 +9,7 @@ use crate::runtimes::{CommandLine, CorrectedCommand, Environment, Runtime, Stack
 /// A longer command is not for pasting.
 const LONGEST: usize = 4096;
 
-/// What a problem needs of a new recording.
+/// The requirements of a problem for a new recording.
 enum RecordingNeeds {
     /// Nothing: another recording would be the same, or it takes more than a command.
     Nothing,

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_written_is_told() {
+    fn an_unwritten_file_is_reported() {
         assert_eq!(problems(&diagnosed("/usr/bin/node", "node", true, &[], "")), ["no-dump-or-map"]);
         assert_eq!(problems(&diagnosed("/usr/bin/node", "node --perf-prof", true, &[], "")), ["not-written"]);
         let gone = "7e0000000000-7e0000001000 r-xp 00000000 08:01 9 /x/jit-7.dump (deleted)\n";
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jvm_may_write_when_it_ends_and_is_told_to_keep_frame_pointers() {
+    fn a_jvm_may_write_when_it_ends_and_is_configured_to_keep_frame_pointers() {
         let words = "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit";
         let diagnosis = diagnosed("/usr/lib/jvm/bin/java", words, true, &[], "");
         assert_eq!((problems(&diagnosis), diagnosis.at_end), (vec!["jvm-frame-pointers"], Some("/tmp/perf-PID.map")));

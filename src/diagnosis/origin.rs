@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_a_recording_is_from_is_said_in_names() {
+    fn the_origin_of_a_recording_is_printed_in_names() {
         let elsewhere = |machine, host: Option<&str>| Origin {
             machine,
             os_release: Some("6.1.0".into()),

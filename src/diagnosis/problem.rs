@@ -39,7 +39,7 @@ pub struct SourceFile {
 pub enum Problem {
     /// Nothing was sampled.
     NoSamples,
-    /// Too little was sampled to give anything.
+    /// Too little was sampled to show anything.
     FewSamples {
         /// The number of samples.
         samples: u64,

@@ -97,7 +97,7 @@ fn write_wrapped(text: &str, indent: usize, out: &mut dyn Write) -> Result<()> {
     Ok(writeln!(out)?)
 }
 
-/// More processes of one runtime are reported for as one: those with the most frames are reported for by themselves.
+/// More processes of one runtime are reported for as one: those with the most frames are listed separately.
 const TOLD: usize = 8;
 
 /// Writes those with dumps or maps, or with the most frames, one by one, and of the others their sums by runtime.

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_that_is_cut_off_keeps_what_is_there_and_says_so() {
+    fn a_profile_that_is_cut_off_keeps_what_is_there_and_reports_it() {
         let text = format!("{{{NODES},\"startTime\":100,\"endTime\":200,\"samples\":[2,3,");
         let (rows, said) = lines(&text);
         assert_eq!(rows, ["main:1 2 None", "(anonymous):7<main:1 1 None", "(idle):0 1 None"]);

@@ -229,7 +229,7 @@ mod tests {
     use crate::model::tier::Tier;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn a_written_file_is_read_back() {
         let text = b"main;f (x);g_[j] 12\nmain;read_[k] 3\n";
         assert!(sniff(text));
         let mut skipped = Skipped::new("line");
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn jit_code_has_the_tier_that_its_name_tells() {
+    fn jit_code_has_the_tier_that_its_name_shows() {
         let text = b"node;JS:~f /a.js:1:1_[j];JS:*g /a.js:2:1_[j];JS:*g /a.js:2:1 12\n";
         let profile = read(text, &ReadOptions::default(), &mut Skipped::new("line"));
         let tiers: Vec<_> = profile.frames().map(|(_, frame)| frame.tier).collect();
@@ -259,7 +259,7 @@ mod tests {
     proptest::proptest! {
         /// Lines are distinguished by separators only: a name may be the beginning of another, or empty.
         #[test]
-        fn what_is_shared_with_the_line_before_changes_nothing(lines in "([ab;]{1,9} [1-3]\n){1,12}") {
+        fn a_part_shared_with_the_line_before_changes_nothing(lines in "([ab;]{1,9} [1-3]\n){1,12}") {
             let profile = read(lines.as_bytes(), &ReadOptions::default(), &mut Skipped::new("line"));
             let spelled = profile.series[0].rows.iter().map(|row| {
                 let mut names: Vec<_> =

@@ -191,8 +191,8 @@ fn is_gecko(head: &[u8]) -> bool {
     gecko.fits(head) && !has(head, "\"preprocessedProfileVersion\"")
 }
 
-/// For JSON, its first first word; else a list of entries of a resource, whose first attribute has a key that is a
-/// word: four fields 1, each within the one before. A packet of a trace has a number there. Profiles are known before.
+/// For JSON, its first word; else a list of entries of a resource, whose first attribute has a key that is a word: four
+/// fields 1, each within the one before. A packet of a trace has a number there. Profiles are known before.
 fn is_other_otlp(head: &[u8]) -> bool {
     const IN_JSON: [Signature; 3] =
         [Words(&["{\"resourceSpans\""]), Words(&["{\"resourceMetrics\""]), Words(&["{\"resourceLogs\""])];
@@ -342,7 +342,7 @@ pub(super) mod tests {
     ];
 
     #[test]
-    fn every_row_has_an_example_that_is_no_others() {
+    fn every_row_has_an_example_that_is_not_others() {
         for (name, head) in EXAMPLES {
             let fits: Vec<_> = UNREAD.iter().filter(|format| format.signature.fits(head)).map(|of| of.name).collect();
             assert!(fits.len() == 1 && fits[0].contains(name), "{name}: {fits:?}");

@@ -55,7 +55,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(profile)
 }
 
-/// Where the columns stand.
+/// The places of the columns.
 struct VsprofColumns {
     level: usize,
     name: usize,

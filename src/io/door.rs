@@ -17,8 +17,9 @@
 //! | [`Named::Part`] | trusted ones | trusted ones | anybody's |
 //!
 //! A link is trusted if root or we made it and nobody else can put another one in its place (`Walk::follow`). The
-//! mapping is private. A file that to somebody else, who may shorten it at any time, is copied, once its first bytes
-//! are those of what is looked for. A path into an archive that is open leads to what is packed there (`io::archive`).
+//! mapping is private. A file that belongs to somebody else, who may shorten it at any time, is copied, once its first
+//! bytes are those of what is looked for. A path into an archive that is open leads to what is packed there
+//! (`io::archive`).
 #![expect(clippy::disallowed_methods, reason = "this is the door")]
 
 mod walk;
@@ -93,7 +94,7 @@ pub enum Holes {
 /// The kind of file that is looked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
-    /// The holes that it may have have if it begins with these bytes; `None` if it is not what is looked for.
+    /// The holes that it may have if it begins with these bytes; `None` if it is not what is looked for.
     pub holes: fn(&[u8]) -> Option<Holes>,
     /// The error about a file of another user that is not of that kind.
     pub otherwise: &'static str,
@@ -219,7 +220,7 @@ impl Door<'_> {
         }
     }
 
-    /// The caller who asks for a file of a process knows it by another path.
+    /// The caller who requests a file of a process knows it by another path.
     fn located(&self, error: Error, path: &Path) -> Error {
         if matches!(self.start, Start::Inside(_)) { error } else { error.in_file(path) }
     }

@@ -27,7 +27,7 @@ pub(super) struct HiddenName {
     text: NameText,
     what: Passing,
     directory: File,
-    /// Where it is in the table; `None` if that was full.
+    /// Its place in the table; `None` if that was full.
     slot: Option<&'static NameSlot>,
     is_there: bool,
 }
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_made_is_not_taken_away() {
+    fn a_file_that_could_not_be_made_is_not_removed() {
         let dir = tempfile::tempdir().unwrap();
         let directory = File::open(dir.path()).unwrap();
         let refused = HiddenName::take(&directory, Passing::File, |_| Err::<(), _>(io::ErrorKind::StorageFull.into()));

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_begun_in_a_directory_is_put_into_it_wherever_its_path_leads_by_then() {
+    fn a_file_begun_in_a_directory_is_put_into_it_even_if_its_path_leads_elsewhere() {
         for which in 0..2 {
             let dir = tempfile::tempdir().unwrap();
             let at = |name: &str| dir.path().join(name);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_way_has_no_name() {
+    fn an_output_under_way_has_no_name() {
         let dir = tempfile::tempdir().unwrap();
         let new = NewFile::create_at(open_directory(dir.path()).unwrap(), 0o644).unwrap();
         if new.hidden.is_none() {

@@ -68,7 +68,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
-    fn what_is_missing_is_made_and_no_strangers_link_is_gone_through() {
+    fn a_missing_directory_is_made_and_no_strangers_link_is_followed() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         fs::create_dir(root.join("st")).unwrap();

@@ -24,7 +24,7 @@ pub struct Output {
 enum Inner {
     File {
         new: BufWriter<NewOutput>,
-        /// What it is called in messages.
+        /// Its name in messages.
         shown: PathBuf,
         /// Its name in its directory.
         name: OsString,
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_run_has_read_another_may_write() {
+    fn a_file_read_by_one_run_may_be_written_by_another() {
         let (_dir, at) = directory();
         // The log of a job beside these, which lasts longer than both.
         let beside = Run::begin();
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_opened_after_the_output_was_begun_is_not_replaced() {
+    fn a_file_opened_after_the_output_was_begun_is_not_replaced() {
         let (_dir, at) = directory();
         let run = Run::begin();
         let output = Output::create(&OutPath::Path(at("a")), &run).unwrap();
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_to_be_replaced_is_replaced() {
+    fn a_file_read_to_be_replaced_is_replaced() {
         let (_dir, at) = directory();
         let run = Run::begin();
         assert_eq!(&map_to_replace(&at("a")).unwrap()[..], b"a");

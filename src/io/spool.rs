@@ -150,14 +150,14 @@ mod tests {
         (spool.file.metadata().unwrap().len(), Error::from(error).to_string())
     }
 
-    /// A file system of so many MiB that has nothing else on it.
+    /// A file system of this many MiB that has nothing else on it.
     fn holding<const MIB: u64>(file: &File) -> Option<DiskRoom> {
         let all = MIB << 20;
         Some(DiskRoom { free: all.saturating_sub(file.metadata().unwrap().len()), all })
     }
 
     #[test]
-    fn what_never_ends_leaves_a_twentieth_of_the_room() {
+    fn endless_data_leaves_a_twentieth_of_the_room() {
         let (len, said) = written(holding::<100>);
         assert!(len <= 95 << 20 && len > 90 << 20, "{len}");
         assert!(said.contains("would leave less than 5 MiB free there"), "{said}");
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_room_is_not_told_it_is_taken() {
+    fn unknown_room_is_taken() {
         let mut spool = temporary().unwrap();
         spool.room = |_| None;
         assert_eq!(io::copy(&mut io::repeat(7).take(40 << 20), &mut spool).unwrap(), 40 << 20);

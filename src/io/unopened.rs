@@ -34,7 +34,7 @@ pub(super) fn output(directory: &Path, error: io::Error) -> Error {
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     let shown = directory.display();
     let remedy = match error.kind() {
-        ErrorKind::NotFound => Some(format!("there is not a directory {shown}: mkdir -p {shown}")),
+        ErrorKind::NotFound => Some(format!("there is no directory {shown}: mkdir -p {shown}")),
         ErrorKind::PermissionDenied => refused(directory, "choose another directory (-o FILE)"),
         _ => None,
     };
@@ -46,7 +46,7 @@ fn meant(path: &Path) -> Option<String> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = parent.unwrap_or(Path::new("."));
     if !is_directory(directory) {
-        return Some(format!("there is not a directory {}", directory.display()));
+        return Some(format!("there is no directory {}", directory.display()));
     }
     let name = path.file_name()?.to_str()?;
     if let Some(near) = nearest(name, names_in(directory)) {

@@ -34,7 +34,7 @@ pub struct About {
     pub frames: FrameCounts,
     /// The files of the frames, by the name that frames have as their module.
     pub modules: BTreeMap<Vec<u8>, Module>,
-    /// Of a table with rows of several recordings: the builds of the modules of each, by its `input` and their names.
+    /// In a table with rows of several recordings: the builds of the modules of each, by its `input` and their names.
     pub builds: BTreeMap<(Box<str>, Vec<u8>), BuildId>,
     /// The processes.
     pub processes: BTreeMap<Pid, ProcessLife>,
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_profile_does_not_know_the_other_tells() {
+    fn facts_missing_in_one_profile_come_from_the_other() {
         let at = |time| Some(TimeExtent::at(Nanos(time)));
         let mut both = About { lost: 1, sampled: at(9), ..About::default() };
         let host = Some(b"h".to_vec());

@@ -63,7 +63,7 @@ impl Fork {
     }
 }
 
-/// A process, and as of when something is queried of it.
+/// A process, and the time of the question about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ancestor {
     /// The process.
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn each_ancestor_is_asked_as_of_the_fork() {
+    fn each_ancestor_is_queried_as_of_the_fork() {
         let ancestry = ancestry(&[(8, 7, 10), (9, 8, 20)]);
         assert_eq!(pids(&ancestry, 9, Some(30)), [(9, Some(30)), (8, Some(20)), (7, Some(10))]);
         assert_eq!(pids(&ancestry, 9, None), [(9, None), (8, Some(20)), (7, Some(10))]);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_a_program_of_its_own_inherits_nothing() {
+    fn a_started_program_inherits_nothing() {
         let mut processes = Processes::default();
         let process = |parent, at, execs: &[u64]| Process {
             forked: Some((Pid(parent), Nanos(at))),

@@ -2,8 +2,7 @@
 //!
 //! A recording has a mapping's path for it and nothing else: the kernel writes names of its own where there is no file
 //! (`perf_event_mmap_event` in kernel/events/core.c), and perf adds some. They are distinguished here and nowhere else.
-//! Each question that is queried of a mapping is a method. Some differ in one kind only, and on purpose: the methods
-//! show why.
+//! Each question about a mapping is a method. Some differ in one kind only, and on purpose: the methods show why.
 
 /// The kind of a mapping, by its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_to_number_is_an_error() {
+    fn a_value_too_large_to_number_is_an_error() {
         let mut chains = Chains { places: Interner::of_most(2), ..Chains::default() };
         push(&mut chains, "ab");
         chains.check().unwrap();

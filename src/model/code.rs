@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn expanded_calls_are_told_from_the_inside_and_end_even_if_they_run_in_a_circle() {
+    fn expanded_calls_are_distinguished_from_the_inside_and_end_even_if_they_run_in_a_circle() {
         let call = |function: &'static [u8], parent| InlinedCall {
             function: function.into(),
             file: b"",

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_table_still_knows_what_it_has() {
+    fn a_full_table_still_has_what_it_has() {
         let mut table = Interner::<&str, u32>::of_most(2);
         assert_eq!(["a", "b", "a"].map(|item| table.intern(item)), [0, 1, 0]);
         assert!(!table.is_full());

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_a_row_are_side_by_side_and_told_apart() {
+    fn numbers_of_a_row_are_side_by_side_and_distinguished() {
         let row: Vec<u64> = (32..48).map(|pid| hash(Pid(pid))).collect();
         let places: Vec<u64> = row.iter().map(|hash| hash & 0xffff).collect();
         assert!(places.windows(2).all(|pair| pair[1] == pair[0] + 1), "{places:x?}");

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn perf_s_own_words_are_told_from_the_program_s() {
+    fn perf_s_own_words_are_distinguished_from_the_program_s() {
         for (line, options, program) in [
             ("/usr/bin/perf record -k mono -F 999 -g -o x.data node -e 1", "-k mono -F 999 -g -o x.data", "node -e 1"),
             (

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_tree_still_knows_what_it_has() {
+    fn a_full_tree_still_has_what_it_has() {
         let mut tree = PrefixTree { most: 2, ..PrefixTree::default() };
         let root = tree.child(None, 'a');
         let child = tree.child(Some(root), 'b');

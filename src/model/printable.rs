@@ -118,7 +118,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_harmless_is_borrowed() {
+    fn a_harmless_name_is_borrowed() {
         for name in
             ["", "main", "Türme::größer()", "App\\Deep\\mandel", "函数 <é>", "LazyCompile:~f a.js:1", "\u{fffd}"]
         {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_obeyed_is_written_out() {
+    fn characters_that_would_be_obeyed_are_escaped() {
         let cases: [(&[u8], &str); 9] = [
             (b"\x1b[2Jgone", "\\x1b[2Jgone"),
             (b"two\nlines\r\t\0\x7f", "two\\x0alines\\x0d\\x09\\x00\\x7f"),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_read_is_bounded_and_says_so() {
+    fn texts_for_people_are_bounded_and_marked() {
         let long = "é".repeat(1 << 20);
         let text = readable(long.as_bytes());
         assert_eq!(text, format!("{0}…[{1} more]…{0}", "é".repeat(SIDE), (1 << 20) - 2 * SIDE));

@@ -41,7 +41,7 @@ pub struct Processes {
     pub told: Told,
     /// The control groups by the numbers that samples have, as labels.
     pub cgroups: FxHashMap<u64, Labels>,
-    /// What happened when, in the order of time; what was so before the recording began is not reported.
+    /// Events in the order of time; the state before the recording began is not reported.
     pub moments: Vec<Moment>,
 }
 

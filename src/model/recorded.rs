@@ -1,4 +1,4 @@
-//! What a table's row states about the recording that it is of.
+//! The facts in a table's row about its recording.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub struct Recording {
 /// A file as it was when it was read: another size or time means that it has changed since.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ReadFile {
-    /// Where it is.
+    /// Its path.
     pub path: String,
     /// Its size in bytes.
     pub size: i64,
@@ -45,20 +45,20 @@ pub struct ReadFile {
     pub mtime: i64,
 }
 
-/// What was counted in a recording.
+/// The event of a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordedEvent {
     /// The event.
     pub name: String,
-    /// What its weights count.
+    /// The unit of its weights.
     pub unit: String,
     /// The number of times that a second it was sampled, if that was requested.
     pub frequency: Option<i64>,
-    /// After how many of it a sample was taken, if that was requested.
+    /// The sampling period, if that was requested.
     pub period: Option<i64>,
 }
 
-/// What a data set states about a file that it was made of.
+/// The facts about a file in a data set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry {
     /// The file.
@@ -81,7 +81,8 @@ pub struct Entry {
     pub error: Option<String>,
 }
 
-/// What the path of a control group states: itself, and the pod and the container that Kubernetes made it for.
+/// The names in the path of a control group: its own, and those of the pod and the container that Kubernetes made it
+/// for.
 pub fn cgroup_labels(path: &str) -> Labels {
     let mut labels: BTreeMap<Box<str>, Box<str>> = BTreeMap::from([("cgroup".into(), path.into())]);
     let parts = || path.split('/').map(|part| part.trim_end_matches(".slice").trim_end_matches(".scope"));

@@ -134,7 +134,7 @@ pub struct Track {
     pub tid: Option<Tid>,
     /// The processor, where rows are kept apart by it.
     pub cpu: Option<u32>,
-    /// What else rows are kept apart by, where the output has room for it.
+    /// The labels that keep rows apart, if the output has room for them.
     pub labels: Labels,
     /// The recording, where a table holds rows of several and the output keeps them apart.
     pub recording: Option<Arc<Recording>>,
@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_to_number_is_an_error() {
+    fn a_value_too_large_to_number_is_an_error() {
         let mut few = Profile { names: Texts::of_most(2), ..Profile::new() };
         few.merge(&profile(&[("a;b", 1)]));
         few.check().unwrap();

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pushed_stands_for_itself() {
+    fn a_pushed_row_stands_for_itself() {
         let mut texts = Texts::<u32>::default();
         let pushed = [texts.push(b"f"), texts.push(b"f")];
         assert_ne!(pushed[0], pushed[1]);

@@ -161,8 +161,8 @@ fn push_texts(
 ) -> Result<()> {
     let mut first = Some(first);
     let mut given = inputs.iter().map(|path| (path, first.take()));
-    // An input that is not such a such text is opened again in its turn: a group may have more inputs than can be open
-    // at once.
+    // An input that is not such a text is opened again in its turn: a group may have more inputs than can be open at
+    // once.
     let read = |group| texts::read_texts(group, options.texts(), job, Ok, |path, _| Err(path));
     job.pool.stream(texts::groups(&mut given), read, |group| {
         group.into_iter().try_for_each(|input| match input {

@@ -32,7 +32,7 @@ impl Job {
 pub struct Outcome {
     /// The warnings.
     pub warnings: Warnings,
-    /// What failed, where the job went on with the rest.
+    /// The failures after which the job went on with the rest.
     pub failed: Vec<Error>,
     /// Lines for stderr: what was done, in figures.
     pub summary: Vec<String>,

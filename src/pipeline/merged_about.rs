@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_true_of_all_is_said() {
+    fn only_what_is_true_of_all_is_reported() {
         let (mut merged, mut sum, mut warnings) = (MergedAbout::default(), About::default(), Warnings::new());
         for mut one in [about("a", 1, 0x100), about("b", 2, 0x200), about("b", 1, 0x300)] {
             merged.take(&mut one);

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_told_by_their_beginnings() {
+    fn files_are_reported_by_their_beginnings() {
         let mut tar = vec![0; 512];
         tar[257..262].copy_from_slice(b"ustar");
         let cases: [(&[u8], &str); 12] = [

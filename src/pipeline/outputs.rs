@@ -19,7 +19,7 @@ pub(crate) fn each_event(
     let series = || profile.series.iter().enumerate();
     let sampled = series().filter(|(_, series)| !series.rows.is_empty()).map(|(at, series)| (at, &series.name[..]));
     let mut events: Vec<(usize, &str)> = sampled.collect();
-    // Without samples the writer states it, or writes what an empty profile is in its format.
+    // Without samples the writer reports it, or writes what an empty profile is in its format.
     if events.is_empty() {
         events.push((0, ""));
     }

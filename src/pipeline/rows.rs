@@ -63,13 +63,13 @@ impl RowsRead {
 #[derive(Debug)]
 struct RowSink<'a> {
     read: &'a mut RowsRead,
-    /// What is reported about all rows, whatever the input states.
+    /// The facts about all rows, in any input.
     given: RowOrigin,
     options: &'a LoadOptions,
     writer: &'a mut dyn RowWriter,
     /// The recordings so far; the writer has begun the last.
     entries: Vec<Entry>,
-    /// True if the writer knows that it has all rows of the last.
+    /// True if the writer has received all rows of the last.
     has_ended: bool,
 }
 

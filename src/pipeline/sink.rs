@@ -1,4 +1,4 @@
-//! The sink for rows rows of a profile: into a sum, in order of time, or on in batches.
+//! The sink for rows of a profile: into a sum, in order of time, or on in batches.
 
 use crate::error::Result;
 use crate::model::stacks::{Frame, FrameKind, Keep, Profile};

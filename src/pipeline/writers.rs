@@ -33,7 +33,7 @@ pub(crate) fn write(
     }
 }
 
-/// What the writer needs, and its own usage where the user requests none.
+/// The options that the writer needs, and its own usage where the user requests none.
 pub(crate) fn load_options(asked: &LoadOptions, writer: &Writer) -> LoadOptions {
     let usual = Naming { resolved: writer.jit_names, given: JitNames::Raw };
     LoadOptions {
@@ -44,7 +44,7 @@ pub(crate) fn load_options(asked: &LoadOptions, writer: &Writer) -> LoadOptions 
     }
 }
 
-/// What writes the format of that name.
+/// The writer of the format of that name.
 pub(crate) fn writer(name: &str) -> Result<Writer> {
     let writer = named(name).and_then(|format| format.write);
     writer.ok_or_else(|| Error::usage(format!("no format called {name} can be written; there are: {}", writable())))

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_map_is_an_error() {
+    fn a_false_map_is_an_error() {
         for text in ["", "{", "[]", "\u{feff}", ")]}'", r#"{"version":2,"sources":[],"mappings":""}"#] {
             assert!(parse(text.as_bytes()).is_err(), "{text}");
         }

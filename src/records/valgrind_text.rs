@@ -55,7 +55,7 @@ pub fn sniff(head: &[u8]) -> Option<Report> {
     }
 }
 
-/// The process a report states it is of, by its first bytes.
+/// The process that a report states, by its first bytes.
 pub fn pid(report: Report, head: &[u8]) -> Option<i32> {
     let behind = |key: &[u8]| {
         let at = memmem::find(head, key)? + key.len();
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_are_told_apart() {
+    fn reports_are_distinguished() {
         assert_eq!(sniff(b"desc: x\ncmd: y\ntime_unit: i\n"), Some(Report::Massif));
         assert_eq!(sniff(b"desc: x\ncmd: y\nevents: Ir\nfl=a\n"), Some(Report::Cachegrind));
         assert_eq!(sniff(b"==4711== Memcheck, a memory error detector\n"), Some(Report::Text));

@@ -3,7 +3,7 @@
 //! The tiers of JIT code are steps of one blue, the better the compiler the deeper; what the system and compilers made
 //! ahead of time is yellow and orange. All differ in lightness, too, so that they are distinguished by those who see
 //! fewer colors; a test checks how people without the red or the green cones see them. Each color has three shades, for
-//! neighbors of one sort.
+//! neighbors of one sort, and all of them have a contrast of at least 1.6 with the page, which separates neighbors by a line of one pixel.
 
 use crate::analysis::category::Category;
 use crate::model::tier::Tier;
@@ -40,22 +40,22 @@ pub(in crate::render) const NAMES: u8 = 4;
 
 /// A sort of code, its letter, and its color on a light page and on a dark one. Unnamed code is also hatched.
 const PAINTS: [(Category, char, [u32; 2]); 16] = [
-    (Category::Kernel, 'k', [0xe8_8a_2e, 0x90_55_00]),
-    (Category::Native, 'n', [0xf5_d9_6b, 0xa2_88_38]),
-    (Category::NativeUnnamed, 'v', [0xbd_a1_55, 0xd2_be_70]),
-    (Category::Inlined, 'i', [0xff_f9_ba, 0x46_37_09]),
-    (Category::Jit(Some(Tier::Interpreted)), 'a', [0xe0_f0_f2, 0x00_28_3e]),
-    (Category::Jit(Some(Tier::Baseline)), 'b', [0x91_c9_ff, 0x01_69_a9]),
-    (Category::Jit(Some(Tier::MidTier)), 'm', [0x78_9f_cd, 0x02_95_e5]),
-    (Category::Jit(Some(Tier::Optimised)), 'o', [0x1f_62_ae, 0x6c_b2_f5]),
-    (Category::Jit(Some(Tier::Builtin)), 'c', [0x46_ad_84, 0x00_4e_2f]),
-    (Category::Jit(Some(Tier::Stub)), 's', [0xd9_e5_c7, 0x62_67_56]),
-    (Category::Jit(Some(Tier::Wasm)), 'w', [0xb3_8f_ed, 0x75_29_82]),
-    (Category::Jit(Some(Tier::RegExp)), 'r', [0xde_b0_b4, 0x6e_3d_57]),
-    (Category::Jit(None), 'j', [0x4f_a1_ac, 0x18_99_ac]),
+    (Category::Kernel, 'k', [0xe3_86_29, 0x91_56_02]),
+    (Category::Native, 'n', [0xe2_c3_48, 0xa7_8c_3c]),
+    (Category::NativeUnnamed, 'v', [0xbd_a1_55, 0xd3_bf_71]),
+    (Category::Inlined, 'i', [0xd0_c3_80, 0x5b_48_09]),
+    (Category::Jit(Some(Tier::Interpreted)), 'a', [0xb1_ca_ca, 0x2d_5a_73]),
+    (Category::Jit(Some(Tier::Baseline)), 'b', [0x7e_b5_ea, 0x11_6b_ac]),
+    (Category::Jit(Some(Tier::MidTier)), 'm', [0x6d_8e_c5, 0x33_9e_ee]),
+    (Category::Jit(Some(Tier::Optimised)), 'o', [0x1c_62_ae, 0x73_b8_fb]),
+    (Category::Jit(Some(Tier::Builtin)), 'c', [0x3a_a4_7a, 0x02_59_33]),
+    (Category::Jit(Some(Tier::Stub)), 's', [0xb6_ca_9c, 0x64_68_57]),
+    (Category::Jit(Some(Tier::Wasm)), 'w', [0xaa_88_e9, 0x73_27_80]),
+    (Category::Jit(Some(Tier::RegExp)), 'r', [0xce_a1_a2, 0x66_36_4f]),
+    (Category::Jit(None), 'j', [0x4f_a1_ac, 0x1c_9a_ad]),
     (Category::JitUnnamed, 'x', [0x17_73_7f, 0x31_ba_d6]),
-    (Category::Anonymous, 'y', [0xe1_51_9a, 0xe1_56_96]),
-    (Category::Unknown, 'u', [0xb9_c2_d8, 0x65_78_7c]),
+    (Category::Anonymous, 'y', [0xb6_13_70, 0xe3_58_97]),
+    (Category::Unknown, 'u', [0xb4_c0_db, 0x66_78_7c]),
 ];
 
 fn paint(category: Category) -> (char, [u32; 2]) {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn every_two_sorts_of_code_are_told_apart_by_all_readers() {
+    fn every_two_sorts_of_code_are_distinguished_by_all_readers() {
         let mut close = Vec::new();
         for theme in [0, 1] {
             for (at, one) in Category::ALL.into_iter().enumerate() {
@@ -301,6 +301,20 @@ mod tests {
     }
 
     #[test]
+    fn boxes_stand_out_from_the_page() {
+        for (theme, page) in [[0xff; 3], [0x1b, 0x1d, 0x20]].into_iter().enumerate() {
+            for category in Category::ALL {
+                let colors = (0..SHADES).map(|shade| shaded(Swatch::Code(category).colors()[theme], shade));
+                for color in colors {
+                    let (a, b) = (luminance(color) + 0.05, luminance(page) + 0.05);
+                    let contrast = a.max(b) / a.min(b);
+                    assert!(contrast >= 1.6, "{theme}: {}: {contrast:.2}", category.name());
+                }
+            }
+        }
+    }
+
+    #[test]
     fn tiers_grow_deeper_from_the_interpreter_to_the_best_compiler() {
         let ladder = [Tier::Interpreted, Tier::Baseline, Tier::MidTier, Tier::Optimised];
         let light =
@@ -309,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_read_on_every_colour() {
+    fn text_is_read_on_every_color() {
         let shaded_ones = Category::ALL.into_iter().map(Swatch::Code).chain((0..NAMES).map(Swatch::Name));
         let shaded_ones = shaded_ones.chain([Swatch::Whose]).map(|swatch| (swatch, SHADES));
         for (swatch, shades) in shaded_ones.chain((-STEPS..=STEPS).map(|step| (Swatch::Change(step), 1))) {
@@ -330,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_name_is_hatched_and_the_lines_are_seen_by_all_readers() {
+    fn unnamed_code_is_hatched_and_the_lines_are_visible_for_all_readers() {
         let hatched = |category: &Category| Swatch::Code(*category).is_hatched();
         let names: Vec<_> = Category::ALL.into_iter().filter(hatched).map(Category::name).collect();
         assert_eq!(names, ["native, unnamed", "JIT, unnamed", "unnamed code (no file)", "unknown"]);

@@ -44,7 +44,7 @@ pub struct Place {
     pub until: Nanos,
 }
 
-/// The address of a symbol symbol of the kernel in the recorded boot: kernels start at random addresses.
+/// The address of a symbol of the kernel in the recorded boot: kernels start at random addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelReference {
     /// `_text` or `_stext`.
@@ -104,7 +104,7 @@ impl AddressSpaces {
         spaces
     }
 
-    /// Builds them from what a recording gives.
+    /// Builds them from a recording.
     pub fn new(processes: &Processes) -> Self {
         let mut spaces = Self { ancestry: Ancestry::new(processes), ..Self::default() };
         let mut builders: BTreeMap<(Pid, Realm), SpaceBuilder> = BTreeMap::new();

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_tell_what_is_mapped() {
+    fn paths_show_what_is_mapped() {
         let kind = Dso::kind_of_user_path;
         assert_eq!(kind(b"/usr/bin/node"), DsoKind::File);
         assert_eq!(kind(b"[vdso]"), DsoKind::Vdso);

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_call_so_stays_whole() {
+    fn names_of_other_tools_stay_whole() {
         for name in [
             "C::operator->",
             "ns::C::operator->()",

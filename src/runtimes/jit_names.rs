@@ -10,9 +10,9 @@
 //! | CPython | `py::push:/a/list.py` | `push list.py` | the same |
 //! | Wasmtime | `wasm[0]::function[3]::push` | `push wasm` | the same |
 //!
-//! Marks added to a function's name are plain words: brackets would be a pattern to a search. The file of a is left,
-//! with as many of its directories as give it from another file of the profile that is called alike, so that two
-//! functions stay two. A name that is none of these stays as it is.
+//! Marks added to a function's name are plain words: brackets would be a pattern to a search. The file name of a path
+//! is left, with as many of its directories as distinguish it from another file of the profile with the same name, so
+//! that two functions stay two. A name that is none of these stays as it is.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_to_a_name_is_no_pattern_to_a_search() {
+    fn marks_added_to_a_name_are_not_a_pattern_to_a_search() {
         for name in ["JS:*push /a/list.js:10:5", "JS:~ /x.js:1:1", "Builtin:A", "BytecodeHandler:B", "py::f:/a.py"] {
             assert!(
                 !pretty(name).contains(['(', ')', '[', ']', '{', '}', '*', '+', '?', '^', '$', '|', '\\']),

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_on_a_runtime_finds_it() {
+    fn a_program_on_a_runtime_finds_it() {
         let of = |name: &str| named(name).map(|runtime| runtime.name);
         for language in ["jruby", "Clojure", "groovy", "scala", "kotlin", "/usr/lib/jvm/libjvm.so"] {
             assert_eq!(of(language), Some("OpenJDK"), "{language}");

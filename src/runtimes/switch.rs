@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_is_told_from_its_parts() {
+    fn a_way_is_distinguished_from_its_parts() {
         const LIST: Flag = Flag::Item { option: "--js-flags=", separator: ' ', item: "--a" };
         let switch = Switch { flags: &[Flag::Word("--x"), LIST, LIST], note: ", which tells more", ..SWITCH };
         assert_eq!(switch.how("chrome", true), "run chrome with --x --js-flags='--a --a', which tells more");

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_runtime_only_marked_names_tell() {
+    fn without_a_runtime_only_marked_names_show() {
         let tier = |name: &str| tier(name.as_bytes(), RuntimeSet::default());
         assert_eq!(tier("JS:*push /a/list.js:10:5"), Some(Tier::Optimised));
         assert_eq!(tier("TRACE-1$App\\fib$19"), Some(Tier::Optimised));

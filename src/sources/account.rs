@@ -91,7 +91,7 @@ pub enum SourceState {
     },
     /// It is there, but not used, for this reason.
     Refused(String),
-    /// It may be this process's by what it holds, but that is not sure, for this reason: the user has to state it.
+    /// It may be this process's by what it holds, but that is not sure, for this reason: the user must confirm it.
     Offered(String),
 }
 

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn processor_time_stamps_are_converted_as_the_recording_says() {
+    fn processor_time_stamps_are_converted_as_the_recording_states() {
         let tsc = TscConversion { shift: 10, mult: 512, zero: 7, cycles: 0, mask: 0, cap_zero: true, cap_short: false };
         let arch = DumpTimes { arch: true, ..TIMES };
         let (conversion, said) = Conversion::choose(&Clock { tsc: Some(tsc), ..mono() }, &arch);

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_share_their_memory_are_no_rivals_for_a_file() {
+    fn processes_that_share_their_memory_are_not_rivals_for_a_file() {
         let is_used = |fits: [Fit; 2]| matches!(judge(0, &fits), Verdict::Used(_));
         assert!(is_used([fit(7, Some(1)), fit(8, Some(1))]), "two workers of one server");
         assert!(!is_used([fit(7, Some(1)), fit(8, Some(2))]), "workers of two servers");

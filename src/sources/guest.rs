@@ -239,7 +239,7 @@ fn needed(object: &object::File<'_>) -> Vec<Vec<u8>> {
 /// The functions in a file.
 #[derive(Debug)]
 struct GuestFunctions {
-    /// Begin and end of each, in order.
+    /// The start and end of each, in order.
     ranges: Vec<(u64, u64)>,
     /// True if these are all: a stripped library reports those that others call.
     complete: bool,

@@ -1,7 +1,7 @@
 //! Ties a log whose times count from the start of an engine to the recording's clock.
 //!
-//! When the engine started no recording gives. But code is made after its memory was mapped, and runs after it was
-//! made:
+//! No recording contains the time at which the engine started. But code is made after its memory was mapped, and runs
+//! after it was made:
 //!
 //! ```text
 //! start of the log ≥ time of a mapping's record − time of the first code in what was mapped then
@@ -13,8 +13,8 @@
 //! Code in files bounds nothing: an engine's own functions are reported for when the log gets round to them.
 //!
 //! If the bounds are far apart or one is missing (node 24 and 25 map all memory at once; a process that ran already has
-//! mapped all it needs), the log's file gives: it is made when the log begins. A copy has a time of its own, which the
-//! bounds betray, as a copy is made later than the samples. Where nothing else is known, the error is not.
+//! mapped all it needs), the log's file decides: it is made when the log begins. A copy has a time of its own, which
+//! the bounds betray, as a copy is made later than the samples. If nothing else is known, the error is unknown.
 
 use crate::model::Addr;
 use crate::model::Nanos;
@@ -114,8 +114,8 @@ fn bound(time: Nanos, own: i64) -> Option<i64> {
     i64::try_from(time.0).ok().filter(|time| *time > 0)?.checked_sub(own)
 }
 
-/// The latest start by which all code was made before it was seen. What contradicts the earliest one the log has
-/// reported of late.
+/// The latest start by which all code was made before it was seen. The samples that contradict the earliest one the log
+/// has reported of late.
 fn latest(made: &[LoggedCode], jit: &RangeMap<Nanos>, seen: &FirstSeen, earliest: Option<i64>) -> Option<i64> {
     let mut left = seen.clone();
     let mut latest = None;
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_mapped_at_once_leaves_the_samples_to_tell() {
+    fn a_mapping_at_once_leaves_the_decision_to_the_samples() {
         let log = log(&[(10 * MS, 0x1000), (20 * MS, 0x1100)]);
         let process = process(&[(101 * MS, 0x1000, 0x1000)]);
         let seen = seen(&[(0x1008, 145 * MS), (0x1108, 151 * MS)]);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_the_log_tells_of_late_bounds_nothing() {
+    fn code_that_the_log_reports_late_bounds_nothing() {
         let log = log(&[(10 * MS, 0x1000), (20 * MS, 0x1100)]);
         let process = process(&[(140 * MS, 0x1000, 0x1000)]);
         // Seen 30 ms before the log has it.
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn without_samples_or_mappings_less_is_told() {
+    fn without_samples_or_mappings_less_is_reported() {
         let codes = log(&[(10 * MS, 0x1000)]);
         let mapped = process(&[(140 * MS, 0x1000, 0x1000)]);
         let of = |process: &Process, seen: &FirstSeen, born| start(&codes, process, seen, born);

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_log_says_holds_from_when_to_when_it_says() {
+    fn an_entry_of_a_log_holds_from_its_time_to_the_next() {
         let (source, processes) = (source(), started_at(5_000_000));
         let log = source.log.get().unwrap();
         let (conversion, said) = conversion(log, &source, &processes);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_tells_of_lines_and_expanded_calls_when_it_is_asked() {
+    fn a_log_reports_lines_and_expanded_calls_when_it_is_queried() {
         let source = source();
         let list = events(OriginId(0), source.log.get().unwrap(), &source, Conversion::None);
         let code = list.iter().next().unwrap().code;
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_tied_by_what_the_recording_knows() {
+    fn times_are_tied_by_what_the_recording_has() {
         let source = source();
         let log = |clock| CodeLog { clock, ..CodeLog::new(clock, "line") };
         let at = |clock, processes: &Processes| {

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_file_names_say() {
+    fn file_names_decide_the_format() {
         assert_eq!(label(OsStr::new("moar-jit-0012.bin")), Some(FileLabel::Number(12)));
         assert_eq!(label(OsStr::new("0x7f00.bin")), Some(FileLabel::Addr(0x7f00)));
         assert_eq!(label(OsStr::new("7F00")), Some(FileLabel::Addr(0x7f00)));

@@ -65,7 +65,7 @@ fn compiled_code_is_spelled_as_objdump_spells_it() {
 
 /// Any 32 bits: whatever they are, each is one line, in its place.
 #[test]
-fn strange_words_are_told_one_by_one() {
+fn strange_words_are_reported_one_by_one() {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let words = (0..50_000).flat_map(|_| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -140,7 +140,7 @@ fn run(arguments: &[&str], file: &Path) -> Output {
 }
 
 #[test]
-fn each_instruction_costs_what_the_file_says_and_all_cost_what_callgrind_annotate_says() {
+fn each_instruction_costs_what_the_file_states_and_all_cost_what_callgrind_annotate_states() {
     let Counted { dir, file } = counted();
     let costs = read(&fs::read_to_string(&file).unwrap());
     let all = json(&["."], &file);
@@ -198,7 +198,7 @@ fn instructions_are_objdumps_and_lines_those_of_the_source() {
 }
 
 #[test]
-fn what_is_not_here_or_not_what_ran_is_told_with_its_costs() {
+fn a_missing_or_replaced_file_is_listed_with_its_costs() {
     let Counted { dir, file } = counted();
     let before = json(&["^hot$"], &file);
     let listing = &list(&before, "listings")[0];
@@ -295,7 +295,7 @@ fn moarvms_raw_code_is_found_as_the_command_callgrind_finds_it() {
 }
 
 #[test]
-fn text_and_page_tell_costs_and_no_samples() {
+fn text_and_page_show_costs_and_no_samples() {
     let (dir, file, _) = jitted("php-tracing", 560);
     let symfs = format!("--symfs={}", dir.path().display());
     let text = annotate(&[&symfs], &file);
@@ -312,7 +312,7 @@ fn text_and_page_tell_costs_and_no_samples() {
 }
 
 #[test]
-fn a_profile_without_addresses_says_how_to_get_them_and_filters_of_samples_are_refused() {
+fn a_profile_without_addresses_states_how_to_get_them_and_filters_of_samples_are_refused() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let output = run(&["annotate", "-i"], &fixtures.join("callgrind-small/input.callgrind"));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

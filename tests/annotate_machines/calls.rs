@@ -269,7 +269,7 @@ fn recordings_of_runtimes_have_the_inclusive_costs_that_callgrind_annotate_shows
 }
 
 #[test]
-fn calls_of_jit_code_stand_beside_its_instructions_under_the_names_of_the_dump() {
+fn calls_of_jit_code_are_beside_its_instructions_under_the_names_of_the_dump() {
     let (dir, file, _) = super::callgrind::jitted("php-tracing", 560);
     let symfs = format!("--symfs={}", dir.path().display());
     let all = json(&[&symfs, "."], &file);

@@ -18,7 +18,7 @@ fn cells<'a>(row: Node<'a, 'a>) -> Vec<String> {
 }
 
 #[test]
-fn the_page_says_what_the_json_says() {
+fn the_page_states_what_the_json_states() {
     let (_dir, data) = recording((62, "x86_64"), &code(), &[4, 4, 6, 8]);
     let (all, page) = (json(&[], &data), annotate(&["--format", "html"], &data));
     let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
@@ -50,7 +50,7 @@ fn the_page_says_what_the_json_says() {
 }
 
 #[test]
-fn every_link_of_the_page_leads_somewhere_and_cold_code_is_out_of_sight_unless_all_is_asked_for() {
+fn every_link_of_the_page_leads_somewhere_and_cold_code_is_out_of_sight_unless_all_is_requested() {
     let (_dir, data) = recording((62, "x86_64"), &code(), &[4]);
     let hidden = |page: &str| page.matches("<tbody class=\"cold\">").count();
     let page = annotate(&["--format", "html"], &data);

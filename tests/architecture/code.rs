@@ -152,7 +152,7 @@ pub(super) fn item_len(tokens: &[Token]) -> usize {
 }
 
 #[test]
-fn comments_lifetimes_and_test_items_are_no_code() {
+fn comments_lifetimes_and_test_items_are_not_code() {
     let source = r##"
         use a::{b, c}; // use d;
         /* use e; */

@@ -4,8 +4,8 @@
 //! in types, headless_chrome, was tried: 62 more packages, a TLS library among them, where this takes ten, 2.4 GB of
 //! memory to compile it, and what the browser states in words that the crate does not know yet is dropped in silence.)
 //!
-//! A page is opened from disk, with the network off. Console output, exceptions and network requests of the page asks
-//! of a fail the test that holds it, when it is dropped. Nothing waits longer than [`DEADLINE`].
+//! A page is opened from disk, with the network off. Console output, exceptions and network requests of the page fail
+//! the test that holds it, when it is dropped. Nothing waits longer than [`DEADLINE`].
 
 pub(crate) mod connection;
 pub(crate) mod page;

@@ -158,7 +158,7 @@ fn annotated(recorded: &Recorded) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn every_function_costs_what_callgrind_annotate_says() {
+fn every_function_costs_what_callgrind_annotate_states() {
     let dir = tempfile::tempdir().unwrap();
     let (mut functions, mut annotated_functions) = (0, 0);
     for recorded in fixtures(dir.path()).into_iter().chain(recorded_here(dir.path())) {
@@ -302,7 +302,7 @@ fn stacks_cost_what_calls_do_and_threads_have_their_own_roots() {
 }
 
 #[test]
-fn a_thread_that_is_told_apart_is_counted_alone_and_tables_are_no_estimate() {
+fn a_thread_that_is_distinguished_is_counted_alone_and_tables_are_not_estimate() {
     let dir = tempfile::tempdir().unwrap();
     let recorded = recorded_here(dir.path()).into_iter().find(|recorded| recorded.name == "threads").unwrap();
     let part = recorded.text.split("\npart: ").find(|part| part.contains("\nthread: 2\n")).unwrap();

@@ -98,7 +98,7 @@ fn symbols_and_unwinding_are_enough() {
 }
 
 #[test]
-fn what_is_not_here_is_counted_and_fails_strict_runs() {
+fn a_missing_file_is_counted_and_fails_strict_runs() {
     let elsewhere = Elsewhere::new("aarch64", "deep-nofp", "copies");
     let output = jitgraft(elsewhere.path(), "pack --strict --symfs /nonexistent perf.data");
     assert_eq!(output.status.code(), Some(1));
@@ -222,7 +222,7 @@ fn a_cut_archive_is_an_error_and_any_byte_may_be_wrong() {
 }
 
 #[test]
-fn the_files_in_a_strangers_archive_are_used_only_if_the_user_says_so() {
+fn the_files_in_a_strangers_archive_are_used_only_if_the_user_reports_it() {
     if !rustix::process::geteuid().is_root() {
         return; // Nobody else can give a file away.
     }

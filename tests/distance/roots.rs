@@ -56,7 +56,7 @@ fn a_file_of_another_machine_is_not_used_and_reported() {
 }
 
 #[test]
-fn doctor_says_where_it_was_recorded_and_how_to_bring_it_here() {
+fn doctor_states_where_it_was_recorded_and_how_to_bring_it_here() {
     let elsewhere = Elsewhere::new("s390x", "deep-nofp", "copies");
     let text = printed(elsewhere.path(), "doctor perf.data");
     assert!(text.contains("recorded on s390x (Linux 6.1") && text.contains(", read on "), "{text}");

@@ -35,7 +35,7 @@ fn findings(path: &Path) -> Vec<(String, f64, String)> {
 }
 
 #[test]
-fn without_a_map_it_says_how_the_program_is_run_again() {
+fn without_a_map_it_states_how_the_program_is_run_again() {
     let (_dir, path) = scene("php-tracing.callgrind.zst", &[]);
     let findings = findings(&path);
     let (problem, percent, remedy) = &findings[0];
@@ -44,7 +44,7 @@ fn without_a_map_it_says_how_the_program_is_run_again() {
 }
 
 #[test]
-fn with_its_map_it_says_which_command_names_it_and_then_nothing() {
+fn with_its_map_it_states_which_command_names_it_and_then_nothing() {
     let (dir, path) = scene("php-tracing.callgrind.zst", &[("perf-560.map", fixture("php-tracing.map"))]);
     let (problem, percent, remedy) = &findings(&path)[0];
     assert_eq!((&problem[..], &remedy[..]), ("not-named-yet", &format!("jitgraft callgrind {}", path.display())[..]));
@@ -58,7 +58,7 @@ fn with_its_map_it_says_which_command_names_it_and_then_nothing() {
 }
 
 #[test]
-fn a_file_without_instruction_addresses_is_told() {
+fn a_file_without_instruction_addresses_is_reported() {
     let (_dir, path) = scene("php-noinstr.callgrind.zst", &[("perf-809.map", fixture("php-noinstr.map"))]);
     let findings = findings(&path);
     let (.., remedy) = findings.iter().find(|(problem, ..)| problem == "no-instruction-addresses").unwrap();

@@ -50,7 +50,7 @@ fn an_own_program_that_was_stripped_is_to_be_built_with_symbols() {
 }
 
 #[test]
-fn a_program_that_was_deleted_is_told_from_one_of_another_machine() {
+fn a_program_that_was_deleted_is_distinguished_from_one_of_another_machine() {
     let dir = tempfile::tempdir().unwrap();
     let program = build(dir.path(), "app", &[]);
     let scene = recorded(&program);
@@ -83,7 +83,7 @@ fn a_program_that_was_built_anew_is_of_another_version() {
 }
 
 #[test]
-fn a_program_of_another_inode_is_told_where_no_build_id_tells_more() {
+fn a_program_of_another_inode_is_reported_where_no_build_id_shows_more() {
     use std::os::unix::fs::MetadataExt;
     let dir = tempfile::tempdir().unwrap();
     let program = build(dir.path(), "app", &["-Wl,--build-id=none"]);
@@ -112,7 +112,7 @@ fn a_program_of_another_inode_is_told_where_no_build_id_tells_more() {
 }
 
 #[test]
-fn an_interpreter_that_is_all_that_is_seen_is_told() {
+fn an_interpreter_that_is_all_that_is_seen_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let program = build_with("_PyEval_EvalFrameDefault", dir.path(), "python3.11", &[]);
     let (cause, remedy) = recorded(&program).first("interpreted");
@@ -132,7 +132,7 @@ fn assembly() -> Vec<u8> {
 }
 
 #[test]
-fn files_that_are_no_elf_are_said_to_be_what_they_are() {
+fn files_that_are_not_elf_are_reported_to_be_what_they_are() {
     let dir = tempfile::tempdir().unwrap();
     let write = |name: &str, bytes: &[u8]| {
         let path = dir.path().join(name);

@@ -45,14 +45,14 @@ fn a_recording_with_its_map_or_dump_is_sound() {
 }
 
 #[test]
-fn a_runtime_that_wrote_nothing_is_told_what_to_switch_on() {
+fn a_runtime_that_wrote_nothing_is_reported_what_to_switch_on() {
     let (cause, remedy) = node().first("no-dump-or-map");
     assert!(cause.contains("process 4711 (node, Node.js)"), "{cause}");
     assert!(remedy.contains("--perf-prof"), "{remedy}");
 }
 
 #[test]
-fn what_a_container_wrote_is_looked_for_in_the_container() {
+fn files_of_a_container_are_looked_for_in_the_container() {
     let mut scene = Scene::of("/usr/bin/node");
     scene.data.namespaces(crate::support::perf_data::Stamp::new(1, 0), 10);
     scene.map_file(0x7e00_0000_0000, "/tmp/jit-1.dump");
@@ -65,7 +65,7 @@ fn what_a_container_wrote_is_looked_for_in_the_container() {
 }
 
 #[test]
-fn a_dump_that_ends_in_a_record_is_said_to_be_cut() {
+fn a_dump_that_ends_in_a_record_is_reported_to_be_cut() {
     let scene = marked();
     let whole = dump(&times(START - 5));
     // The first function is whole, of the second half of the header is there.
@@ -76,7 +76,7 @@ fn a_dump_that_ends_in_a_record_is_said_to_be_cut() {
 }
 
 #[test]
-fn a_map_that_ends_in_a_line_is_said_to_be_cut() {
+fn a_map_that_ends_in_a_line_is_reported_to_be_cut() {
     let scene = node();
     let whole = map(JIT, NAMES);
     let first = whole.find('\n').unwrap() + 1;
@@ -86,7 +86,7 @@ fn a_map_that_ends_in_a_line_is_said_to_be_cut() {
 }
 
 #[test]
-fn a_dump_that_ends_before_the_samples_is_said_to_end_early() {
+fn a_dump_that_ends_before_the_samples_is_reported_to_end_early() {
     let mut scene = Scene::of("/usr/bin/node");
     scene.marker(&named_dump());
     scene.samples(SAMPLES / 2, &[&[at(0), at(2)]]);
@@ -101,7 +101,7 @@ fn a_dump_that_ends_before_the_samples_is_said_to_end_early() {
 }
 
 #[test]
-fn a_sound_map_that_lacks_code_is_said_to_be_of_another_moment() {
+fn a_sound_map_that_lacks_code_is_reported_to_be_of_another_moment() {
     let mut scene = Scene::of("/usr/lib/jvm/bin/java");
     scene.samples(SAMPLES, &[&[at(0), at(2)], &[at(7), at(2)]]);
     scene.write(&named_map(), map(JIT, NAMES));
@@ -180,7 +180,7 @@ fn another_clock_is_a_finding_where_names_may_be_wrong_for_it() {
 }
 
 #[test]
-fn what_a_virtual_machine_only_interprets_is_said() {
+fn code_that_a_virtual_machine_only_interprets_is_reported() {
     let mut scene = Scene::of("/usr/lib/jvm/bin/java");
     scene.samples(SAMPLES, &[&[at(0), at(0), at(1)]]);
     scene.write(&named_map(), map(JIT, &["Interpreter", "start_thread"]));
@@ -194,7 +194,7 @@ fn what_a_virtual_machine_only_interprets_is_said() {
 }
 
 #[test]
-fn what_the_recorded_command_has_is_not_advised_again() {
+fn flags_of_the_recorded_command_are_not_advised_again() {
     let switch = "--interpreted-frames-native-stack";
     let mut scene = Scene::of("/usr/bin/node");
     scene.samples(SAMPLES, &[&[at(0), at(1)]]);
@@ -252,7 +252,7 @@ fn the_map_of_the_interpreter_is_not_blamed_for_what_a_compiler_in_it_lacks() {
 }
 
 #[test]
-fn an_empty_log_is_not_what_a_process_was_told_to_write() {
+fn an_empty_log_is_not_what_a_process_was_configured_to_write() {
     let mut scene = node();
     scene.data.command(&["perf", "record", "node", "--perf-basic-prof", "a.js"]);
     let log = scene.write(&format!("isolate-0x1-{PID}-v8.log"), "v8-version,11,3,244,8,-node.38,0\n");
@@ -266,7 +266,7 @@ fn an_empty_log_is_not_what_a_process_was_told_to_write() {
 }
 
 #[test]
-fn what_is_remarked_of_a_source_is_told_with_it() {
+fn a_remark_about_a_source_is_printed_with_it() {
     let mut scene = Scene::of("/usr/bin/qemu-aarch64");
     scene.samples(SAMPLES, &[&[at(0), at(1)]]);
     scene.write(&named_map(), map(JIT, &["guest-0x400280", "guest-0x400284"]));
@@ -308,7 +308,7 @@ fn a_program_that_was_replaced_by_another_lost_its_map_to_that_one() {
 }
 
 #[test]
-fn what_many_processes_of_a_runtime_lack_is_one_finding() {
+fn a_problem_of_many_processes_of_a_runtime_is_one_finding() {
     let mut scene = Scene::of("/usr/bin/node");
     scene.samples(SAMPLES, &[&[0x40_0010, 0x40_0020]]);
     for pid in 5000..5150 {

@@ -270,7 +270,7 @@ fn each_runtime_without_its_switch_is_named_with_what_to_switch_on_and_what_that
 }
 
 #[test]
-fn what_each_switch_leaves_is_found_beside_the_recording_and_names_all() {
+fn the_files_of_each_switch_are_found_beside_the_recording_and_name_everything() {
     for recorded in RECORDED {
         let left = of_table(recorded.runtime).switches.iter().flat_map(|switch| switch.leaves);
         // Engines' logs are read in tests of their own.
@@ -308,7 +308,7 @@ fn in_a_file(program: &str, library: &str, name: &str, bytes: &[u8]) -> (tempfil
 }
 
 #[test]
-fn files_of_code_that_are_no_elf_are_said_to_be_that_and_not_another_version() {
+fn files_of_code_that_are_not_elf_are_reported_to_be_that_and_not_another_version() {
     // The core's magic is LCBS, PE's is MZ.
     let core = [b"LCBS".repeat(64), vec![0; 0x1000]].concat();
     let (_dir, scene) = in_a_file("/usr/bin/sbcl", "/usr/lib/x86_64-linux-gnu/libzstd.so.1", "sbcl.core", &core);
@@ -334,7 +334,7 @@ fn stripped(dir: &Path, name: &str) -> String {
 }
 
 #[test]
-fn a_stripped_runtime_that_has_no_jit_code_is_said_to_interpret() {
+fn a_stripped_runtime_that_has_no_jit_code_is_reported_to_interpret() {
     let dir = tempfile::tempdir().unwrap();
     for (name, program, library, words) in [
         ("Ruby", "/usr/bin/ruby3.1", "libruby-3.1.so.3.1.2", "--yjit --yjit-perf"),
@@ -356,7 +356,7 @@ fn a_stripped_runtime_that_has_no_jit_code_is_said_to_interpret() {
 }
 
 #[test]
-fn twins_are_both_told() {
+fn twins_are_both_reported() {
     let scene = scene(RECORDED.iter().find(|recorded| recorded.runtime == "Node.js").unwrap());
     for number in [98, 99] {
         let mut dump = JitDump::new(number);

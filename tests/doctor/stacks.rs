@@ -4,7 +4,7 @@ use crate::scene::{JIT, PID, SAMPLES, START, Scene, at, doctor, map};
 use crate::support::perf_data::{CONTEXT_USER, Event, More, REGS_USER, STACK_USER, Stamp, USER, USUAL};
 
 #[test]
-fn a_jvm_without_frame_pointers_is_told_its_own_switch() {
+fn a_jvm_without_frame_pointers_is_reported_its_own_switch() {
     let mut scene = Scene::of("/usr/lib/jvm/bin/java");
     scene.samples(SAMPLES, &[&[at(0), 0x1234], &[at(1), at(2)]]);
     scene.write(&format!("perf-{PID}.map"), map(JIT, &["int A.a()", "int A.b()", "start_thread"]));
@@ -14,7 +14,7 @@ fn a_jvm_without_frame_pointers_is_told_its_own_switch() {
 }
 
 #[test]
-fn a_jvm_that_was_started_with_frame_pointers_is_not_told_to_be() {
+fn a_jvm_that_was_started_with_frame_pointers_is_not_reported_to_be() {
     let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/hotspot-log/perf.data.zst");
     let told = doctor(&["--format", "json"], recording.as_ref()).stdout;
     let told = String::from_utf8(told).unwrap();

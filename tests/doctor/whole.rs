@@ -13,7 +13,7 @@ fn app(event: Event, samples: u64) -> Scene {
 }
 
 #[test]
-fn without_samples_nothing_can_be_told() {
+fn without_samples_nothing_can_be_reported() {
     app(Event::usual(), 0).first("no-samples");
 }
 
@@ -25,7 +25,7 @@ fn a_few_samples_are_chance() {
 }
 
 #[test]
-fn samples_without_chains_are_said_to_have_none() {
+fn samples_without_chains_are_reported_to_have_none() {
     let event = Event { sample_type: USUAL & !CALLCHAIN, ..Event::usual() };
     let (_, remedy) = app(event, SAMPLES).first("no-call-chains");
     assert!(remedy.contains("perf record -g"), "{remedy}");
@@ -63,7 +63,7 @@ fn a_recording_that_is_cut_or_unfinished_is_damaged() {
 }
 
 #[test]
-fn findings_make_it_fail_only_where_that_is_asked_for() {
+fn findings_make_it_fail_only_where_that_is_requested() {
     let sound = app(Event::usual(), SAMPLES).record();
     let scene = app(Event::usual(), 30);
     let broken = scene.record();
@@ -116,7 +116,7 @@ fn kernel(at: u64) -> Scene {
 }
 
 #[test]
-fn a_kernel_that_was_hidden_from_the_recorder_is_told_from_one_of_another_machine() {
+fn a_kernel_that_was_hidden_from_the_recorder_is_distinguished_from_one_of_another_machine() {
     let (_, remedy) = kernel(0).first("kernel-symbols");
     assert!(remedy.contains("kernel.kptr_restrict=0"), "{remedy}");
     let (_, remedy) = kernel(0xffff_ffff_8000_0000).first("kernel-symbols");

@@ -75,7 +75,7 @@ fn no_link_of_a_stranger_leads_to_a_script_or_a_map() {
 }
 
 #[test]
-fn a_script_or_a_map_that_is_read_is_no_output() {
+fn a_script_or_a_map_that_is_read_is_not_an_output() {
     let Some(scene) = Scene::new() else { return };
     let script = scene.at("out/app.js");
     fs::write(&script, SCRIPT).unwrap();

@@ -43,6 +43,14 @@ impl Room {
         self.passages.extend(passages.iter().map(|passage| (file.to_owned(), passage.line, passage.text.clone())));
     }
 
+    /// A line for each text, behind its place and a tab.
+    pub(crate) fn lines(&self) -> String {
+        self.passages.iter().fold(String::new(), |mut lines, (file, line, text)| {
+            let _ = writeln!(lines, "{file}:{line}\t{text}");
+            lines
+        })
+    }
+
     pub(crate) fn find(&self) -> Found {
         let phrases = phrases();
         let mut hits = Vec::new();

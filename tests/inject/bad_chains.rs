@@ -151,7 +151,7 @@ fn all_but_the_bad_entries_stays_byte_for_byte() {
 }
 
 #[test]
-fn where_no_entry_is_bad_the_option_changes_nothing() {
+fn the_option_changes_nothing_if_no_entry_is_bad() {
     let dir = unpacked();
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/php-recording/perf.data.zst");
     fs::write(dir.path().join("perf.data"), zstd::decode_all(File::open(fixture).unwrap()).unwrap()).unwrap();

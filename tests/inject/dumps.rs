@@ -284,7 +284,7 @@ fn odd_dumps_give_right_names_or_one_clear_word_in_every_job() {
 }
 
 #[test]
-fn samples_behind_the_last_record_of_a_dump_are_told() {
+fn samples_behind_the_last_record_of_a_dump_are_reported() {
     let mut data = recording(None);
     // Code that came later than all of the dump.
     for number in 0..30 {

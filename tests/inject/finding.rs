@@ -157,7 +157,7 @@ fn an_object_that_was_placed_has_its_functions_where_it_was_placed() {
 }
 
 #[test]
-fn a_namespace_whose_beginning_was_recorded_tells_its_processes_numbers() {
+fn a_namespace_whose_beginning_was_recorded_shows_its_processes_numbers() {
     let inner = |pid| {
         let mut dump = JitDump::with_header(Order::Little, Header::of(pid));
         dump.load(10, load(if pid == 1 { b"of the first" } else { b"of the third" }, AT, 0));
@@ -204,7 +204,7 @@ fn links_and_pipes_at_a_markers_path_are_not_opened_and_the_next_place_is_tried(
 }
 
 #[test]
-fn what_others_own_is_used_only_by_force() {
+fn files_of_others_are_used_only_by_force() {
     if !rustix::process::geteuid().is_root() {
         // Only root can give a file away; but who is not root sees others' files everywhere.
         let odd = unmarked();
@@ -247,7 +247,7 @@ fn time_conv(odd: &mut Odd) {
 }
 
 #[test]
-fn processor_times_are_converted_as_the_recording_says() {
+fn processor_times_are_converted_as_the_recording_states() {
     let mut dump = JitDump::with_header(Order::Little, Header { flags: 1, ..Header::of(PID) });
     dump.load(100, load(b"first", AT, 0)); // 1150 ns
     dump.load(200, load(b"second", AT, 1)); // 1300 ns
@@ -276,7 +276,7 @@ fn wall_clock_times_are_converted_by_the_recordings_reference() {
 }
 
 #[test]
-fn an_estimated_clock_is_said_in_one_line_with_its_error() {
+fn an_estimated_clock_is_reported_in_one_line_with_its_error() {
     let event = Event { clockid: None, ..Event::usual() };
     let mut dump = JitDump::with_header(Order::Little, Header { timestamp: 9_000_000_003, ..Header::of(PID) });
     dump.load(9_000_000_010, load(b"first", AT, 0));
@@ -285,7 +285,7 @@ fn an_estimated_clock_is_said_in_one_line_with_its_error() {
 }
 
 #[test]
-fn a_dump_of_an_earlier_process_of_that_number_is_passed_over_and_that_is_said() {
+fn a_dump_of_an_earlier_process_of_that_number_is_passed_over_and_that_is_reported() {
     const SECOND: u64 = 1_000_000_000;
     let at = |time, name: &'static [u8]| {
         let mut dump = JitDump::with_header(Order::Little, Header { timestamp: time, ..Header::of(PID) });
@@ -399,7 +399,7 @@ fn a_file_that_two_containers_may_have_written_is_not_used_for_the_wrong_one() {
 }
 
 #[test]
-fn a_dump_that_was_written_anew_at_the_markers_path_is_said_to_be_another_file() {
+fn a_dump_that_was_written_anew_at_the_markers_path_is_reported_to_be_another_file() {
     use std::os::unix::fs::MetadataExt;
     for (other, words) in [(0, None), (1, Some("its inode is another one"))] {
         let mut odd = Odd::new("library.so").file("jit-77.dump", &dump(b"dumped"));
@@ -417,7 +417,7 @@ fn a_dump_that_was_written_anew_at_the_markers_path_is_said_to_be_another_file()
 }
 
 #[test]
-fn where_a_container_left_its_files_and_how_they_are_got_out_is_told() {
+fn the_place_of_a_containers_files_and_the_way_to_get_them_out_are_reported() {
     let odd = Odd::new("jit-5.dump").sample(PID, 20, AT);
     expect_warning(odd, &["[unknown]"], &["jit-5.dump", "docker cp CONTAINER:PATH"]);
     let odd = two_containers();

@@ -45,7 +45,7 @@ fn mappings_are_inherited_over_any_number_of_forks() {
 }
 
 #[test]
-fn processes_that_are_forked_from_each_other_are_said_and_do_no_harm() {
+fn processes_that_are_forked_from_each_other_are_reported_and_do_no_harm() {
     let mut odd = forked(1);
     odd.recording.fork(Stamp::new(PID, 20), PID + 1);
     let (names, warnings) = odd.inject(&[]);

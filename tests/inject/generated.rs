@@ -183,7 +183,7 @@ fn any_number_of_threads_writes_the_same_bytes() {
 }
 
 #[test]
-fn what_was_injected_is_not_injected_again() {
+fn an_injected_profile_is_not_injected_again() {
     let case = Case::new(plan(Order::Little, Mode::File));
     case.inject(&[]);
     fs::rename(case.path("out.data"), case.path("perf.data")).unwrap();

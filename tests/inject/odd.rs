@@ -181,7 +181,7 @@ fn code_of_no_bytes_and_lines_without_end_do_no_harm() {
 }
 
 #[test]
-fn what_stands_before_a_torn_end_is_kept_and_a_last_name_that_is_whole_counts() {
+fn records_before_a_torn_end_are_kept_and_a_complete_last_name_counts() {
     let mut dump = JitDump::new(PID);
     dump.load(10, load(b"first", AT, 0));
     dump.load(11, load(b"second", AT + 0x100, 1));
@@ -290,12 +290,12 @@ fn version_2_is_read_and_a_later_one_is_with_a_word() {
 }
 
 #[test]
-fn flags_that_nobody_knows_are_said_and_not_heeded() {
+fn flags_that_nobody_has_are_reported_and_not_heeded() {
     expect_warning(with_header(Header { flags: 0x8000, ..Header::of(PID) }), &["first"], &["unknown flags 0x8000"]);
 }
 
 #[test]
-fn images_are_for_the_recorded_machine_whatever_the_dump_says() {
+fn images_are_for_the_recorded_machine_whatever_the_dump_states() {
     for machine in [183, 62, 0] {
         let odd = with_header(Header { machine, ..Header::of(PID) });
         let dir = odd.dir.path().to_owned();
@@ -346,7 +346,7 @@ fn a_dump_that_the_user_names_is_meant_whatever_lies_at_the_recorded_path() {
 }
 
 #[test]
-fn a_dump_of_another_process_of_that_number_is_said_to_be_one() {
+fn a_dump_of_another_process_of_that_number_is_reported_to_be_one() {
     let at = |seconds: u64| seconds * 1_000_000_000;
     let mut dump = JitDump::new(PID);
     dump.load(at(5), load(b"first", AT, 0));

@@ -174,7 +174,7 @@ fn a_killed_run_leaves_no_output_and_no_half_files() {
 }
 
 #[test]
-fn the_summary_tells_what_was_done_and_q_and_v_change_it() {
+fn the_summary_shows_what_was_done_and_q_and_v_change_it() {
     let dir = written();
     let said = |options: &[&str]| {
         let output = jitgraft(&[options, &["-i", "perf.data", "-o", "out.data"]].concat(), dir.path());
@@ -220,7 +220,7 @@ fn perf_archive_takes_cached_images_along() {
 }
 
 #[test]
-fn a_terminal_shows_how_far_long_work_is_unless_it_shall_be_quiet() {
+fn a_terminal_shows_how_far_long_work_is_unless_it_must_be_quiet() {
     let dir = written();
     let mut long = fs::read(dir.path().join("perf.data")).unwrap();
     let word = |at: usize| u64::from_le_bytes(long[at..at + 8].try_into().unwrap()) as usize;

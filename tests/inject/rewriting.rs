@@ -170,7 +170,7 @@ fn with_gap(data: &[u8], gap: u64) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_injected_already_is_not_injected_again() {
+fn an_injected_recording_is_not_injected_again() {
     let case = Case::new(Plan { moves: false, ..PLAN });
     let perf = Command::new("perf")
         .args(["inject", "--jit", "-i", "perf.data", "-o", "perf.jit.data"])
@@ -378,7 +378,7 @@ fn memory_does_not_grow_with_the_recording() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_by_name() {
+fn impossible_options_are_refused_by_name() {
     let case = Case::new(Plan { loads: 10, samples: 10, ..PLAN });
     for option in ["--itrace", "--itrace=i100", "--strip", "-s", "--guest-data=x", "--vm-time-correlation", "--aslr"] {
         let output = case.command(&["-i", "perf.data", "-o", "out.data", option]).output().unwrap();

@@ -111,7 +111,7 @@ fn trace_point_formats_pass_from_file_to_pipe_and_back() {
 }
 
 #[test]
-fn a_directory_becomes_one_plain_file_and_that_is_said() {
+fn a_directory_becomes_one_plain_file_and_that_is_reported() {
     let mut dump = JitDump::new(PID);
     dump.load(10, load(b"first", AT, 0));
     let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump.into_bytes());
@@ -137,7 +137,7 @@ fn a_directory_becomes_one_plain_file_and_that_is_said() {
 }
 
 #[test]
-fn of_two_processes_only_the_one_that_was_not_injected_is() {
+fn only_the_process_that_was_not_injected_changes() {
     let mut one = JitDump::new(PID);
     one.load(10, load(b"first", AT, 0));
     let mut odd = Odd::new("jit-77.dump").file("jit-77.dump", &one.into_bytes()).sample(PID, 20, AT);
@@ -231,7 +231,7 @@ fn bpf_records(file: &[u8]) -> Vec<&[u8]> {
 }
 
 #[test]
-fn what_is_known_of_bpf_programs_stays_as_it_is() {
+fn the_data_of_bpf_programs_stays_as_it_is() {
     let mut dump = JitDump::new(PID);
     dump.load(10, load(b"first", AT, 0));
     let mut odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump.into_bytes());

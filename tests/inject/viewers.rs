@@ -107,7 +107,7 @@ fn relocation_is_the_same_for_any_number_of_threads() {
 }
 
 #[test]
-fn a_program_that_is_mapped_again_is_told_of_where_it_was_first() {
+fn a_program_that_is_mapped_again_is_reported_where_it_was_first() {
     let dir = tempfile::tempdir().unwrap();
     let stamp = |time| Stamp::new(77, time);
     let mut made = PerfData::new(Order::Little, Event::usual());

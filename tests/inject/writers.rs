@@ -77,7 +77,7 @@ fn the_brute_force_look_up_agrees_with_the_generator() {
 }
 
 #[test]
-fn the_brute_force_reader_knows_pipes_compressed_parts_and_killed_recorders() {
+fn the_brute_force_reader_has_pipes_compressed_parts_and_killed_recorders() {
     let made = |mode| {
         generate(
             Plan { loads: 50, samples: 90, processes: 2, heap: None, moves: false, order: Order::Little, mode },
@@ -146,7 +146,7 @@ fn names_that_perf_does_not_know_are_counted() {
 }
 
 #[test]
-fn the_brute_force_look_up_knows_maps_forks_execs_and_files() {
+fn the_brute_force_look_up_has_maps_forks_execs_and_files() {
     let mut dump = JitDump::with_header(Order::Little, Header { total_size: 48, ..Header::of(7) });
     dump.load(10, Load { tid: 7, addr: 0x1000, index: 0, name: b"first", code: &[0x90; 32] });
     dump.load(20, Load { tid: 7, addr: 0x1010, index: 1, name: b"second", code: &[0x90; 32] });

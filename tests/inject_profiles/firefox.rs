@@ -176,7 +176,7 @@ pub(crate) fn in_map(map: &str, address: u64) -> Option<&str> {
 }
 
 #[test]
-fn what_samply_itself_wrote_gets_the_names_of_the_map() {
+fn a_profile_saved_by_samply_gets_the_names_of_the_map() {
     let recorded = Recorded::all().find(|recorded| recorded.names.ends_with(".map")).unwrap();
     let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/recording-node/samply.json.gz");
     recorded.write("samply.json.gz", &std::fs::read(fixture).unwrap());

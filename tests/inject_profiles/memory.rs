@@ -41,7 +41,7 @@ fn assert_named_within(times: u64, name: &str, bytes: &[u8]) {
 }
 
 #[test]
-fn of_a_pprof_profile() {
+fn a_pprof_profile() {
     let message = |fields: &[Field]| Value::Bytes(encode(fields));
     let number = Value::Number;
     let mut profile: Vec<Field> = vec![(1, message(&[(1, number(1)), (2, number(2))]))];
@@ -53,7 +53,7 @@ fn of_a_pprof_profile() {
 }
 
 #[test]
-fn of_a_firefox_profile() {
+fn a_firefox_profile() {
     let rows = || 0..COUNT;
     let none = || vec![(); COUNT as usize];
     let addresses: Vec<String> = rows().map(|row| format!("{:#x}", START + row)).collect();
@@ -68,7 +68,7 @@ fn of_a_firefox_profile() {
 }
 
 #[test]
-fn of_an_otlp_profile() {
+fn an_otlp_profile() {
     let message = |fields: &[Field]| Value::Bytes(encode(fields));
     let number = Value::Number;
     let value = message(&[(3, number(77))]);

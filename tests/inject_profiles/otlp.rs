@@ -34,7 +34,7 @@ fn text(dictionary: &[Field], at: u64) -> String {
 }
 
 /// The message as a profiler leaves it that has neither names nor code in memory without a file: no location has a
-/// line, and those of JIT code are in no mapping. Some fields are in it that no reader knows.
+/// line, and those of JIT code are in no mapping. It has some unknown fields.
 fn stripped(bytes: &[u8]) -> Vec<u8> {
     let mut message = parse(bytes);
     let tables = dictionary(bytes);

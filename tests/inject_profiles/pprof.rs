@@ -195,7 +195,7 @@ fn without_labels(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn the_file_that_names_code_says_whose_the_samples_are_if_they_do_not() {
+fn the_file_that_names_code_states_whose_the_samples_are_if_they_do_not() {
     let recorded = Recorded::all().next().unwrap();
     let (whole, bare) = exported(&recorded);
     recorded.write("bare.pb", &without_labels(&bare));
@@ -214,7 +214,7 @@ fn the_file_that_names_code_says_whose_the_samples_are_if_they_do_not() {
 }
 
 #[test]
-fn what_is_for_recordings_is_refused() {
+fn options_for_recordings_are_refused() {
     let recorded = Recorded::all().next().unwrap();
     exported(&recorded);
     for flag in [

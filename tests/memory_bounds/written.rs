@@ -44,7 +44,7 @@ fn values_of(_: &[u8]) -> u64 {
 }
 
 #[test]
-fn what_is_written_is_read_in_bounded_memory() {
+fn a_written_file_is_read_in_bounded_memory() {
     let directory = tempfile::tempdir().unwrap();
     let texts = texts();
     let of_format =

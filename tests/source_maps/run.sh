@@ -21,7 +21,7 @@ for bundle in out/esbuild.min.js out/esbuild.js out/esbuild.inline.js out-webpac
   # The map is written where node insists on it: it is taken from there at once.
   node --perf-basic-prof --interpreted-frames-native-stack "$work/$bundle" 25 >&2 & pid=$!
   wait $pid
-  # Each function is a stack of its own, with a root that gives it from others.
+  # Each function is a stack of its own, with a root that distinguishes it from others.
   grep -ao 'JS:.*:[0-9]*:[0-9]*$' "/tmp/perf-$pid.map" | sort -u | awk '{print "r" NR ";" $0 " 1"}' >names.folded
   rm "/tmp/perf-$pid.map" isolate*-v8.log
   for maps in off auto; do

@@ -13,7 +13,7 @@ fn texts(column: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn firefox_is_told_what_ran_when_and_in_which_process() {
+fn firefox_is_reported_what_ran_when_and_in_which_process() {
     let document = firefox("recording-cpp");
     let meta = &document["meta"];
     // 4,000 Hz, on a day in November 2026.
@@ -45,7 +45,7 @@ fn firefox_is_told_what_ran_when_and_in_which_process() {
 }
 
 #[test]
-fn firefox_is_told_functions_by_name_and_frames_by_line_address_library_and_category() {
+fn firefox_is_reported_functions_by_name_and_frames_by_line_address_library_and_category() {
     let document = firefox("recording-cpp");
     let libraries = document["libs"].as_array().unwrap();
     let own = libraries.iter().find(|library| library["path"] == "/tmp/demo/work-cpp").unwrap();
@@ -72,7 +72,7 @@ fn firefox_is_told_functions_by_name_and_frames_by_line_address_library_and_cate
 }
 
 #[test]
-fn pprof_is_told_the_program_first_and_when_how_often_and_whose_samples() {
+fn pprof_is_reported_the_program_first_and_when_how_often_and_whose_samples() {
     let file = File::parse(&case_named("recording-rust").run(&["export", "--to", "pprof"]));
     let mapping = &file.message.messages(3)[0];
     assert_eq!((file.text(mapping, 5), mapping.number(1)), ("/tmp/demo/work-rs".to_owned(), 1));
@@ -115,7 +115,7 @@ fn extent(document: &Value, tid: &Value) -> (f64, f64) {
 }
 
 #[test]
-fn trace_events_stand_in_real_time() {
+fn trace_events_are_in_real_time() {
     let case = case_named("recording-rust");
     let trace: Value = serde_json::from_slice(&case.run(&["export", "--to", "chrome"])).unwrap();
     let plain: Value = serde_json::from_slice(&case.run(&["export", "--to", "json"])).unwrap();

@@ -61,7 +61,7 @@ fn total(shown: &mut Shown) -> Value {
 }
 
 #[test]
-fn a_search_tells_the_share_of_the_stacks_that_have_what_is_found() {
+fn a_search_shows_the_share_of_the_stacks_that_have_what_is_found() {
     let mut shown = graph();
     shown.page.press("/");
     shown.page.type_text("SCAN");
@@ -91,7 +91,7 @@ fn a_search_in_a_recording_finds_what_is_in_its_stacks() {
 }
 
 #[test]
-fn a_box_tells_what_report_tells_of_its_function() {
+fn a_box_shows_what_report_reports_its_function() {
     let mut shown = graph();
     for (name, own) in
         [("check", "351 samples"), ("infer", "250 samples"), ("parse", "499 samples"), ("main", "1,000 samples")]
@@ -187,7 +187,7 @@ fn a_focus_leaves_the_stacks_through_a_function() {
 }
 
 #[test]
-fn what_is_hidden_counts_for_its_callers() {
+fn a_hidden_function_counts_for_its_callers() {
     let mut shown = graph();
     choose(&mut shown, "parse", "hide-function");
     assert_eq!(total(&mut shown), 1000);
@@ -271,7 +271,7 @@ fn every_way_to_draw_a_graph_draws_one_without_complaint() {
 }
 
 #[test]
-fn code_without_a_name_is_hatched_and_the_page_says_how_much_there_is() {
+fn code_without_a_name_is_hatched_and_the_page_states_how_much_there_is() {
     // Nothing states that the dump beside it is of this run: no trace has a name.
     let mut shown = Shown::fixture("recording-luajit/perf.data.zst").part("flame");
     let rows = shown.report(&["--group-by", "kind", "--format", "json"]);

@@ -134,7 +134,7 @@ fn a_printed_table_is_on_white_and_has_more_rows_than_the_window() {
 }
 
 #[test]
-fn callers_and_callees_of_stated_calls_are_those_that_report_tells() {
+fn callers_and_callees_of_stated_calls_are_those_that_report_shows() {
     let mut shown = table_of(CALLS);
     // The function that most functions call.
     let seen = shown.page.evaluate(

@@ -178,7 +178,7 @@ fn a_cell_of_the_heat_map_counts_what_report_counts() {
 }
 
 #[test]
-fn a_range_that_begins_between_two_units_of_time_is_told_in_whole_ones() {
+fn a_range_that_begins_between_two_units_of_time_is_reported_in_whole_ones() {
     let mut shown = Shown::fixture(NODE);
     let rows = "jitgraft.page.profile.rows(0).time";
     let [from, to] = [5, 50].map(|row| shown.page.evaluate(&format!("{rows}[{row}]")).as_f64().unwrap());

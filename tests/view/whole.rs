@@ -10,7 +10,7 @@ fn background(shown: &mut Shown) -> String {
 }
 
 #[test]
-fn the_page_is_dark_or_light_as_the_system_is_or_as_the_reader_says() {
+fn the_page_is_dark_or_light_as_the_system_is_or_as_the_reader_states() {
     let mut shown = Shown::fixture(NODE);
     let mut seen = Vec::new();
     for scheme in ["light", "dark"] {

@@ -38,7 +38,7 @@ def __getattr__(name: str) -> Any:
 
 
 class Error(Exception):
-    """What stopped the command."""
+    """A failure of the command."""
 
     #: The file that it was reading, if it said so.
     file: Optional[str]
@@ -61,7 +61,7 @@ class Error(Exception):
 
 
 class JitgraftWarning(UserWarning):
-    """What the command survived: skipped records, files that were not used."""
+    """A problem that the command survived: skipped records, files that were not used."""
 
 
 def command() -> str:
@@ -77,10 +77,10 @@ def command() -> str:
 
 
 def read(paths: StrPath | Iterable[StrPath], **options: Option) -> pyarrow.RecordBatchReader:
-    """Reads profiles of any format that the command knows, batch by batch, while it writes them.
+    """Reads profiles of any supported format, batch by batch, while it writes them.
 
     Options are the flags of ``jitgraft export``: ``event="cycles"``, ``no_inline=True``, ``jitdump=[a, b]``.
-    Raises :class:`Error` for what stops the command, here or while batches are read. Closing the reader, which ``with``
+    Raises :class:`Error` if the command fails, here or while batches are read. Closing the reader, which ``with``
     does at the end of its block, ends the command.
     """
     inputs, flags = _inputs(paths), _flags(options)
@@ -159,7 +159,7 @@ def _flags(options: dict[str, Option]) -> list[str]:
 
 
 class _Batches:
-    """The batches of a running command. What it says on standard error goes to a file: a full pipe would stop it."""
+    """The batches of a running command. Its messages on standard error go to a file: a full pipe would stop it."""
 
     schema: pyarrow.Schema
 
@@ -206,14 +206,14 @@ class _Batches:
             self._end()
 
     def _end(self) -> None:
-        """Ends the command, whatever it is at."""
+        """Ends the command at any point."""
         self._process.kill()
         self._out.close()
         self._process.wait()
         self._said.close()
 
     def _finish(self, cause: Optional[BaseException]) -> None:
-        """Waits for the end of the command, and says what it said."""
+        """Waits for the end of the command, and passes on its messages."""
         self._out.close()
         status = self._process.wait()
         with self._said:
@@ -223,7 +223,7 @@ class _Batches:
 
 
 def _tell(file: IO[bytes], status: int, inputs: list[str], cause: Optional[BaseException], stacklevel: int) -> None:
-    """Raises and warns of what the command said on standard error."""
+    """Raises and warns for the command's messages on standard error."""
     file.seek(0)
     said = file.read().decode(errors="replace").splitlines()
     if status != 0:

@@ -83,7 +83,7 @@ impl CallTree {
         boxes
     }
 
-    /// Where each label is in the order of what it is shown as. What is shown alike has one place.
+    /// The place of each label in the order of its text. What is shown alike has one place.
     fn ranks(&self, shown: impl Fn(&FrameLabel) -> FrameLabel) -> Vec<u32> {
         let mut order: Vec<(FrameLabel, u32)> = self.labels.iter().map(shown).zip(0..).collect();
         order.sort_unstable();
@@ -94,8 +94,8 @@ impl CallTree {
         ranks
     }
 
-    /// Reports of all boxes that weigh at least `narrow`, with the nodes that are in each, each before those above it,
-    /// and siblings in the order of their labels' ranks.
+    /// Reports all boxes that weigh at least `narrow`, with the nodes that are in each, each before those above it, and
+    /// siblings in the order of their labels' ranks.
     fn each_box(&self, narrow: u64, ranks: &[u32], mut each: impl FnMut(Placed, &[u32])) {
         let narrow = narrow.max(1);
         let mut nodes = vec![ROOT];
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_box_stands_on_its_caller_and_siblings_by_name() {
+    fn a_box_is_on_its_caller_and_siblings_by_name() {
         let stacks = [("b;y", 10), ("a", 1), ("b;x", 4), ("a;z", 2), ("b", 100)];
         assert_eq!(boxes(&stacks, 0), ["all 0-117", " a 0-3", "  z 0-2", " b 3-117", "  x 3-7", "  y 7-17"]);
     }

@@ -105,7 +105,7 @@ struct LaneKey {
     pid: Option<i32>,
     tid: Option<i32>,
     name: String,
-    /// The number of frames of its stacks only show whose they are.
+    /// The number of frames of its stacks that only show whose they are.
     roots: usize,
 }
 
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn boxes_run_from_left_to_right_and_idle_time_is_told() {
+    fn boxes_run_from_left_to_right_and_idle_time_is_reported() {
         let samples =
             [(7, 130, "a;z"), (7, 110, "a;x"), (7, 120, "a;x"), (7, 190, "a;x"), (8, 190, "b"), (8, 203, "b")];
         assert_eq!(
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn where_weights_are_no_time_the_usual_distance_is_covered() {
+    fn weights_that_are_not_time_cover_the_usual_distance() {
         let samples = [(7, 1_000, "a"), (7, 2_000, "a"), (7, 3_000, "b"), (7, 9_000, "b")];
         assert_eq!(
             lanes(&profile(&samples, Unit::Named("cycles".to_owned()))),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn without_times_rows_stand_in_their_order() {
+    fn without_times_rows_are_in_their_order() {
         let mut profile = profile(&[(7, 1, "z"), (7, 2, "a"), (7, 3, "a")], Unit::Samples);
         profile.series[0].rows.iter_mut().for_each(|row| row.time = None);
         assert_eq!(lanes(&profile), ["p-7/7: z 0-10, a 10-30"]);

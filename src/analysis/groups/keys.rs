@@ -67,7 +67,7 @@ struct ValueParts {
 /// The groups that every frame and thread of a profile belongs to.
 #[derive(Debug, Clone)]
 pub struct Grouping {
-    /// In which part each key is, and where there.
+    /// The part and the place in it, for each key.
     places: Vec<ValuePlace>,
     frames: ValueParts,
     tracks: ValueParts,
@@ -173,7 +173,7 @@ impl Grouping {
         self.tracks.count as usize
     }
 
-    /// The name of a group of these parts , key by key.
+    /// The name of a group of these parts, key by key.
     pub(super) fn values(&self, track: u32, frame: Option<u32>) -> impl DoubleEndedIterator<Item = &Value> {
         let tracks = self.tracks.values(track);
         let frames = frame.map(|frame| self.frames.values(frame)).unwrap_or_default();
@@ -183,7 +183,7 @@ impl Grouping {
         })
     }
 
-    /// The name of a frame's part , by those keys that frames decide.
+    /// The name of a frame's part, by those keys that frames decide.
     pub fn frame_values(&self, part: u32) -> &[Value] {
         self.frames.values(part)
     }

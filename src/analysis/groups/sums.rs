@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 /// One group with its weights.
 #[derive(Debug, Clone)]
 pub struct Group {
-    /// The part of its name of what that threads decide; [`Group::values`] gives all.
+    /// The part of its name that threads decide; [`Group::values`] gives all.
     pub(super) track: u32,
     /// The part that frames decide, if any does.
     pub(super) frame: Option<u32>,
@@ -45,7 +45,7 @@ struct GatheredGroup {
     total: Sum,
     categories: CategoryShares,
     lines: LineShares,
-    /// The number of times that it occurs among the callers of where one is.
+    /// The number of its occurrences among the callers of the current frame.
     open: u32,
 }
 
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn recursion_counts_once_and_the_heaviest_line_is_told() {
+    fn recursion_counts_once_and_the_heaviest_line_is_reported() {
         let profile = profile(&[
             ("", &[("main", 1), ("f", 2), ("f", 3)], 10),
             ("", &[("main", 1), ("f", 4)], 30),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_name_is_one_by_module_or_each_by_its_address() {
+    fn unnamed_code_is_one_by_module_or_each_by_its_address() {
         let mut profile = Profile::new();
         let (name, module) = (profile.name(UNKNOWN), profile.name(b"/lib/libc.so.6"));
         let track = profile.track(Track::default());

@@ -60,7 +60,7 @@ struct Pile {
 }
 
 struct OpenBox {
-    /// Where its name ends in the stack.
+    /// The end of its name in the stack.
     end: usize,
     /// Its place among the boxes.
     at: usize,
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_box_stands_on_its_caller_and_siblings_by_name() {
+    fn a_box_is_on_its_caller_and_siblings_by_name() {
         let stacks = [("b;y", 10), ("a", 1), ("b;x", 4), ("a;z", 2), ("b", 100), ("a b;c", 3)];
         let wanted = ["all 0-120", " a 0-3", "  z 0-2", " a b 3-6", "  c 3-6", " b 6-120", "  x 6-10", "  y 10-20"];
         assert_eq!(boxes(&stacks, 0), wanted);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_tell_what_ran_itself() {
+    fn marks_show_what_ran_itself() {
         let own = |stacks: &[(&str, u64)]| {
             let (mut runs, mut unsorted) = (Runs::default(), Unsorted::default());
             stacks.iter().for_each(|(stack, weight)| unsorted.push(stack.as_bytes(), *weight));

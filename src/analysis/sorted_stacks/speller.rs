@@ -15,7 +15,7 @@ pub struct Speller {
     tidied: Tidied,
     /// All labels, one behind the other.
     text: Vec<u8>,
-    /// The label of each each frame, by whether Java's rules hold; ranges of nothing are looked up.
+    /// The label of each frame, by whether Java's rules hold; ranges of nothing are looked up.
     labels: [Vec<Range<usize>>; 2],
     /// The text that precedes a track's frames, and whether Java's rules hold there.
     roots: FxHashMap<TrackId, (Vec<u8>, bool)>,

@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_with_times_tell_when_they_ran_themselves_and_sum_up_to_the_same() {
+    fn calls_with_times_show_when_they_ran_themselves_and_sum_up_to_the_same() {
         let timed = CallOptions { timed: Some(7), ..CallOptions::default() };
         let times = ["0:a 1 0", "0:a 2 0", "0:a 2 1", "0:a;b 1 1", "0:a;b 1 1", "0:a;b 2 0", "0:a;b;c 1 1"];
         assert_eq!(sums(timed, NESTED), times);

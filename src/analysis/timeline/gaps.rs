@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gaps_lie_between_neighbours_on_any_track() {
+    fn gaps_lie_between_neighbors_on_any_track() {
         let slice = |start, duration, name, depth| Slice {
             start,
             duration,

@@ -170,7 +170,7 @@ pub trait SpanWriter: Debug {
     fn finish(&mut self) -> Result<()>;
 }
 
-/// Reports a sink of one span.
+/// Reports one span to a sink.
 pub type TellSpan<'t> = dyn FnMut(&SpanRecord<'_>) -> Result<()> + 't;
 
 impl Timeline {

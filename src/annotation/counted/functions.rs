@@ -111,7 +111,8 @@ impl<'a> Booked<'a, '_> {
         Some(file).filter(|file| *file != UNKNOWN_FILE).cloned()
     }
 
-    /// Calls with the name of the callee. JIT code that callgrind has no name for is called what lies at its address.
+    /// Calls with the name of the callee. JIT code that callgrind has no name for gets the name of the code at its
+    /// address.
     fn calls(&self, calls: &CostedCalls) -> Calls {
         let stated = &self.costs.stated[calls.callee];
         let costed = &self.costs.functions[stated.function];

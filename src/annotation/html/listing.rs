@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_line_is_said_where_it_begins_and_where_a_part_does() {
+    fn a_source_line_is_reported_where_it_begins_and_where_a_part_does() {
         let source = |number| Some(SourceLine { file: 0, line: number });
         let lines: Vec<Line> = [7, 7, 7, 8].map(|number| Line { source: source(number), ..line(0, false) }).into();
         let said = |first| (first..4).map(|at| new_source(&lines, first, at)).collect::<Vec<_>>();

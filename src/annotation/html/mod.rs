@@ -37,7 +37,7 @@ pub(crate) fn write(annotation: &Annotation, context: Option<usize>, out: &mut d
     Ok(writeln!(out, "</body></html>")?)
 }
 
-/// What is written.
+/// The page to write.
 struct ListingPage<'a> {
     annotation: &'a Annotation,
     context: Option<usize>,

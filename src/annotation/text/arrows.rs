@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_only_so_many_lanes() {
+    fn there_are_only_this_many_lanes() {
         let jumps: Vec<Jump> = (0..20).map(|at| Jump { from: at, to: 40 - at }).collect();
         let rows = draw(41, &jumps);
         assert!(rows.iter().all(|row| row.chars().count() == LANES + 1));

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_cut_to_the_terminal_whatever_their_colours() {
+    fn lines_are_cut_to_the_terminal_whatever_their_colors() {
         assert_eq!(finished(None, false), "12.00% mov a.c:1");
         assert_eq!(finished(Some(18), false), "12.00% mov a.c:1");
         assert_eq!(finished(Some(9), false), "12.00% m…");

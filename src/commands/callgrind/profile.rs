@@ -67,7 +67,7 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
         object.commit()?;
     }
     out.commit()?;
-    say(&index, &names, rewritten, pid, &mut outcome);
+    say(&options.output(), &index, &names, rewritten, pid, &mut outcome);
     Ok(outcome)
 }
 
@@ -106,7 +106,14 @@ fn said_of_object(path: &Path, object: &object::ObjectContents) -> String {
 }
 
 /// The summary and the warnings.
-fn say(index: &FileIndex<'_>, names: &CodeNames<'_, '_>, rewritten: NamedProfile, pid: Pid, outcome: &mut Outcome) {
+fn say(
+    to: &OutPath,
+    index: &FileIndex<'_>,
+    names: &CodeNames<'_, '_>,
+    rewritten: NamedProfile,
+    pid: Pid,
+    outcome: &mut Outcome,
+) {
     let NamedProfile { stats, functions } = rewritten;
     let unknown = index.unknown_functions().len();
     let event = index.header.events.first().map_or("cost".into(), |event| String::from_utf8_lossy(event));
@@ -121,8 +128,10 @@ fn say(index: &FileIndex<'_>, names: &CodeNames<'_, '_>, rewritten: NamedProfile
         ),
     };
     outcome.summary.push(format!(
-        "{functions} functions {what}; {} blocks split, {} synthetic calls to keep inclusive costs",
-        stats.split, stats.synthetic_calls
+        "{}: {functions} functions {what}; {} blocks split, {} synthetic calls to keep inclusive costs",
+        to.shown().display(),
+        stats.split,
+        stats.synthetic_calls
     ));
     let (misattributed, cost) = stats.misattributed.total();
     if misattributed > 0 {

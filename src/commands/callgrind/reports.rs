@@ -46,6 +46,11 @@ pub(super) fn run(
         let message = format!("none of the {} frames without a name is in the code of process {pid}", frames.unknown);
         outcome.warnings.push(Warning::new(message));
     }
-    outcome.summary.push(format!("{} of {} unknown frames named", frames.named, frames.unknown));
+    outcome.summary.push(format!(
+        "{}: {} of {} unknown frames named",
+        options.output().shown().display(),
+        frames.named,
+        frames.unknown
+    ));
     Ok(outcome)
 }

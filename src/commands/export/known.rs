@@ -12,13 +12,13 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// Where the entries are, below the data set: each in a file of its own, so that any number of jobs can add some.
+/// The place of the entries, below the data set: each in a file of its own, so that any number of jobs can add some.
 pub(super) const RECORDINGS: &str = "recordings";
 
 /// The length of stretches of time that rows are sums of, if they are.
 type Bucket = Option<i64>;
 
-/// What is in a data set.
+/// The content of a data set.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     files: FxHashSet<(ReadFile, Bucket)>,
@@ -27,7 +27,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// What the entries of a data set state. Files that could not be read are tried again.
+    /// The facts in the entries of a data set. Files that could not be read are tried again.
     ///
     /// Without `all`, only entries of compacted files count: a recording in one of these would not be replaced, but be there
     /// twice.
@@ -105,7 +105,7 @@ pub(super) fn read_file(path: &InPath) -> ReadFile {
     }
 }
 
-/// What the file is called that an entry is in. A path has one entry for each of the recordings that lay there.
+/// The name of the file that contains an entry. A path has one entry for each of the recordings that lay there.
 pub(super) fn entry_name(entry: &Entry) -> String {
     match &entry.error {
         None => format!("{}-{:.16}.parquet", stem(&entry.recording), digits(&entry.file.path)),

@@ -25,16 +25,16 @@ pub struct ExportOptions {
     pub table: TableOptions,
 }
 
-/// What the rows of tables are like, where something is requested.
+/// The options for rows of tables, where any are given.
 #[derive(Debug, Clone, Default)]
 pub struct TableOptions {
     /// The output is a directory, with a file for each input in directories named after host and day.
     pub partition: bool,
-    /// What the data set was made of before, and has not changed since, is not read again.
+    /// Inputs of the data set that have not changed are not read again.
     pub skip_existing: bool,
     /// The input is a data set. All files of a directory become one.
     pub compact: bool,
-    /// How much is reported for a frame.
+    /// The detail that is kept of a frame.
     pub detail: Option<Detail>,
     /// The host of all inputs, whatever they state.
     pub host: Option<String>,
@@ -45,7 +45,7 @@ pub struct TableOptions {
 }
 
 impl ExportOptions {
-    /// What is reported about all rows of an input of this hash.
+    /// The facts about all rows of an input of this hash.
     pub(super) fn given(&self, hash: Option<String>) -> RowOrigin {
         let TableOptions { host, day, .. } = &self.table;
         let bucket = self.write.bucket.and_then(|bucket| i64::try_from(bucket).ok());

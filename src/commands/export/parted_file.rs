@@ -1,4 +1,4 @@
-//! The files of one input in a data set. Where they go is known when its recording is.
+//! The files of one input in a data set. Their place is known when its recording is.
 
 use super::options::ExportOptions;
 use crate::contract::format::{StartRowsFn, WriteOptions};
@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// What stands for a value that is not known.
+/// The placeholder of an unknown value.
 const UNKNOWN_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// A table of a data set: the name of its directory, and what writes its files.

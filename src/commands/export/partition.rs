@@ -75,11 +75,11 @@ struct Building<'a> {
     known: Known,
     read: RowsRead,
     outcome: Outcome,
-    /// How many inputs became what.
+    /// The number of inputs by outcome.
     counts: [u64; 4],
 }
 
-/// What became of an input.
+/// The outcome for an input.
 #[derive(Clone, Copy)]
 enum Became {
     Written,

@@ -20,7 +20,7 @@
 //! |---|---|---|
 //! | the offsets in the AUXTRACE feature | its records move | `the_index_of_traces_points_at_them_wherever_they_move` |
 //! | COMPRESSED records become what is in them, the COMPRESSED feature goes | markers are inside | `a_marker_inside_compressed_records_is_found` |
-//! | a directory's streams follow one another, the DIR_FORMAT feature goes | the output is one stream | `a_directory_becomes_one_plain_file_and_that_is_said` |
+//! | a directory's streams follow one another, the DIR_FORMAT feature goes | the output is one stream | `a_directory_becomes_one_plain_file_and_that_is_reported` |
 //! | file → pipe: header, attrs, features, trace point formats and build IDs become records; AUXTRACE, STAT and BRANCH_STACK features go | a pipe has no sections | `files_and_pipes_of_both_byte_orders_become_each_other` |
 //! | pipe → file: the reverse; sections keep the padding that they had as records | a file has no such records | `trace_point_formats_pass_from_file_to_pipe_and_back` |
 //! | build IDs: entries of the feature, records, MMAP2 in place of MMAP; those of the images in a BUILD_ID feature that

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_counted_is_told_from_what_was_not() {
+    fn counted_values_are_distinguished_from_missing_ones() {
         let said = "<not supported>,,cycles:u,0,100.00,,\n0.44,msec,cpu-clock:u,441434,100.00,0.464,CPUs utilized\n";
         assert!(!counts(said, CYCLES) && counts(said, CPU_CLOCK));
         assert!(counts("12345,,cycles,0,100.00,,\n", CYCLES));

@@ -73,7 +73,7 @@ const TERMINAL: &[&str] = &["before%", "after%", "delta", "change", "module", "s
 /// The word for a change that sampling alone would make.
 const NOISE: &str = "noise";
 
-/// What sort of change it is.
+/// The kind of change.
 fn told(change: &ChangedFunction, old: ComparedSide, new: ComparedSide) -> &'static str {
     match (change.before.count, change.after.count) {
         _ if !is_significant(old.share(change.before), new.share(change.after)) => NOISE,

@@ -1,4 +1,4 @@
-//! One event of a profile, what is queried of it, and what is reported: a table with lines above and below it.
+//! One event of a profile, its questions and its answer: a table with lines above and below it.
 
 use super::header;
 use super::options::{Limit, ReportOptions};
@@ -9,7 +9,7 @@ use crate::model::stacks::{Profile, Series, Weight};
 use crate::pipeline::table::{Layout, Table};
 use std::io::Write;
 
-/// One event of a profile, and what is queried of it.
+/// One event of a profile, and the questions about it.
 pub(super) struct Scene<'a> {
     pub(super) profile: &'a Profile,
     pub(super) series: &'a Series,

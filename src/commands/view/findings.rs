@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 #[derive(Debug)]
 pub(super) struct Findings(Value);
 
-/// Examines a recording. The findings are are those that `jitgraft doctor --format json` gives; each finding has
-/// `show`, too: which frames of the profile it speaks of.
+/// Examines a recording. The findings are those that `jitgraft doctor --format json` gives; each finding has `show`,
+/// too: which frames of the profile it speaks of.
 pub(super) fn of(examined: &Examined<'_>) -> Findings {
     let diagnosis = diagnosis::diagnose(examined);
     let mut value = diagnosis::told(&diagnosis);

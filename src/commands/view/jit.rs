@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_summed_of_a_large_dump_is_as_much_as_was_written() {
+    fn the_sums_of_a_large_dump_are_complete() {
         let functions: Vec<_> = (0..5_100).map(function).collect();
         for count in [ROWS as u32, ROWS as u32 + 10_001] {
             let (codes, base) = (codes(count), Nanos(7_000));

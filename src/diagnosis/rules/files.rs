@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_users_build_is_told_from_what_packages_bring() {
+    fn own_builds_are_distinguished_from_packages() {
         for own in ["/home/x/app", "/usr/local/bin/app", "/tmp/libx.so", "/opt/x/app", "app"] {
             assert!(!is_packaged(own.as_bytes()), "{own}");
         }

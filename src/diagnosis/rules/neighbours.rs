@@ -33,7 +33,7 @@ struct Neighbour {
 /// More of them are not looked at: it is a directory for dumps, and the one that is meant is not to be guessed.
 const MOST: usize = 16;
 
-/// The number of bytes bytes of each that are looked at: enough to guess: it may be anybody's, and of any length.
+/// The number of bytes of each that are looked at: enough to guess: it may be anybody's, and of any length.
 const START: u64 = 32 << 20;
 
 impl Neighbours {

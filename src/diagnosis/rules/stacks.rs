@@ -46,7 +46,7 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// Which of the processes' stacks are meant.
+/// The selected stacks of the processes.
 type StackScope = fn(&ProcessTally) -> &BTreeMap<Owner, u64>;
 
 fn sum(owners: &BTreeMap<Owner, u64>) -> u64 {

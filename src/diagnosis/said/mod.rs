@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_documentation_has_what_is_said_of_each_key() {
+    fn the_documentation_has_what_is_reported_of_each_key() {
         let sources = [
             include_str!("files.rs"),
             include_str!("jit.rs"),

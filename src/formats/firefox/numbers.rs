@@ -1,6 +1,6 @@
 //! The numbers of stacks and frames of a profile in the current thread.
 
-/// Numbers by numbers. Looked up by place: a thread has most of what the profile has, or little, and drops no morethan
+/// Numbers by numbers. Looked up by place: a thread has most of what the profile has, or little, and drops no more than
 /// it had.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_cleared_is_not_known() {
+    fn a_cleared_range_is_unknown() {
         let mut numbers = Numbers::default();
         numbers.add(7, 0);
         numbers.add(2, 1);

@@ -303,7 +303,7 @@ impl<'f> Resolving<'f> {
         at.and_then(|at| self.strings.get(at)).map_or(&[], |text| text.as_bytes())
     }
 
-    /// What the file itself states about the sort of code.
+    /// The kind of code that the file itself states.
     fn kind(&self, table: &ReadFrames, at: usize, func: Option<usize>) -> Option<FrameKind> {
         if row(&table.inline_depth, at).is_some_and(|depth| depth > 0) {
             return Some(FrameKind::Inlined);
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_that_stands_before_its_caller_is_none() {
+    fn a_stack_that_precedes_its_caller_is_none() {
         let text = r#"{"meta":{"preprocessedProfileVersion":58},"shared":{"stringArray":["f"],
             "stackTable":{"frame":[0,0],"prefix":[1,1]},"frameTable":{"func":[0]},"funcTable":{"name":[0]}},
             "threads":[{"name":"a","samples":{"stack":[0,1]}}]}"#;

@@ -33,7 +33,7 @@ struct SampleColumns {
     time: Column,
     weight: Column,
     weight_type: &'static str,
-    /// The time that the thread ran ran since its sample before, where the event gives it.
+    /// The time that the thread ran since its sample before, where the event gives it.
     cpu_delta: Option<Column>,
 }
 

@@ -124,8 +124,8 @@ impl<'data> PageStream<'data> {
         true
     }
 
-    /// The records in this many of bytes that start in a page: those that lie whole in it, and the one that runs on
-    /// into the next.
+    /// The records of this many bytes that start in a page: those that lie whole in it, and the one that runs on into
+    /// the next.
     pub(super) fn records<const SIZE: usize>(&self, page: usize) -> (&'data [[u8; SIZE]], Option<[u8; SIZE]>) {
         let bytes = self.payload(page);
         let start = self.pages[page].start;

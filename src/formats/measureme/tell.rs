@@ -10,7 +10,7 @@ use crate::error::{Result, Warnings};
 use crate::model::stacks::Track;
 use crate::model::{Pid, Tid};
 
-/// Reports of the intervals while they are read, so that the size of the file does not matter.
+/// Reports the intervals while they are read, so that the size of the file does not matter.
 pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()> {
     let (bytes, done) = input.bytes.into_whole()?;
     let profile = MeasuremeFile::open(&bytes)?;

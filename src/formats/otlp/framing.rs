@@ -58,7 +58,8 @@ pub(super) fn is_message(head: &[u8]) -> bool {
 }
 
 /// True if a message, which may be cut, is as the schema has it: `None` if not, else whether it has anything that
-/// gives. Elements of tables are not looked into, and neither are samples: their fields moved from version to version.
+/// identifies it. Elements of tables are not looked into, and neither are samples: their fields moved from version to
+/// version.
 fn fits(message: &[u8], schema: Schema) -> Option<bool> {
     let (mut fields, mut tells) = (Fields::of(message), false);
     loop {
@@ -104,7 +105,7 @@ fn is_text(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
 
-/// A profile begins with the types of its values: numbers of strings. Nothing else gives.
+/// A profile begins with the types of its values: numbers of strings. Nothing else identifies it.
 fn is_profile_head(profile: &[u8]) -> Option<bool> {
     match Fields::of(profile).next() {
         None => Some(false),

@@ -16,5 +16,5 @@ pub(super) const OWN_CLOCK: &[u8] = b"recording";
 /// The attribute of our scope that shows how many samples were lost.
 pub(super) const LOST_KEY: &[u8] = b"jitgraft.lost";
 
-/// The end of the name name of an event whose values are the numbers of samples of another.
+/// The end of the name of an event whose values are the numbers of samples of another.
 pub(super) const COUNTS: &str = ":samples";

@@ -161,7 +161,7 @@ struct MessageReading<'r, 'd> {
     dictionary: Dictionary<'d>,
     version: Version,
     frames: LocationFrames,
-    /// Of each stack of the dictionary what it is in the profile, once that is known.
+    /// For each stack of the dictionary, dictionary its number in the profile, once that is known.
     stacks: Vec<Option<Option<StackId>>>,
     /// The number of frames that may still be read.
     left: u64,

@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_file_cannot_ask_for_more_frames_than_it_could_tell() {
+    fn a_small_file_cannot_ask_for_more_frames_than_it_could_show() {
         let lines: Vec<u8> = (0..2000).flat_map(|_| message(&[(4, &numbers(&[(1, 1)]))])).collect();
         let location = message(&[(4, &[numbers(&[(1, 1)]), lines].concat())]);
         let sample = message(&[(2, &message(&[(1, &[1; 5000]), (2, &[1, 1])]))]);
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_refers_to_nothing_is_counted() {
+    fn a_reference_to_nothing_is_counted() {
         let sample = |location: u64, value: u64| message(&[(2, &numbers(&[(1, location), (2, value), (2, value)]))]);
         let location = message(&[(4, &numbers(&[(1, 1), (3, 0x1f)]))]);
         let bytes = [types(), sample(1, 1), sample(9, 1), sample(1, u64::MAX), location, strings()].concat();

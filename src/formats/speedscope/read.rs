@@ -208,7 +208,7 @@ struct Rounded {
     series: usize,
     track: TrackId,
     scale: f64,
-    /// The start of the profile , if its weights are times.
+    /// The start of the profile, if its weights are times.
     start: Option<f64>,
     rest: f64,
     sum: f64,
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_profiles_tell_whose_they_are() {
+    fn names_of_profiles_show_whose_they_are() {
         let of = |name| {
             let Track { comm, pid, tid, .. } = track(name);
             (String::from_utf8(comm).unwrap(), pid.map(|pid| pid.0), tid.map(|tid| tid.0))
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn an_evented_profile_tells_which_stack_was_open() {
+    fn an_evented_profile_shows_which_stack_was_open() {
         let text = format!(
             r#"{{{FRAMES},{SCHEMA},"profiles":[{{"type":"evented","name":"x","unit":"milliseconds","startValue":10,
                 "endValue":20,"events":[{{"type":"O","frame":0,"at":10}},{{"type":"O","frame":1,"at":12}},

@@ -84,7 +84,7 @@ impl<T: ArrowPrimitiveType> NumberColumn<T> {
 pub(super) struct LabelColumn {
     keys: Vec<Box<str>>,
     values: Vec<Box<str>>,
-    /// Where those of each row end.
+    /// The end of each row's values.
     ends: Vec<i32>,
 }
 
@@ -107,7 +107,7 @@ impl LabelColumn {
     }
 }
 
-/// Where the parts of each row are, by where they end.
+/// The offsets of each row's parts, from their ends.
 fn offsets(ends: &mut Vec<i32>) -> OffsetBuffer<i32> {
     let starts: ScalarBuffer<i32> = [0].into_iter().chain(ends.drain(..)).collect();
     OffsetBuffer::new(starts)
@@ -117,7 +117,7 @@ pub(super) fn wrong_column(error: ArrowError) -> Error {
     Error::new("cannot make a column").because(error)
 }
 
-/// What is known of frames: of those that ran, one a row, or of all of the stacks.
+/// Facts about frames: frames: of those that ran, one a row, or of all of the stacks.
 #[derive(Debug, Default)]
 struct FrameColumns {
     functions: TextColumn<Int32Type>,

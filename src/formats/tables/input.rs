@@ -81,7 +81,7 @@ pub(super) struct RecordingCells {
     pub(super) arch: Option<TextNo>,
     pub(super) kernel: Option<TextNo>,
     pub(super) command: Option<TextNo>,
-    /// What is not text, as it is.
+    /// Columns that are not text, as they are.
     pub(super) rest: Recording,
 }
 
@@ -91,9 +91,9 @@ pub(super) struct TableInput {
     pub(super) texts: TextList,
     pub(super) recording: RecordingCells,
     frames: Vec<FrameCells>,
-    /// Where among them each frame of the profile is, plus one; 0 for those that no row had.
+    /// The place among them of each frame of the profile, plus one; 0 for those that no row had.
     places: Vec<u32>,
-    /// What each stack of the profile is called; 0 for those that no row had.
+    /// The name of each stack of the profile; 0 for those that no row had.
     stacks: Vec<i64>,
     tracks: Vec<TrackCells>,
     labels: Labels,

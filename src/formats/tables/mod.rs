@@ -42,6 +42,6 @@ mod writer;
 
 use crate::contract::format::DataSet;
 
-/// What a data set of Parquet files has besides rows.
+/// The parts of a data set of Parquet files besides rows.
 pub(super) const DATA_SET: DataSet =
     DataSet { stacks: parquet::start_stacks, write_entries: recordings::write, read_entries: recordings::read };

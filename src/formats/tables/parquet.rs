@@ -93,7 +93,7 @@ pub(super) struct RowGroups<'b> {
 }
 
 impl<'b> RowGroups<'b> {
-    /// Those of a file, of which these columns are wanted.
+    /// Those of a file, with the wanted columns.
     pub(super) fn of(bytes: &'b [u8], is_wanted: impl Fn(&str) -> bool) -> Result<Self> {
         let metadata = guarded(|| {
             let metadata = Arc::new(description::read(bytes)?);
@@ -117,7 +117,7 @@ impl<'b> RowGroups<'b> {
         self.metadata.metadata().num_row_groups()
     }
 
-    /// Reads one. What was read before an error stays read.
+    /// Reads one. Rows read before an error stay read.
     pub(super) fn read(&self, group: usize, each: &mut dyn FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
         guarded(|| self.read_batches(group, each)).map_err(|error| {
             let first = self.metadata.metadata().row_group(group).columns().first();
@@ -265,7 +265,7 @@ impl BatchWriter for ParquetFile<'_> {
     }
 }
 
-/// Which of the file's columns shows what ran: a map is two columns there.
+/// The column of the innermost function: what ran: a map is two columns there.
 fn place_of_leaf(schema: &Schema) -> Option<i32> {
     let leaf = schema.index_of("leaf").ok()?;
     let maps = schema.fields()[..leaf].iter().filter(|field| matches!(field.data_type(), DataType::Map(..)));

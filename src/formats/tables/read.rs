@@ -75,7 +75,7 @@ pub(super) struct TableReader {
 /// The event and its unit, as a row gives them.
 type EventWords = [Option<WordNo>; 2];
 
-/// Whose a row is, as it gives it.
+/// The owner of a row, as stated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TrackWords {
     comm: Option<WordNo>,
@@ -172,7 +172,7 @@ impl TableReader {
         track
     }
 
-    /// Takes over what the first row reports its recording.
+    /// Takes over the facts of the first row about its recording.
     fn about(&mut self, batch: &RecordBatch) -> Result<()> {
         if batch.num_rows() == 0 {
             return Ok(());

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_known_again() {
+    fn a_written_value_is_recognized_again() {
         let file = ReadFile { path: "a/perf.data".to_owned(), size: 7, mtime: 1_795_305_600_000_000_001 };
         let recording = Recording { input: Some("12ab".into()), bucket: Some(1_000), ..Recording::default() };
         let event = RecordedEvent { name: "cycles".to_owned(), frequency: Some(99), ..RecordedEvent::default() };

@@ -8,8 +8,8 @@ use arrow_array::RecordBatch;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// What a row states about its recording: input, host, arch, kernel and command; start, day, share named, epoch and
-/// bucket.
+/// The facts of a row about its recording: recording: input, host, arch, kernel and command; start, day, share named,
+/// epoch and bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct RecordingWords {
     texts: Texts,
@@ -18,7 +18,7 @@ pub(super) struct RecordingWords {
 
 type Texts = [Option<WordNo>; 5];
 
-/// What a batch states about the recordings of its rows.
+/// The facts in a batch about the recordings of its rows.
 #[derive(Debug)]
 pub(super) struct RecordingColumns {
     texts: [WordCells; 5],

@@ -36,7 +36,7 @@ pub(super) fn moment() -> DataType {
     DataType::Timestamp(TIME, Some("UTC".into()))
 }
 
-/// What a frame's part is called in its list.
+/// The name of a frame's part in its list.
 pub(super) fn element(of: DataType, id: i32) -> Arc<Field> {
     Arc::new(numbered(ELEMENTS + id, Field::new("element", of, true)))
 }

@@ -1,4 +1,4 @@
-//! The distinct stacks of a recording, beside its rows: what is queried of stacks is queried once of each.
+//! The distinct stacks of a recording, beside its rows: questions about stacks are answered once for each.
 
 use super::columns::StackBatch;
 use super::input::TableInput;

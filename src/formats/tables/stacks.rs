@@ -41,7 +41,7 @@ pub(super) struct StackReader {
     builds: Vec<BuildId>,
     /// Of which modules they are, in which recordings.
     built: FxHashSet<(Option<WordNo>, NameId, u32)>,
-    /// What functions that may be unnamed are called.
+    /// The names of functions that may be unnamed.
     called: FxHashMap<(NameId, Option<NameId>), NameId>,
 }
 

@@ -171,7 +171,7 @@ impl<B: BatchWriter> RowWriter for TableWriter<B> {
     fn end(&mut self, profile: &Profile) -> Result<()> {
         for event in 0..self.waiting.len() {
             self.write(event, profile)?;
-            // Where an input has a file of its own, its groups have one order.
+            // If an input has a file of its own, its groups have one order.
             if self.of_one_input {
                 self.batches.group()?;
             }

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_event_is_to_be_seen_a_chunk_ends_anywhere() {
+    fn a_chunk_ends_anywhere_if_no_event_is_visible() {
         let json = "[".repeat(1000);
         let chunks: Vec<Vec<u8>> =
             TraceChunks::of_size(json.as_bytes(), 256).map(|chunk| chunk.unwrap().0.bytes.clone()).collect();

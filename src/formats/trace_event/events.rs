@@ -197,8 +197,8 @@ impl<'a> EventFinder<'a> {
         number
     }
 
-    /// The action of the event event , by the argument that is called like the event itself. A span states it when it
-    /// begins; Perfetto reads it at its end, too.
+    /// The action of the event, by the argument that is called like the event itself. A span states it when it begins;
+    /// Perfetto reads it at its end, too.
     #[inline]
     fn sub(&mut self, event: &TraceEvent<'a>) -> NameNo {
         if !self.compat && !matches!(event.phase, b'B' | b'b' | b'X' | b'S') {

@@ -62,8 +62,8 @@ pub(super) fn timeline(input: SpanInput<'_>, options: &ReadOptions, warnings: &m
     read(input, options.perfetto_compat, warnings, |_| Ok(()))
 }
 
-/// Reports of the spans. The trace is read twice: to know its spans, and to find what else it states about those that
-/// are wanted.
+/// Reports the spans. The trace is read twice: to know its spans, and to find what else it states about those that are
+/// wanted.
 pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()> {
     let (bytes, done) = input.bytes.into_whole()?;
     let input = SpanInput { bytes: SpanBytes::Whole { bytes: &bytes, done }, ..input };

@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_the_chunks_are_cut_makes_no_difference() {
+    fn the_cuts_of_chunks_make_no_difference() {
         let json = br#"[{"ph":"M","name":"process_name","pid":"p","args":{"name":"late \u0041"}},
             {"ph":"B","name":"a","cat":"c","pid":"p","tid":"x","ts":1,"args":{"a":"\"b\""}},
             {"ph":"b","name":"frame","id":-1,"pid":1,"tid":2,"ts":2,"args":{"message":"f"}},

@@ -63,7 +63,7 @@ struct EventThread {
 }
 
 impl EventThread {
-    /// What has no number gets one.
+    /// Threads without a number get one.
     fn of(thread: &ThreadRows<'_>, number: usize) -> Self {
         let pid = thread.pid.map_or(1, |pid| i64::from(pid.0));
         Self { pid, tid: thread.tid.map_or(number as i64 + 1, |tid| i64::from(tid.0)) }
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_one_span_and_gaps_stay() {
+    fn neighbors_are_one_span_and_gaps_stay() {
         let expected = [("a", 90, 30, 3), ("f", 90, 20, 2), ("g", 110, 10, 1), ("a", 1000, 10, 1)];
         let expected = expected.map(|(name, start, duration, samples)| (name.to_owned(), start, duration, samples));
         // The second one comes 3 late, the third 1 early.
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_later_and_later_is_not_moved_further_and_further() {
+    fn an_event_that_comes_later_and_later_is_not_moved_further_and_further() {
         let late: Vec<(&str, u64)> = (0..100).map(|at| ("a", 100 + 12 * at)).collect();
         let found = spans(&late);
         let end = found.last().map(|(_, start, duration, _)| start + duration).unwrap();

@@ -28,7 +28,7 @@ fn refusal(named: Named, path: &Path) -> String {
 }
 
 #[test]
-fn links_are_followed_as_far_as_whoever_named_the_path_is_trusted() {
+fn links_are_followed_as_far_as_any_user_who_named_the_path_is_trusted() {
     let dir = directory();
     let at = |name: &str| dir.path().join(name);
     fs::create_dir(at("real")).unwrap();
@@ -88,7 +88,7 @@ fn a_link_that_somebody_else_may_have_put_there_is_not_followed() {
 }
 
 #[test]
-fn what_a_process_shows_as_links_is_followed_for_users_only() {
+fn links_of_a_process_are_followed_for_users_only() {
     let dir = directory();
     fs::write(dir.path().join("file"), "text").unwrap();
     let root = PathBuf::from("/proc/self/root");
@@ -172,7 +172,7 @@ fn a_large_hole_is_not_read() {
 }
 
 #[test]
-fn whether_everybody_may_read_a_file_is_asked_of_every_directory() {
+fn every_directory_decides_whether_everybody_may_read_a_file() {
     let dir = directory();
     let path = dir.path().join("below/file");
     fs::create_dir(dir.path().join("below")).unwrap();

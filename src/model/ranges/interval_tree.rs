@@ -61,7 +61,7 @@ impl<T: Span> IntervalTree<T> {
         self.find_among(0, self.list.len(), addr, &wanted)
     }
 
-    /// The middle is queried before what is behind it: where only one can be wanted, most searches end half-way.
+    /// The middle is searched before the part behind it: where only one can be wanted, most searches end half-way.
     fn find_among(&self, low: usize, high: usize, addr: u64, wanted: &impl Fn(&T) -> bool) -> Option<&T> {
         if low >= high {
             return None;

@@ -97,7 +97,7 @@ impl<V: Copy> RangeMap<V> {
         }
     }
 
-    /// Removes the entries that overlap a range, as far as `wanted` states it, with all that stands out of it.
+    /// Removes the entries that overlap a range, as far as `wanted` allows, with the parts that extend beyond it.
     pub fn evict(&mut self, range: Range<u64>, wanted: impl Fn(&V) -> bool, mut evicted: impl FnMut(Entry<V>)) {
         if range.is_empty() {
             return;

@@ -175,7 +175,7 @@ impl<'m, 'data> Painter<'m, 'data> {
         Self { map, entries, first, others: FxHashMap::default(), spans: RangeMap::default() }
     }
 
-    /// Where code ranges are that never moved.
+    /// The places of code ranges that never moved.
     fn stretches(&mut self, codes: impl Iterator<Item = (CodeId, Code<'data>)>) -> Vec<EntryTime> {
         let with_ends = codes.map(|(id, code)| (id, code.addr.0, code.addr.0.saturating_add(code.size)));
         let mut stretches = Vec::with_capacity(self.entries.capacity());
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn different_functions_of_one_name_are_told_apart() {
+    fn different_functions_of_one_name_are_distinguished() {
         let map: &[Listed] = &[(None, "(-e:1)", 0x100, 0x10), (None, "(-e:1)", 0x200, 0x10), (None, "", 0x300, 0x10)];
         assert_eq!(names_at(&[map], &[0x100, 0x200, 0x300]), ["(-e:1)#0x100", "(-e:1)#0x200", "(no name)"]);
     }

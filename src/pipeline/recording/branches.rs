@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_that_the_branches_tell_of_are_told_once() {
+    fn callers_that_the_branches_report_are_reported_once() {
         // main called f at 0x100 (returns to 0x105), f called g at 0x200 (returns to 0x205).
         assert_eq!(history(&[[0x200, 0x300]], &[0x308, 0x205, 0x105]), [0x300, 0x200, 0x105]);
         assert_eq!(history(&[[0x310, 0x302]], &[0x308, 0x205, 0x105]), [0x302, 0x310, 0x205, 0x105]);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_is_told_once() {
+    fn a_loop_is_reported_once() {
         let (a, b, c) = ([1, 2], [3, 4], [5, 6]);
         assert_eq!(history(&[a, a, a, b], &[]), [2, 1, 4, 3]);
         assert_eq!(history(&[a, b, a, b, a, b, c], &[]), [2, 1, 4, 3, 6, 5]);

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn where_chains_do_not_repeat_one_is_kept_when_it_does() {
+    fn a_chain_is_kept_when_it_repeats_though_others_do_not() {
         let mut memo = ChainMemo::default();
         let words: Vec<[u8; 4]> = (0..ON_TRIAL as u32 + 1).map(u32::to_le_bytes).collect();
         words.iter().for_each(|words| memo.put(key(words, 1, None), "once", Nanos(0)..Nanos(9)));

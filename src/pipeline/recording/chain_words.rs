@@ -66,7 +66,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shared_and_what_is_not_are_all_frames(
+        fn shared_and_other_parts_are_all_frames(
             chains in prop::collection::vec((0..6usize, prop::collection::vec(word(), 0..5)), 1..20),
         ) {
             let mut words: Vec<u64> = Vec::new();

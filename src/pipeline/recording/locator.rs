@@ -8,7 +8,7 @@ use crate::resolve::code_map::CodeMap;
 use crate::resolve::dso::DsoKind;
 use crate::resolve::precedence::code_wins;
 
-/// The place of an address address , in a form that is equal for all samples that hit it.
+/// The place of an address, in a form that is equal for all samples that hit it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct FrameLocation {
     /// Its location.

@@ -72,7 +72,7 @@ struct LocationInfo {
     entered: Option<u32>,
 }
 
-/// What naming depends on.
+/// The context of naming.
 struct FrameNaming<'a> {
     spots: &'a Locator<'a>,
     origins: &'a [Origin],
@@ -286,7 +286,7 @@ impl FrameNaming<'_> {
         id
     }
 
-    /// What a thing that was mapped is called, and whether it is an image of JIT code (`perf inject --jit`).
+    /// The name of a mapped file, and whether it is an image of JIT code (`perf inject --jit`).
     fn dso(&mut self, id: DsoId, spot: &FrameLocation) -> FrameModule {
         let dso = self.spots.spaces.dsos().get(id);
         if dso.kind == DsoKind::Anonymous && !Backing::of(&dso.path).has_own_name() {
@@ -326,7 +326,7 @@ mod tests {
         );
     }
     #[test]
-    fn images_of_jit_code_tell_their_process() {
+    fn images_of_jit_code_show_their_process() {
         assert_eq!(image_of_jit_code(b"/x/jitted-77.so"), Some(Some(Pid(77))));
         assert_eq!(image_of_jit_code(b"/x/jitted-77.2.so"), Some(Some(Pid(77))));
         assert_eq!(image_of_jit_code(b"/x/jitted-77-3.so"), Some(Some(Pid(77))));

@@ -29,7 +29,7 @@ use std::ops::Range;
 /// The number of frames that the kernel gives at most unless it is requested another number (`PERF_MAX_STACK_DEPTH`).
 const KERNEL_LIMIT: u16 = 127;
 
-/// A thread that knows this many chains begins anew: what it knows must not be as much as the whole.
+/// A thread that has this many chains begins anew: its cache must not be as much as the whole.
 const MOST_CHAINS: usize = 1 << 19;
 
 /// The context for reading a sample.
@@ -87,13 +87,13 @@ pub(super) struct Reading<'a, 'data> {
     before_words: Option<ChainWords<'data>>,
     /// The results for addresses, each at its last time.
     found: Vec<SeenAddress>,
-    /// Where an address is among them.
+    /// The index of an address among them.
     seen: InternedNumbers,
     /// The one by which each chain was reached last: those of one stack stand side by side.
     reached: Vec<u32>,
     /// The tracks of threads, each while it had that name last.
     named: Vec<NamedThread>,
-    /// Where a thread is among them.
+    /// The index of a thread among them.
     named_at: InternedNumbers,
 }
 

@@ -357,7 +357,7 @@ fn summarise(counts: &Counts, outcome: &mut Outcome) {
         outcome.summary.push(format!("{native} of {} frames of files named", native + native_left));
     }
     if jit == 0 && native == 0 {
-        outcome.summary.push("no frame in a place of JIT code lacks a name".to_owned());
+        outcome.summary.push("nothing to name: no unresolved JIT frames".to_owned());
         return;
     }
     if jit > 0 {

@@ -68,7 +68,7 @@ pub(crate) fn sums(
     Ok(named(events))
 }
 
-/// What a reader has of an event.
+/// The text of an event for a reader.
 struct SpelledEvent {
     name: String,
     unit: Unit,
@@ -108,7 +108,7 @@ struct SumReader {
     sorting: Unsorted,
     /// The first appearance of each event.
     firsts: Vec<(u64, usize)>,
-    /// With more stacks it is queried whether they repeat.
+    /// With more stacks, this checks that they repeat.
     many: usize,
 }
 

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_as_wide_as_asked_for_with_wide_characters_too() {
+    fn a_cut_name_is_as_wide_as_requested_with_wide_characters_too() {
         assert_eq!(cut_middle("abcdef", 6), "abcdef");
         assert_eq!(cut_middle("abcdefg", 6), "abc…fg");
         assert_eq!(cut_middle("函数名函数名", 7), "函…名");
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_stand_around_what_is_aligned() {
+    fn colors_stand_around_what_is_aligned() {
         let lines = lines(TextStyle { width: None, colour: true });
         assert!(lines[0].starts_with("\x1b[1m self%"), "{}", lines[0]);
         assert!(lines[1].starts_with("\x1b[31m12.50%\x1b[0m  libc"), "{}", lines[1]);

@@ -102,7 +102,7 @@ pub fn instruction_costs(bytes: &[u8], warnings: &mut Warnings) -> InstructionCo
     costs
 }
 
-/// What ids stand for, by their space. Parts of a file may use what only a later one defines.
+/// The names of ids, by their space. Parts of a file may use what only a later one defines.
 fn definitions(bytes: &[u8]) -> FunctionIds<'_> {
     let mut ids = FunctionIds::default();
     for (_, _, line) in statements(bytes) {
@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn costs_are_summed_by_address_whatever_calls_stand_between() {
+    fn costs_are_summed_by_address_whatever_calls_are_between() {
         let text = b"# callgrind format\nversion: 1\ncreator: callgrind-3.19.0\npid: 77\npositions: instr line\n\
             events: Ir Dr\n\nob=(1) /lib/x.so\nfl=(1) a.c\nfn=(1) fib\n0x1000 7 10 1\n+4 +1 5\n\
             cfn=(1)\ncalls=3 0x1000 7\n+4 * 900 9\n+2 * 2\nfi=(2) b.h\n0x2000 3 1\n\nfn=(2) fib'2\n0x1000 7 30 2\n\n\

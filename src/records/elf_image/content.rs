@@ -39,7 +39,7 @@ fn build_id(image: &Image) -> BuildId {
     BuildId::new(content.finish().as_ref()).expect("no input is known whose SHA-1 is zeros only")
 }
 
-/// What is hashed. It is mostly short: a few thousand bytes are hashed at a time.
+/// The hashed content. It is mostly short: a few thousand bytes are hashed at a time.
 struct HashedContent {
     hash: Sha1,
     waiting: Vec<u8>,

@@ -73,7 +73,7 @@ pub(super) fn build<'a, 'data>(
     set
 }
 
-/// What one image will be like.
+/// The plan of one image.
 struct ImagePlan {
     layout: Layout,
     /// The address of its first byte in the process, if that is one place for all of it.

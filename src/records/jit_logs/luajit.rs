@@ -272,14 +272,14 @@ program's own line
     }
 
     #[test]
-    fn tags_around_lines_are_no_matter() {
+    fn tags_around_lines_are_not_matter() {
         let html = DUMP.replace("---- TRACE 1 start", "<pre class=\"ljdump\">\n---- TRACE 1 start");
         assert_eq!(loads(&html), loads(DUMP));
         assert!(sniff(html.as_bytes()));
     }
 
     #[test]
-    fn a_dump_without_machine_code_says_what_to_switch_on() {
+    fn a_dump_without_machine_code_states_what_to_switch_on() {
         for text in ["[TRACE   1 work.lua:3 loop]\n", "---- TRACE 1 start w.lua:3\n---- TRACE 1 stop -> loop\n"] {
             let error = read(text.as_bytes()).unwrap_err().to_string();
             assert!(error.contains("-jdump=m"), "{error}");

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_may_fit() {
+    fn a_possible_fit_is_possible() {
         let names =
             ["isolate-0x5581e0-4711-v8.log", "hotspot_pid77.log", "core.4.x.5", "a.pypylog", "v8.log", "jit-1.dump"];
         for name in names {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_tells_its_process() {
+    fn a_name_shows_its_process() {
         assert_eq!(number_in("isolate-*-PID-v8.log", "isolate-0x5581e0-4711-v8.log"), Some(Some(4711)));
         assert_eq!(number_in("isolate-*-PID-v8.log", "isolate-0x55-v8.log"), None);
         assert_eq!(number_in("hotspot_pidPID.log", "hotspot_pid77.log"), Some(Some(77)));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn each_log_is_told_from_the_others() {
+    fn each_log_is_distinguished_from_the_others() {
         let mut ids: Vec<&str> = JIT_LOGS.iter().map(|log| log.id).collect();
         ids.sort_unstable();
         ids.dedup();

@@ -1,7 +1,7 @@
 //! Call chains that perf drops whole.
 //!
 //! Marks are words above `PERF_CONTEXT_MAX`. The kernel may take any word of the stack for a return address: code
-//! without frame pointers leads it astray. If such a word is in the range of the marks, but none of them, perf (6.1)
+//! without frame pointers makes it fail. If such a word is in the range of the marks, but none of them, perf (6.1)
 //! states `invalid callchain context` when it is verbose, and drops the whole chain, the sample's own address with it.
 //! Zeros and other words that are not addresses do no harm.
 

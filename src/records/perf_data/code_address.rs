@@ -61,7 +61,7 @@ fn branches(sample: &Sample<'_>, at: usize) -> impl Iterator<Item = CodeAddress>
     branches.flat_map(move |(index, branch)| {
         let at = first + index * BRANCH;
         [(at, branch.from), (at + WORD, branch.to)].map(|(at, addr)| {
-            // A branch contains nothing about whose code it left. Kernel addresses are in the upper half.
+            // A branch does not show whose code it left. Kernel addresses are in the upper half.
             let mode = if addr.0 >> 63 == 0 { CpuMode::User } else { CpuMode::Kernel };
             CodeAddress { at, mode, frame: FrameAddr::Ip(addr) }
         })
@@ -76,7 +76,7 @@ mod tests {
     use crate::records::perf_data::{Records, kind, record};
 
     #[test]
-    fn every_code_address_is_where_it_says() {
+    fn every_code_address_is_where_it_states() {
         let sample_type = abi::PERF_SAMPLE_IDENTIFIER
             | abi::PERF_SAMPLE_IP
             | abi::PERF_SAMPLE_TID

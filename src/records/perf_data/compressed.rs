@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn no_record_unpacks_to_more_than_the_recorders_buffer_whatever_the_recording_says_of_it() {
+    fn no_record_unpacks_to_more_than_the_recorders_buffer_whatever_the_recording_states_of_it() {
         let plain = record(kind::COMM, &[0; 56]).repeat(1 << 20);
         let (small, large) = (zstd::bulk::compress(&plain[..8 << 20], 19).unwrap(), plain.repeat(8));
         let large = record(kind::COMPRESSED, &zstd::bulk::compress(&large, 19).unwrap());

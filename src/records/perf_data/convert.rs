@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attr_says_what_its_samples_have() {
+    fn an_attr_states_what_its_samples_have() {
         let mut attr_bytes = vec![0xff; 104];
         let attr = EventAttr { sample_type: GOES | 1, flags: 1 << 22 | 1 << 18, ..EventAttr::default() };
         attr_bytes[..8].copy_from_slice(&[1, 0, 0, 0, 104, 0, 0, 0]);

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_header_is_named() {
+    fn a_false_header_is_named() {
         let error = |head: &[u8]| Header::parse(head).unwrap_err().to_string();
         assert!(error(b"ELF").starts_with("at byte 0x0: no perf.data: it does not start with PERFILE2"));
         assert_eq!(error(b""), "is empty: nothing was recorded");

@@ -1,4 +1,4 @@
-//! The number that a process has in knows its pid namespace, counted from the records.
+//! The number that a process has in its pid namespace, counted from the records.
 //!
 //! The kernel writes a NAMESPACES record for every new thread (`perf record --namespaces`; `perf_event_namespaces` in
 //! kernel/events/core.c), which gives the namespace, but not the number in it. Numbers are given out one after the
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_older_than_the_recording_tell_no_number() {
+    fn namespaces_older_than_the_recording_show_no_number() {
         let mut all = PidNamespaces::default();
         told(&mut all, 10, 1);
         told(&mut all, 40, 2);

@@ -172,7 +172,7 @@ pub struct BpfEvent {
 pub struct Cgroup<'data> {
     /// The number by which samples name it
     pub id: u64,
-    /// Where it is below the root of its hierarchy
+    /// The path below the root of its hierarchy
     pub path: &'data [u8],
 }
 

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_from_the_end() {
+    fn a_written_file_is_read_from_the_end() {
         let id = SampleId {
             pid_tid: Some((Pid(7), Tid(-1))),
             time: Some(Nanos(1 << 40 | 5)),

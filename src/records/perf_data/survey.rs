@@ -261,7 +261,7 @@ mod tests {
     use crate::model::backing::tests::those;
 
     #[test]
-    fn memory_for_jit_code_is_told_by_its_path() {
+    fn memory_for_jit_code_is_reported_by_its_path() {
         let expected = [
             "",
             "//anon",

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_says_where_it_ended_and_why() {
+    fn a_walk_states_where_it_ended_and_why() {
         let mut bytes = record(kind::EXIT, &[0; 8]);
         bytes.extend(&record(kind::FORK, &[0; 8])[..12]);
         let mut records = Records::new(&bytes, 0, Endian::Little);

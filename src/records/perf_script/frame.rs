@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_no_frame() {
+    fn noise_is_not_a_frame() {
         for line in ["", "\t", "\t xyz main (a)", "\t 12345678901234567 a (b)", "  file.c:12"] {
             assert_eq!(Frame::parse(line.as_bytes()), None, "{line}");
         }

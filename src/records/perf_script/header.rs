@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_and_noise_are_no_headers() {
+    fn frames_and_noise_are_not_headers() {
         for line in ["\t 7f71 a (b)", "", "# cmdline", "no numbers here: at all", "\u{0}\u{1}\u{2}", "  src.c:12"] {
             assert_eq!(Header::parse(line.as_bytes()), None, "{line:?}");
         }

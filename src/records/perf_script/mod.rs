@@ -37,12 +37,38 @@ pub fn sniff(head: &[u8]) -> bool {
         .any(|line| known::is_record_line(line) || header::Header::has_time(line))
 }
 
+/// True if a text that starts like this may be of perf script, in any layout: no other text is filtered.
+pub fn may_be_text(head: &[u8]) -> bool {
+    let Some(end) = memchr::memrchr(b'\n', head) else { return true };
+    let lines = head[..end].split(|&byte| byte == b'\n');
+    let mut lines = lines.filter(|line| !line.starts_with(b"#") && !line.trim_ascii().is_empty()).take(64).peekable();
+    lines.peek().is_none()
+        || lines.any(|line| line.trim_ascii_end().ends_with(b":") || begins_with_address(line))
+        || sniff(head)
+}
+
+/// True for a line of a call chain: blanks, then a hexadecimal number.
+fn begins_with_address(line: &[u8]) -> bool {
+    let text = line.trim_ascii_start();
+    let digits = text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    text.len() < line.len() && digits > 0 && text.get(digits).is_none_or(u8::is_ascii_whitespace)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::sniff;
+    use super::{may_be_text, sniff};
 
     #[test]
-    fn perf_script_text_is_told_from_other_text() {
+    fn other_texts_are_refused_and_frames_alone_are_not() {
+        assert!(may_be_text(b"php 1/1 cpu-clock: \n\t    55 [unknown]\n") && may_be_text(b"\t  7f00a0 main\n"));
+        assert!(may_be_text(b"# ========\n# captured on\n") && may_be_text(b"a first line without an end"));
+        assert!(
+            !may_be_text(b"main;work 17\n") && !may_be_text(b"hello world\n") && !may_be_text(b"{\n  \"a\": 1\n}\n")
+        );
+    }
+
+    #[test]
+    fn perf_script_text_is_distinguished_from_other_text() {
         assert!(sniff(b"# ========\n# captured on\n#\nnode 1 2.000000: 100 cycles: \n\t1 a (b)\n"));
         assert!(sniff(b"swapper 0 0.000000: PERF_RECORD_MMAP -1/0: [0x0(0x1) @ 0]: x [kernel]\n"));
         assert!(sniff(b"app main 77/78 [001] 2.000000123: cpu-clock:u: \n"));

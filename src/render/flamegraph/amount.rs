@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_says_they_count_is_told_in_full() {
+    fn weights_named_by_the_user_are_printed_in_full() {
         let amounts = Amounts::of(&series(Unit::Nanos), Weight::Period, Some("ticks"), Some(0.5));
         assert_eq!(amounts.told(7_000_001), "3,500,001 ticks");
         assert_eq!(Amounts::of(&series(Unit::Nanos), Weight::Samples, None, None).told(3), "3 samples");

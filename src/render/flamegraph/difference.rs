@@ -48,7 +48,7 @@ impl CountedTrees {
 }
 
 impl Drawing {
-    /// The boxes of the later profile , compared with the earlier one.
+    /// The boxes of the later profile, compared with the earlier one.
     pub(super) fn difference(
         before: Side<'_>,
         after: Side<'_>,
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn boxes_tell_what_they_were_and_are_coloured_by_what_is_more_than_chance() {
+    fn boxes_show_what_they_were_and_are_colored_by_what_is_more_than_chance() {
         let (drawing, told) = difference(&Look::default(), Difference::default());
         assert_eq!(
             told,

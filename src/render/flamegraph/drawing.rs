@@ -27,7 +27,7 @@ pub(super) struct Drawing {
     pub(super) names: Vec<String>,
     /// From left to right, each before those above it; those of each thread of a chart together.
     pub(super) boxes: Vec<PageBox>,
-    /// The number of rows of boxes there are.
+    /// The number of rows of boxes.
     pub(super) rows: u32,
     /// The whole, in the unit of the boxes.
     pub(super) total: u64,

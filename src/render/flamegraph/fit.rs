@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_begin_is_cut_where_asked_for() {
+    fn the_start_is_cut_where_asked_for() {
         assert_eq!(fitted("java.util.List.add", 9, true, Cut::Begin).unwrap(), "…List.add");
     }
 }

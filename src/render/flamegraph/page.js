@@ -176,7 +176,7 @@
 
   function drawBox(box, left, width, top) {
     const [fill, ink] = colors.get(box.color), height = facts.row - 1;
-    const shown = width > 2 ? width - 0.6 : width, isFound = found && found.names[box.name] && isSearched(box);
+    const shown = width > 2 ? width - 1 : width, isFound = found && found.names[box.name] && isSearched(box);
     const isBelow = view !== whole && (box.start < view.start || box.end > view.end);
     pen.globalAlpha = isBelow ? 0.5 : 1;
     if (box.color[0] !== 'l') {

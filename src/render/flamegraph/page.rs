@@ -42,6 +42,9 @@ const AXIS: f64 = 20.0;
 /// A box with less room shows no line between itself and its neighbor, and no tiers.
 const NARROW: f64 = 2.0;
 
+/// The width of the line between two boxes, in the color of the page.
+const GAP: f64 = 1.0;
+
 /// A box of less than that is not to be seen in a picture, not even among others.
 const INVISIBLE: f64 = 0.1;
 
@@ -354,7 +357,7 @@ impl Picture {
     /// A stroke as long and as thick as the box; between boxes that are not narrow a line stays free.
     fn bar(&self, one: &PageBox, path: &mut Vec<u8>) {
         let (left, width) = self.stretch(one);
-        let width = if width > NARROW { width - 0.6 } else { width };
+        let width = if width > NARROW { width - GAP } else { width };
         // A box that only zooming shows is in the data.
         if width < INVISIBLE {
             return;
@@ -370,7 +373,7 @@ impl Picture {
         }
         let all: f64 = one.shares.iter().map(|&(_, weight)| weight as f64).sum();
         for (swatch, weight) in &one.shares {
-            let share = (width - 0.6) * *weight as f64 / all;
+            let share = (width - GAP) * *weight as f64 / all;
             let y = self.sizes.top_of(one.row) + self.sizes.row - 2.5;
             stroke(stripes.entry(swatch.letter()).or_default(), left, y, share);
             left += share;

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_stands_behind_what_it_imports_once_and_without_the_words_for_it() {
+    fn a_module_follows_what_it_imports_once_and_without_the_words_for_it() {
         let modules = [
             ("main.js", "import { f } from \"./f.js\";\nimport {\n  g,\n} from \"./g.js\";\nf(g);\n"),
             ("f.js", "// doubles\nimport { g } from \"./g.js\";\nexport function f() { return g * 2; }\n"),

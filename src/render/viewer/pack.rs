@@ -176,7 +176,7 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn a_block_says_where_each_column_is() {
+    fn a_block_states_where_each_column_is() {
         let one =
             Section::new("one").json(json!({"a": 1})).numbers("n", [5, 300, u64::MAX]).texts("t", ["x", "", "y\nz"]);
         let two = Section::new("two").deltas("d", [10, 11, 9]);

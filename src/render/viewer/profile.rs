@@ -80,7 +80,7 @@ struct PageTables<'p> {
     track_numbers: FxHashMap<&'p Track, u32>,
 }
 
-/// What the stacks and threads of a profile are called in the tables.
+/// The numbers of stacks and threads of a profile in the tables.
 pub(super) struct PageNumbers {
     /// By frame.
     pub(super) functions: Vec<u32>,
@@ -99,7 +99,7 @@ struct PageFunctionKey {
 
 struct PageFunction {
     key: PageFunctionKey,
-    /// Where most ends in it.
+    /// The file where most ends in it.
     file: Option<u32>,
     line: u32,
 }
@@ -172,7 +172,7 @@ impl<'p> PageTables<'p> {
         })
     }
 
-    /// Reports of the functions from `first` on where they are written.
+    /// Reports the functions from `first` on where they are written.
     fn find_places(&mut self, profile: &Profile, functions: &[u32], first: usize) {
         for ((number, place), (_, frame)) in functions.iter().zip(places(profile)).zip(profile.frames()) {
             let Some((file, line)) = place.or(frame.file.map(|file| (file, frame.line))) else { continue };
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compared_has_the_same_functions_though_the_program_moved_and_ran_as_another_process() {
+    fn compared_profiles_have_the_same_functions_though_the_program_moved_and_ran_as_another_process() {
         let (after, before) = (profile("/usr/bin/php", "/tmp/perf-7.map"), profile("/old/bin/php", "/tmp/perf-1.map"));
         let mut tables = PageTables { compares: true, ..PageTables::default() };
         assert_eq!(tables.add(&after).nodes, tables.add(&before).nodes);

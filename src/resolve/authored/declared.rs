@@ -115,7 +115,7 @@ fn declared_at(text: &str) -> usize {
     at
 }
 
-/// True if a tool may have made one word of another to give it from others: `_Matrix`, `Matrix2`, `Matrix$1`.
+/// True if a tool may have made one word of another to distinguish it from others: `_Matrix`, `Matrix2`, `Matrix$1`.
 fn is_spelling_of(word: &str, authored: &str) -> bool {
     let Some(at) = word.find(authored).filter(|_| !authored.is_empty()) else { return false };
     let (before, after) = (&word[..at], &word[at + authored.len()..]);

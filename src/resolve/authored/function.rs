@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_called_otherwise_is_another_function_or_has_no_name_here() {
+    fn another_name_is_another_function_or_has_no_name_here() {
         for (text, name) in [("function i|(e){}", "j"), ("i|(){}", ""), ("x;|;", "i"), ("x|", "i"), ("7|(){}", "i")] {
             assert_eq!(found(text, name), None, "{text}");
         }

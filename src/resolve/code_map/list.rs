@@ -199,7 +199,7 @@ impl<'data> FromIterator<CodeEvent<'data>> for CodeList<'data> {
 #[derive(Debug, Default)]
 pub(super) struct Codes<'data> {
     packed: Vec<PackedCode<'data>>,
-    /// Of those that have any.
+    /// The details of functions that have any.
     details: Vec<(Lines<'data>, Option<Unwind<'data>>)>,
 }
 
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_tells_loads_from_moves_whether_they_have_times_or_not() {
+    fn a_list_shows_loads_from_moves_whether_they_have_times_or_not() {
         let load = |name| CodeEventKind::Load(Code::new(name, Addr(0x10), b"\xc3", OriginId(0)));
         let moved = |load| CodeEventKind::Move { load, to: Addr(0x80) };
         for time in [Some(Nanos(7)), None] {
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_comes_out_again() {
+    fn a_packed_value_comes_out_again() {
         let lines = Lines { raw: b"raw", count: 1, base: 0x10, size: 2, ..Lines::default() };
         let unwind = Some(Unwind { eh_frame: b"cfi", eh_frame_hdr: b"", mapped_size: 0 });
         let plain = Code {

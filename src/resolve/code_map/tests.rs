@@ -160,7 +160,7 @@ fn children_run_their_parents_code_until_they_exec() {
 }
 
 #[test]
-fn untimed_entries_stand_behind_live_code_and_the_later_wins() {
+fn untimed_entries_follow_live_code_and_the_later_wins() {
     let events = vec![
         load(1, None, code("old", 0x100, 0x100)),
         load(1, None, code("new", 0x180, 0x10)),
@@ -311,7 +311,7 @@ proptest! {
 }
 
 #[test]
-fn code_farther_from_its_neighbours_than_32_bits_count_is_found() {
+fn code_farther_from_its_neighbors_than_32_bits_count_is_found() {
     const FAR: u64 = 1 << 33;
     let events = vec![
         load(1, Some(10), code("long", 0x1000, 2 * FAR)),
@@ -327,7 +327,7 @@ fn code_farther_from_its_neighbours_than_32_bits_count_is_found() {
 }
 
 #[test]
-fn what_fills_in_is_asked_where_nothing_else_was_live() {
+fn a_layer_that_fills_in_is_queried_if_nothing_else_was_live() {
     let list = |events: Vec<CodeEvent<'static>>| events.into_iter().collect::<CodeList<'_>>();
     let own = list(vec![load(1, Some(20), code("own", 0x100, 0x10)), load(1, None, code("map", 0x200, 0x10))]);
     let mut beside = list(vec![

@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_and_what_are_numbers() {
+    fn cuts_and_numbers() {
         assert_eq!(texts(CodeKind::Thumb, &[0x2d, 0xe9, 7], 0), [".byte 0x2d,0xe9,0x07"]);
         assert_eq!(texts(CodeKind::Code, &[1, 2], 0), [".byte 0x01,0x02"]);
         let data = texts(CodeKind::Data, &[1, 0, 2, 0, 0, 0, 3], 0x1002);

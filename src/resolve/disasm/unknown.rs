@@ -34,7 +34,7 @@ mod tests {
     use crate::resolve::disasm::{Disassembler, Syntax};
 
     #[test]
-    fn code_of_unknown_machines_is_told_in_bytes() {
+    fn code_of_unknown_machines_is_reported_in_bytes() {
         let mut disassembler = Disassembler::new(0xffff, Syntax::Att);
         assert!(!disassembler.is_known());
         let lines = disassembler.decode(&[0x12, 0, 0xff, 4, 5], 0x1000);

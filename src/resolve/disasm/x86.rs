@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_instruction_is_told_byte_by_byte_and_decoding_goes_on_behind_it() {
+    fn bytes_without_an_instruction_are_listed_and_decoding_goes_on_behind_them() {
         assert_eq!(texts(Syntax::Att, &[0x06, 0x90, 0x0f], 0), [".byte  0x06", "nop", ".byte  0x0f"]);
     }
 

@@ -27,7 +27,7 @@ pub struct Image {
     build_id: Option<BuildId>,
     machine: u16,
     methods: Vec<Method>,
-    /// Link-time addresses whose bytes the file does not have, though a segment states it: of debugging files, and of
+    /// Link-time addresses whose bytes the file does not have, though a segment claims them: of debugging files, and of
     /// those that were packed without their code.
     blank: Vec<Range<u64>>,
     /// The file's metadata when it was opened.
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_before_a_segment_is_not_in_it_however_large_it_says_it_is() {
+    fn an_address_before_a_segment_is_not_in_it_with_any_size() {
         let segment = LoadSegment { offset: 0x1000, vaddr: 0x40_1000, size: u64::MAX };
         assert!(segment.holds(0xfff, segment.offset).is_none());
         assert_eq!(segment.holds(0x1010, segment.offset).map(|(_, into)| into), Some(0x10));

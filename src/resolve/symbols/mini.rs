@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_unpacks_to_more_than_any_symbol_table_is_none() {
+    fn a_section_larger_than_any_symbol_table_is_refused() {
         let packed = zstd::decode_all(&include_bytes!("../../../fixtures/gnu-debugdata/zeros.xz.zst")[..]).unwrap();
         assert!(packed.len() < 50_000, "what is packed is small");
         assert!(unpack(&packed, 1 << 20).is_none());

@@ -38,11 +38,11 @@ use table::SymbolTable;
 pub struct SymbolOptions {
     /// The places where files are looked for.
     pub search: SearchOptions,
-    /// True if to expand inlined calls (`--no-inline`).
+    /// True to expand inlined calls (`--no-inline`).
     pub inlines: bool,
-    /// True if to find source files and lines.
+    /// True to find source files and lines.
     pub lines: bool,
-    /// True if to make names readable (`--no-demangle`).
+    /// True to make names readable (`--no-demangle`).
     pub demangle: bool,
 }
 

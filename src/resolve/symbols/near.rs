@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn line_tables_are_left_out_where_units_say_where_they_are() {
+    fn line_tables_are_left_out_where_units_state_where_they_are() {
         use constants::{DW_TAG_compile_unit as UNIT, DW_TAG_subprogram as FUNCTION};
         let lines: &[DwAt] = &[DW_AT_stmt_list];
         let placed: &[DwAt] = &[DW_AT_low_pc, DW_AT_stmt_list, DW_AT_high_pc];
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_ends_where_its_length_says() {
+    fn a_unit_ends_where_its_length_states() {
         let little = RunTimeEndian::Little;
         let bytes = [&[0xee; 5][..], &100_u32.to_le_bytes(), &[5, 0, 1, 8, 0, 0, 0, 0]].concat();
         assert_eq!(unit_end(&bytes, 5, little), 5 + 4 + 100);

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_told_by_their_beginnings() {
+    fn files_are_reported_by_their_beginnings() {
         assert_eq!(NoElf::of(b"\x7fELF\x02\x01"), None);
         for is_64 in [false, true] {
             assert_eq!(NoElf::of(&pe_image(is_64, true)), Some(NoElf::DotNet));

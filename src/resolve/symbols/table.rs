@@ -38,11 +38,11 @@ pub struct Symbol<'data> {
     pub name: Cow<'data, [u8]>,
     sized: bool,
     binding: Binding,
-    /// How good the name is to read, once somebody asked.
+    /// The readability of the name, once somebody needs it.
     spelling: OnceLock<NameQuality>,
 }
 
-/// How good a name is to read: what is greater is better.
+/// The readability of a name: greater is better.
 type NameQuality = (Reverse<usize>, usize);
 
 /// In ascending preference.
@@ -168,7 +168,7 @@ impl Symbol<'_> {
         rank(self).cmp(&rank(other)).then_with(same).is_gt()
     }
 
-    /// Looked up for each address again, it would be most of what naming costs.
+    /// Looked up for each address again, it would be most of the cost of naming.
     fn spelling(&self) -> NameQuality {
         *self.spelling.get_or_init(|| {
             let readable = demangle(&self.name);
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_at_one_address_the_best_is_shown() {
+    fn the_best_of_several_at_one_address_is_shown() {
         use Binding::{Global, Local, Weak};
         let table = [
             symbol(0x10, 8, "weak_but_with_a_long_name", Weak),
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn the_test_binary_knows_its_own_functions() {
+    fn the_test_binary_has_its_own_functions() {
         let path = std::env::current_exe().unwrap();
         let bytes = crate::io::map_file(&path).unwrap();
         let object = object::File::parse(&*bytes).unwrap();

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_return_address_stands_behind() {
+    fn the_instruction_before_a_return_address() {
         // bl; blx r3; blx to Thumb code; bl of Thumb; blx r3 of Thumb
         for call in
             [&[0x10, 0, 0, 0xeb][..], &[0x33, 0xff, 0x2f, 0xe1], &[0, 0, 0, 0xfb], &[0, 0xf0, 0, 0xf8], &[0x98, 0x47]]

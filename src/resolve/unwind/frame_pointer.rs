@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The function that was running may not have got that far, or may be leaving: then its frame pointer is still, or
-//! again, its caller's, and would skip the caller. In JIT code whose bytes are known the instruction gives.
+//! again, its caller's, and would skip the caller. In JIT code whose bytes are known, the instruction shows it.
 
 use super::registers::{Machine, Registers};
 
@@ -103,7 +103,7 @@ mod tests {
     use crate::resolve::unwind::registers::x86_64::{RBP, RIP, RSP};
 
     #[test]
-    fn the_code_tells_the_stage() {
+    fn the_code_shows_the_stage() {
         // test cl,1; push rbp; mov rbp,rsp; nop; pop rbp; ret
         let code = [0xf6, 0xc1, 1, 0x55, 0x48, 0x89, 0xe5, 0x90, 0x5d, 0xc3];
         let stages: Vec<Stage> = [0, 3, 4, 7, 8, 9, 10].iter().map(|&offset| stage_x86_64(&code, offset)).collect();

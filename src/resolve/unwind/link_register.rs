@@ -7,8 +7,8 @@
 //! Code is followed from the instruction that would run next on, on both sides of branches, up to calls and jumps to
 //! elsewhere. Where one way saves the link register or returns to it before anything has changed it, it holds the
 //! return address: at one place it is the same on every way. Nothing is reported where some way loads it first, or none
-//! gives. So nothing is reported about code that leaves by jumps alone: an interpreter's instructions are entered and
-//! left so, and a register that no call has set may hold any old address.
+//! shows it. So nothing is reported about code that leaves by jumps alone: an interpreter's instructions are entered
+//! and left so, and a register that no call has set may hold any old address.
 //!
 //! Encodings: Arm A64 instruction set (DDI 0602), "Loads and Stores", "Data Processing -- Immediate", "Branches".
 
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leaf_that_loops_and_one_that_cannot_be_told() {
+    fn a_leaf_that_loops_and_one_that_cannot_be_reported() {
         // mul x0, x0, x1; subs w2, w2, #1; b.ne; ret
         let leaf = [0x9b01_7c00, 0x7100_0442, 0x54ff_ffc1, 0xd65f_03c0];
         assert_eq!(stages(&leaf, stage_aarch64), [in_link(0); 4]);

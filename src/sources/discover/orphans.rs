@@ -244,7 +244,7 @@ fn kind_by_name(name: &OsStr) -> Option<Kind> {
 
 type OrphanContents = (Vec<(u64, u64)>, Option<(Nanos, Nanos)>);
 
-/// Where a file's code is, and of which times; `None` if it reports none.
+/// The ranges of a file's code, and their times; `None` if it reports none.
 fn contents(bytes: &[u8], kind: Kind) -> Option<OrphanContents> {
     let (mut ranges, mut times) = (Vec::new(), None);
     match kind {
@@ -299,7 +299,7 @@ fn fit(at: usize, file: &Orphan, process: &Candidate, when: &SampledTimes) -> Fi
     }
 }
 
-/// What else states that a file is not of this process.
+/// Another sign that a file does not belong to this process.
 fn against(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<String> {
     let number = inner_pid(&file.path);
     if let (Some(number), Some(own)) = (number, process.inner.filter(|own| Some(*own) != number)) {

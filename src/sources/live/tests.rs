@@ -122,7 +122,7 @@ impl Fake {
 }
 
 #[test]
-fn what_a_running_process_has_below_its_root_is_used_and_said() {
+fn files_below_the_root_of_a_running_process_are_used_and_reported() {
     let fake = fake().with_map();
     let (name, said) = fake.named();
     assert_eq!(name.as_deref(), Some("inside"));
@@ -155,7 +155,7 @@ fn a_worker_that_has_the_memory_of_another_recorded_process_is_named_by_its_map(
 }
 
 #[test]
-fn dumps_are_looked_for_where_the_marker_says_below_the_root() {
+fn dumps_are_looked_for_where_the_marker_states_below_the_root() {
     let mut fake = fake();
     let path = PathBuf::from("/tmp/jit-1.dump");
     fake.processes.markers.push(Marker {
@@ -180,7 +180,7 @@ fn dumps_are_looked_for_where_the_marker_says_below_the_root() {
 }
 
 #[test]
-fn another_process_of_that_number_is_not_asked_and_that_is_said() {
+fn another_process_of_that_number_is_not_asked_and_that_is_reported() {
     type Change = fn(&mut Fake);
     let changes: [(&str, Change); 5] = [
         ("another file is mapped there", |fake| {
@@ -265,7 +265,7 @@ fn the_processs_own_user_may_own_the_file_and_nobody_else() {
 }
 
 #[test]
-fn where_records_have_build_ids_for_inodes_these_tell_what_is_mapped() {
+fn build_ids_of_mapping_records_name_the_mapped_files() {
     let code = Code::new(b"answer", Addr(0x7000), &[0xc3], OriginId(0));
     let mut builder = ImageBuilder::new(Target::new(62, Endian::Little), Addressing::FileOffset);
     builder.add(&code, code.addr);

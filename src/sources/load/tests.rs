@@ -167,7 +167,7 @@ fn another_clock_is_estimated_and_files_named_outright_are_used() {
 }
 
 #[test]
-fn files_that_go_by_the_outer_number_count_where_a_namespace_tells_another() {
+fn files_that_go_by_the_outer_number_count_where_a_namespace_shows_another() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("jit-917308.dump"), dump(917_308, &[(10, 917_308, 1, 0x1000, "dumped")])).unwrap();
     std::fs::write(dir.path().join("perf-917308.map"), "2000 10 mapped\n").unwrap();
@@ -179,7 +179,7 @@ fn files_that_go_by_the_outer_number_count_where_a_namespace_tells_another() {
 }
 
 #[test]
-fn what_a_dump_lists_when_it_is_opened_late_was_there_since_its_memory_was_mapped() {
+fn code_listed_by_a_dump_that_opens_late_was_there_since_its_memory_was_mapped() {
     const PID: u32 = 917_391;
     const S: u64 = 1_000_000_000;
     let dir = tempfile::tempdir().unwrap();

@@ -305,7 +305,7 @@ impl MapSearch<'_> {
     }
 }
 
-/// The places where the map is looked for of a script that was read from `recorded` and is at `place`: as far from the
+/// The places where the map of a script is looked for that was read from `recorded` and is at `place`: as far from the
 /// one as it is from the other.
 fn map_path(recorded: &Path, place: &Path, map: &Path) -> PathBuf {
     let (directory, here) = (recorded.parent().unwrap_or(recorded), place.parent().unwrap_or(place));

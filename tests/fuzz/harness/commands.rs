@@ -127,7 +127,7 @@ fn first_number(text: &[u8]) -> u32 {
 
 /// A text of perf script, and a map for its first process.
 pub(super) fn script(bytes: &[u8]) {
-    const OPTIONS: [&[&str]; 4] = [&[], &["--rename"], &["--native", "--symfs", "/nowhere"], &["-F", "+srcline"]];
+    const OPTIONS: [&[&str]; 4] = [&[], &["--rename"], &["--native", "--symfs", "/dev"], &["-F", "+srcline"]];
     let mut bytes = Bytes(bytes);
     let options = OPTIONS[usize::from(bytes.byte() & 3)];
     named(&["script"], options, bytes.0);

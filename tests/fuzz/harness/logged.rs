@@ -1,5 +1,5 @@
 //! Fuzz targets for other sources of names than dumps and maps: objects in a core dump's memory, and whole commands
-//! with an engine's log or with the files of a guest. What an address leads to is put in order here, so that bytes
+//! with an engine's log or with the files of a guest. The targets of addresses are put in order here, so that bytes
 //! decide the rest.
 
 use super::commands::jitgraft;

@@ -179,7 +179,7 @@ class Truth:
             parent, forked = self.recording.forks.get(pid, (pid, 0))
             if born or parent == pid:
                 return
-            # A process that ran before is reported for with time 0.
+            # A process that ran before is reported with time 0.
             pid, time = parent, forked or time
 
     def in_jit(self, pid, addr, time):

@@ -21,7 +21,7 @@ pub(in crate::commands::inject) struct JitRanges {
 pub(super) struct AddrRanges {
     /// In order; none touches the next.
     list: Vec<Range<Addr>>,
-    /// Their rough places: stacks have millions of words, of which most point to somewhere else.
+    /// Their rough places: stacks have millions of words, and most point to somewhere else.
     regions: Vec<Region>,
     /// From the first address of each region to the last, unless that is too many pieces.
     hulls: Option<Vec<Hull>>,
@@ -102,7 +102,7 @@ impl JitRanges {
             }
             _ => inherited.cloned(),
         };
-        // The ranges that a process has has as of its fork; several children of one often have the same.
+        // The ranges that a process has as of its fork; several children of one often have the same.
         let mut forked_with: FxHashMap<Pid, Arc<AddrRanges>> = FxHashMap::default();
         let mut passed_on: FxHashMap<(Pid, bool), Option<Arc<AddrRanges>>> = FxHashMap::default();
         for Descent { child, parent, at } in ancestry.descents() {
@@ -246,7 +246,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_may_be_near_is_no_less_than_what_is_there(
+        fn the_possible_words_include_the_near_ones(
             ranges in prop::collection::vec((start(), 0..20_000u64), 0..20),
             others in prop::collection::vec(any::<u64>(), 0..20),
         ) {

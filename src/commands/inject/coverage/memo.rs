@@ -1,4 +1,4 @@
-//! The results for of stacks , for those that repeat: most of a stack was in the stack before, too.
+//! The results for addresses of stacks, for those that repeat: most of a stack was in the stack before, too.
 
 use super::code_uses::UseId;
 use crate::model::lasting::Lasting;
@@ -53,7 +53,7 @@ pub(super) enum FramePlace {
 pub(super) struct Memo {
     /// A power of two.
     slots: Vec<MemoSlot>,
-    /// How many answers came since there are this many slots.
+    /// The number of answers since there are this many slots.
     came: usize,
 }
 

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_over_a_segment_is_found_as_by_looking_at_each() {
+    fn mappings_over_a_segment_are_found_as_by_looking_at_each() {
         let mut state = 7_u64;
         let mut random = |below: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -20,7 +20,7 @@ use rustc_hash::FxHashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The number of first first uses that are handled at a time.
+/// The number of first uses that are handled at a time.
 const PART: usize = 1 << 12;
 
 /// The edits that insert the mapping records: in the order of the stream, but for those of [`AuxMapping`]s.

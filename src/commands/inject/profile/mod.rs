@@ -53,7 +53,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Refuses what is queried of recordings only.
+/// Refuses options that are for recordings only.
 fn refuse_options(options: &InjectOptions, format: &str) -> Result<()> {
     let given = [
         ("--relocate", options.relocate),

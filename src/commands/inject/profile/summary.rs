@@ -20,7 +20,7 @@ pub(super) fn tell(loaded: Loaded<'_>, counts: &AddressCounts, options: &InjectO
     summary.extend(sources.accounts.iter().filter_map(|account| account.remark.clone()));
     let to = options.output.shown();
     summary.push(match asked {
-        0 => format!("{}: no address that could be named lacks a name", to.display()),
+        0 => format!("{}: nothing to name: no unresolved addresses", to.display()),
         _ => {
             let percent = named as f64 * 100.0 / asked as f64;
             format!("{}: {named} of {asked} addresses without a name have one now ({percent:.1} %)", to.display())

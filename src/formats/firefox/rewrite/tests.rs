@@ -152,7 +152,7 @@ fn numbers_texts_and_spaces_stay_as_they_are_written() {
 }
 
 #[test]
-fn a_name_that_holds_several_functions_is_told_whole() {
+fn a_name_that_holds_several_functions_is_reported_whole() {
     assert!(!open(OWN.as_bytes(), &mut Warnings::new()).unwrap().expands_calls());
 }
 

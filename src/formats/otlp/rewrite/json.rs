@@ -109,7 +109,7 @@ struct JsonEdits<'t> {
 }
 
 impl JsonEdits<'_> {
-    /// Where a part of the text is in it.
+    /// The place of a part of the text in it.
     fn place(&self, part: &RawValue) -> Range<usize> {
         let start = part.get().as_ptr().addr() - self.text.as_ptr().addr();
         start..start + part.get().len()

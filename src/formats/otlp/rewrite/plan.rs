@@ -43,7 +43,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Asks for the names.
+    /// Looks up the names.
     pub(super) fn of(message: &Message<'_>, uses: &LocationUses, asked: &Asked<'_>) -> Result<Self> {
         let (mut plan, mut names) = (Self::default(), PlannedNames::default());
         // The locations that are in place of others.
@@ -129,7 +129,7 @@ impl Plan {
         calls.iter().map(line).collect()
     }
 
-    /// The place of a string. What is not text becomes one.
+    /// The place of a string. A value that is not text becomes text.
     fn string<'d>(&mut self, text: &[u8], names: &mut PlannedNames<'d>, message: &Message<'d>) -> Result<u64> {
         if text.is_empty() {
             return Ok(0);
@@ -157,14 +157,14 @@ struct PlannedNames<'d> {
     functions: FxHashMap<NewFunction, u64>,
 }
 
-/// What one function is at a location, and for whom.
+/// One function's meaning of a location, and its users.
 struct LocationMeaning<'a> {
     calls: Vec<NamedCall<'a>>,
     uses: Vec<LocationUse>,
 }
 
-/// What a location means for those that run through it. The first is that of the location itself: of the first of them,
-/// in order of processes.
+/// The meanings of a location for the stacks that contain it. The first is that of the location itself: of the first of
+/// them, in order of processes.
 fn meanings<'a>(of_location: &[LocationUse], uses: &LocationUses, asked: &Asked<'a>) -> Vec<LocationMeaning<'a>> {
     let mut meanings: Vec<LocationMeaning<'a>> = Vec::new();
     for one in of_location {

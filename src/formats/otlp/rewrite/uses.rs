@@ -118,7 +118,7 @@ enum Bare {
 /// All of them.
 #[derive(Debug)]
 pub(super) struct LocationUses {
-    /// Of each location.
+    /// The kind of each location.
     bare: Vec<Option<Bare>>,
     /// For each location, true if it is in the kernel.
     in_kernel: Vec<bool>,
@@ -181,7 +181,7 @@ impl LocationUses {
         self.bare.get(usize::try_from(location).ok()?).copied().flatten()
     }
 
-    /// What one requests.
+    /// The address that one requests.
     pub(super) fn address(&self, one: &LocationUse) -> Option<BareAddress> {
         let (file, addr) = match self.bare_at(one.location)? {
             Bare::Memory(addr) => (None, addr),

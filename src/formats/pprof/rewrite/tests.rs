@@ -130,7 +130,7 @@ fn a_location_gets_lines_and_all_else_stays() {
 }
 
 #[test]
-fn what_nobody_knows_stays_byte_for_byte() {
+fn unknown_parts_stay_byte_for_byte() {
     let bytes = profile(&[sample(&[ids(&[1, 4])], Some(77))]);
     assert_eq!(named(&bytes, &|_| Vec::new()), bytes);
 }
@@ -166,7 +166,7 @@ fn processes_that_share_a_location_do_not_share_its_name() {
 }
 
 #[test]
-fn a_caller_is_in_what_stands_before_its_address() {
+fn a_caller_is_in_what_precedes_its_address() {
     let samples = [sample(&[ids(&[2, 4])], Some(77)), sample(&[ids(&[4])], Some(77))];
     let out = named(&profile(&samples), &|address| match address.addr.for_lookup().0 {
         0x1fff => vec![call("before", "", 0)],
@@ -176,7 +176,7 @@ fn a_caller_is_in_what_stands_before_its_address() {
 }
 
 #[test]
-fn names_that_are_no_text_become_text() {
+fn names_that_are_not_text_become_text() {
     let out =
         named(&profile(&[sample(&[ids(&[1])], None)]), &|_| vec![NamedCall { name: b"f\xff", file: b"", line: 0 }]);
     assert!(out.ends_with(&message(6, "f\u{fffd}".as_bytes())));

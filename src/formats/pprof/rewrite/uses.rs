@@ -162,7 +162,7 @@ impl Use {
     }
 }
 
-/// The places of locations without a function, by their numbers. Of two of one number the later one is meant.
+/// The places of locations without a function, by their numbers. The later one of two with one number is meant.
 fn places(tables: &Tables<'_>, warnings: &mut Warnings) -> LocationPlaces {
     let (mut places, mut skipped) = (LocationPlaces::of(tables.locations.len()), Skipped::new("location"));
     for (at, location) in (0..).zip(&tables.locations) {

@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_in_full_are_told_apart_to_the_last_digit() {
+    fn addresses_in_full_are_distinguished_to_the_last_digit() {
         let text = "0x7f0000001000 1 1\n0x7f0000001003 1 1\n0x7f00000010ff 1 1\n0x7f000000100 1 1\n";
         let (run, len) = read(text, None).unwrap();
         let addrs: Vec<u64> = run.each().map(|(position, _)| position.0[0]).collect();
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_written_in_another_way_is_left() {
+    fn lines_that_would_be_written_in_another_way_are_left() {
         let base = Some(Position([0x1000, 0, 0]));
         assert!(read("+4 5 1\n", base).is_some() && read("+4 * 1\n", base).is_none(), "behind a 0 in full");
         for text in [

@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back_by_both_rules() {
+    fn a_written_file_is_read_back_by_both_rules() {
         let columns = Columns::parse(b"instr line").unwrap();
         let at = |addr, line| Position([addr, line, 0]);
         let steps = [

@@ -264,7 +264,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         }
     }
 
-    /// A jump into code that has become another function states it; others are as before.
+    /// A jump into code that has become another function names it; others are as before.
     fn jump_target(&mut self, file: Option<NameRef<'a>>, function: Option<NameField<'a>>, target: Position) {
         if let Some(function) = function {
             if let Some(file) = file {

@@ -102,7 +102,7 @@ fn raw_callers_are_replaced_where_they_are_surely_addresses_of_memory() {
 }
 
 #[test]
-fn jumps_into_code_that_became_another_function_say_so() {
+fn jumps_into_code_that_became_another_function_report_it() {
     let (text, _) = rewritten(
         "ob=(1) ???\nfl=(1) ???\nfn=(1) 0x0000000000001000\n0x1000 0 5\n\
          jcnd=3/4 0x1100 0\n* *\njump=2 0x1000 0\n* *\n0x1100 0 1\n",

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_callers_are_placed_of_goes_before_what_costs_more() {
+    fn a_function_whose_callers_are_all_placed_precedes_one_with_more_cost() {
         let calls = [(0, (1, 9.0)), (0, (2, 1.0)), (1, (2, 1.0)), (2, (1, 1.0)), (0, (3, 1.0))];
         let order = order(&Lists::new(4, calls.into_iter()), &[11.0, 0.0, 0.0, 0.0]);
         assert_eq!(order, [0, 3, 1, 2]);

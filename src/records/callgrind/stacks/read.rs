@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_call_accounts_for_begins_in_the_function_itself() {
+    fn cost_without_a_call_begins_in_the_function_itself() {
         let text = "events: Ir\nfn=main\n1 10\ncfn=clone\ncalls=1 1\n2 5\nfn=clone\n1 5\ncfn=thread\ncalls=1 1\n2 95\n\
             fn=thread\n1 95\n";
         assert_eq!(stacks(text), ["clone 5", "clone;thread 90", "main 10", "main;clone;thread 5"]);

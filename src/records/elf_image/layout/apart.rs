@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_scattered_or_used_again_too_often_shares_the_last_image() {
+    fn code_too_scattered_or_used_again_too_often_shares_the_last_image() {
         let codes = vec![named(0x100); 90];
         let addresses: Vec<u64> = (0..90).map(|n| if n < 80 { (n + 1) << 32 } else { 0x1000 }).collect();
         let groups = groups(&slots(&codes, &addresses), &Ranges::new([]));

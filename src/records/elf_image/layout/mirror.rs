@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_into_mirrors_is_packed() {
+    fn an_item_that_does_not_fit_into_mirrors_is_packed() {
         let codes = vec![named(0x18); 12];
         let found = offsets(&codes, &[0x4000; 12]);
         let packed_at = 0x1000 + 8 * 0x1000;

@@ -174,7 +174,7 @@ impl<'data> Core<'data> {
 }
 
 impl CoreSegment {
-    /// Where in the file it ends.
+    /// Its end in the file.
     fn behind(&self) -> Option<usize> {
         self.offset.checked_add(usize::try_from(self.addr.end - self.addr.start).ok()?)
     }

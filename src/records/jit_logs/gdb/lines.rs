@@ -147,7 +147,7 @@ impl ObjectLines {
     }
 }
 
-/// Where expanded calls start and end, ascending.
+/// The starts and ends of expanded calls, ascending.
 fn edges(dwarf: &gimli::Dwarf<LineTableReader<'_>>) -> Vec<u64> {
     let mut edges = Vec::new();
     let mut units = dwarf.units();
@@ -205,7 +205,7 @@ impl LineProgramReader<'_> {
         lines
     }
 
-    /// What is at an address: of the frames there, all but the last were expanded.
+    /// The functions at an address: of the frames there, all but the last were expanded.
     fn row(&mut self, addr: u64, offset: u64, lines: &mut FunctionLines, known: &mut FxHashMap<Call, u32>) -> LineRow {
         let mut frames = Vec::new();
         if let Ok(mut found) = self.context.find_frames(addr).skip_all_loads() {

@@ -9,7 +9,7 @@ use std::ops::Range;
 /// No list is longer: a program with this many code ranges would register few objects with many functions.
 const MOST: usize = 1 << 20;
 
-/// So much is looked at at once.
+/// This much is looked at once.
 const CHUNK: usize = 1 << 16;
 
 /// Version and action, and the addresses of two entries.

@@ -132,7 +132,7 @@ fn of_objects_for_one_address_the_newer_comes_last() {
 }
 
 #[test]
-fn a_list_that_runs_in_a_circle_ends_and_says_so() {
+fn a_list_that_runs_in_a_circle_ends_and_reports_it() {
     let mut memory = TestMemory::of(&[object(&["f"], 0x1000), object(&["g"], 0x2000)]);
     // The second entry's next one is the first.
     memory.bytes[56..64].copy_from_slice(&(MEMORY + 24).to_le_bytes());
@@ -176,7 +176,7 @@ fn distances_of_64_bits_to_the_code_are_relocated() {
 }
 
 #[test]
-fn a_snapshot_of_memory_tells_what_the_memory_does() {
+fn a_snapshot_of_memory_shows_what_the_memory_does() {
     let at = code_of(&object(&["f", "g"], 0));
     let memory = TestMemory::of(&[object(&["f", "g"], at)]);
     let of = SnapshotOf { pid: 77, machine: X86_64 };
@@ -192,7 +192,7 @@ fn a_snapshot_of_memory_tells_what_the_memory_does() {
 }
 
 #[test]
-fn notes_tell_the_process_and_its_files() {
+fn notes_show_the_process_and_its_files() {
     let mut notes = TestMemory::default();
     let note = |notes: &mut TestMemory, kind: u32, bytes: &[u8]| {
         [5, bytes.len() as u32, kind].iter().for_each(|word| notes.bytes.extend_from_slice(&word.to_le_bytes()));

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_tell_name_tier_and_place() {
+    fn lines_show_name_tier_and_place() {
         assert!(sniff(LIST) && sniff(&LIST[6..]) && sniff(&LIST[..200]));
         let (codes, log) = told(LIST);
         let expected = [
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_not_taken_for_one() {
+    fn a_false_list_is_not_taken_for_one() {
         for other in
             [&b""[..], b"4711:\n", b"7f00 10 f\n", b"4711:\nCommand executed successfully\n", b"1 2 3 A.f(I)I\n"]
         {

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_that_tell_too_little_are_counted() {
+    fn elements_that_show_too_little_are_counted() {
         for (whole, bent) in [("entry='0x7000003900'", "entry=''"), ("'A nat (J)LB;'", "'A'"), ("'1368'", "'-1'")] {
             let log = read(LOG.replace(whole, bent).as_bytes()).unwrap();
             assert_eq!((told(&log).len(), log.skipped.count()), (3, 1), "{bent}");

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_are_told_by_whole_keys() {
+    fn attributes_are_reported_by_whole_keys() {
         let tag =
             b"relocated nmethod compile_id='7' new_address='0x1f' address='0x2f' method='A &lt;init&gt; (&amp;x)V'";
         assert_eq!(attribute(tag, b"compile_id").and_then(number), Some(7));

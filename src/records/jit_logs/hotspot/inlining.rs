@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn expanded_calls_stand_under_their_callers() {
+    fn expanded_calls_are_under_their_callers() {
         let body = "<parse method='10' stamp='1'><bc code='1' bci='4'/><call method='11'/>\n<inline_success/>\n\
             <parse method='11'>\n<bc code='1' bci='7'/>\n<call method='12'/><inline_success/><parse method='12'>\n</parse>\n\
             </parse>\n<bc code='2' bci='9'/><call method='13'/><inline_fail reason='too big'/>\n\
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_off_stands_where_it_is_called() {
+    fn deferred_calls_come_where_they_are_called() {
         let body = "<parse method='10'>\n<bc bci='4'/>\n<parse method='13'>\n</parse>\n<bc bci='6'/>\n<parse method='13'>\n</parse>\n</parse>\n\
             <late_inline method='12' inline_id='9'>\n<jvms bci='2' method='13'/>\n<jvms bci='6' method='10'/>\n</late_inline>\n\
             <parse method='12'>\n</parse>\n</task>";

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_descriptor_is_told_as_it_stands() {
+    fn a_false_descriptor_is_reported_as_it_is() {
         for odd in ["(Q)V", "(I", "(I)", "(Ljava/lang/String)V", "(I)VV", "([)V"] {
             assert_eq!(words(&format!("A f {odd}")).unwrap(), format!("A.f{odd}"));
         }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_compiler_stands_behind() {
+    fn the_compiler_follows() {
         assert_eq!(compiler_mark(b"c1", Some(3)), b" [c1]");
         assert_eq!(compiler_mark(b"jvmci", Some(4)), b" [jvmci]");
         assert_eq!(compiler_mark(b"", Some(4)), b" [c2]");

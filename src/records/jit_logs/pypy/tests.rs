@@ -133,7 +133,7 @@ fn a_bridge_begins_in_the_calls_around_its_guard() {
 }
 
 #[test]
-fn a_bridge_whose_operations_were_not_logged_is_of_what_its_patch_is_in() {
+fn a_bridge_whose_operations_were_not_logged_is_of_parts_that_its_patch_is_in() {
     let text = [BACKEND, BRIDGE].concat();
     assert_eq!(names(&text), ["PyPy helper", "f w.py:5 #16 FOR_ITER", "f w.py:5 #16 FOR_ITER bridge"]);
     let log = read(text.as_bytes()).unwrap();
@@ -144,7 +144,7 @@ fn a_bridge_whose_operations_were_not_logged_is_of_what_its_patch_is_in() {
 }
 
 #[test]
-fn newer_logs_tell_the_thread() {
+fn newer_logs_show_the_thread() {
     let threads: String = whole()
         .lines()
         .map(|line| match line.starts_with("[") && !line.starts_with("[p") {
@@ -176,7 +176,7 @@ fn code_over_code_has_the_later_name() {
 }
 
 #[test]
-fn a_log_without_addresses_says_what_to_switch_on() {
+fn a_log_without_addresses_states_what_to_switch_on() {
     let error = read(LOOP.as_bytes()).unwrap_err().to_string();
     assert!(error.contains("PYPYLOG=jit-backend"), "{error}");
     assert!(sniff(LOOP.as_bytes()) && !sniff(b"7f00 10 f\n"));

@@ -21,7 +21,7 @@ pub(super) struct Sources {
     texts: Texts,
     scripts: Vec<Script>,
     functions: Vec<ScriptFunction>,
-    /// Where functions were, and from when on; sorted in the end.
+    /// The places of functions and their start times; sorted in the end.
     homes: Vec<Home>,
     /// The function at each address now.
     current: FxHashMap<u64, u32>,
@@ -111,7 +111,7 @@ impl Sources {
                 continue;
             }
             let ScriptFunction { name, tag, .. } = self.functions[function as usize];
-            // What is inlined into a script's own code is a function.
+            // Code inlined into a script's own code is a function.
             let outer = [b"Script", &b"Eval"[..]].contains(&creation.tag);
             let tag = if outer { self.texts.get(tag).to_vec() } else { [creation.tag, b":"].concat() };
             let spelled = [&tag, creation.tier(), self.texts.get(name)].concat();

@@ -64,7 +64,7 @@ fn a_name_with_commas_and_line_feeds_goes_up_to_the_fields_of_the_function() {
 }
 
 #[test]
-fn bytecode_and_functions_of_the_program_are_no_machine_code() {
+fn bytecode_and_functions_of_the_program_are_not_machine_code() {
     let text = b"code-creation,Builtin,3,1,0x10,8,B\n\
         code-creation,JS,3,2,0x20,8,f /a.js:1:1,0x5,~\n\
         code-creation,JS,10,3,0x30,8,f /a.js:1:1,0x5,~\n\
@@ -96,7 +96,7 @@ const INLINING: &[u8] = b"code-creation,JS,10,1,0x1000,41,inner /a.js:2:15,0xa0,
     code-source-info,0x5000,81,0,1,C0O0C39O18I0C53O2I1C72O5I1C80O17C900O1,F0O1F1O19I0,S0xb0S0xc0\n";
 
 #[test]
-fn inlined_calls_are_told_with_their_lines_and_the_outer_code_s_mark() {
+fn inlined_calls_are_reported_with_their_lines_and_the_outer_code_s_mark() {
     let log = read(INLINING);
     let file = [LOG, INLINING].concat();
     let LogEventKind::Load(code) = log.events[0].kind else { panic!() };
@@ -118,7 +118,7 @@ fn inlined_calls_are_told_with_their_lines_and_the_outer_code_s_mark() {
 }
 
 #[test]
-fn a_function_that_the_log_does_not_tell_of_is_inlined_all_the_same() {
+fn a_function_that_the_log_does_not_report_is_inlined_all_the_same() {
     let text = b"code-creation,JS,13,3,0x5000,696,outer /a.js:1:1,0xd0,*\n\
         code-source-info,0x5000,81,0,1,C0O0C39O18I0,F0O1,S0xee\n";
     let (log, file) = (read(text), [LOG, text].concat());
@@ -129,7 +129,7 @@ fn a_function_that_the_log_does_not_tell_of_is_inlined_all_the_same() {
 }
 
 #[test]
-fn a_position_in_a_call_that_is_not_listed_tells_nothing() {
+fn a_position_in_a_call_that_is_not_listed_shows_nothing() {
     let text = b"code-creation,JS,13,3,0x5000,696,outer /a.js:1:1,0xd0,*\n\
         code-source-info,0x5000,81,0,1,C0O0C39O18I1C45O19I0,F0O1,S0xee\ncode-move,0x5000,0xfffffffffffffff0\n";
     let (log, file) = (read(text), [LOG, text].concat());
@@ -140,7 +140,7 @@ fn a_position_in_a_call_that_is_not_listed_tells_nothing() {
 }
 
 #[test]
-fn damage_is_counted_and_its_place_is_told() {
+fn damage_is_counted_and_its_place_is_reported() {
     let text = b"code-creation,JS,13,x,0x10,8,f,0x1,*\ncode-creation,JS,13,1,0xffffffffffffffff,8,f,0x1,*\n\
         code-move,0x10\ngarb age\n\ncode-source-info,0x10,1,2,3\nheap-capacity,7\ncode-creation,JS,13,1,0x10,8,g,0x1,*\n\
         code-creation,JS,13,1,0x20,8,torn";

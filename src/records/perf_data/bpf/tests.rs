@@ -203,7 +203,7 @@ fn the_times_of_symbols_decide_whose_code_is_at_an_address() {
 }
 
 #[test]
-fn programs_that_were_there_before_are_told_of_at_time_0_and_may_be_told_of_twice() {
+fn programs_that_were_there_before_are_reported_at_time_0_and_may_be_reported_twice() {
     let mut pipe = Pipe::new(Endian::Little);
     pipe.feature(25, &prog_info(&[first_program()], Endian::Little));
     for time in [0, 40] {
@@ -253,7 +253,7 @@ fn survey_of(programs: &[u8], types: &[u8]) -> (Processes, Vec<String>) {
 }
 
 #[test]
-fn of_a_cut_section_what_is_whole_is_read_and_the_rest_told_in_one_warning() {
+fn a_cut_section_is_read_up_to_the_cut_and_the_rest_is_one_warning() {
     let (programs, types) = (two_programs(), btf(9, Endian::Little));
     let one = 4 + first_program().info(Endian::Little).len();
     for len in 1..programs.len() {
@@ -269,7 +269,7 @@ fn of_a_cut_section_what_is_whole_is_read_and_the_rest_told_in_one_warning() {
 }
 
 #[test]
-fn a_changed_byte_spoils_no_more_than_what_it_says() {
+fn a_changed_byte_distorts_no_more_than_what_it_states() {
     let (programs, types) = (two_programs(), btf(9, Endian::Little));
     for (at, flip) in (0..programs.len()).flat_map(|at| [(at, 0x01), (at, 0x80), (at, 0xff)]) {
         let mut bytes = programs.clone();

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_line_is_not_looked_for_twice_where_there_is_none() {
+    fn an_empty_line_is_not_looked_for_twice_where_it_is_missing() {
         let mut text = vec![b'x'; 3 * NEAR];
         text.extend_from_slice(b"\n\n");
         let mut paragraphs = Paragraphs::default();

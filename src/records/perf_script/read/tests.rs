@@ -70,7 +70,7 @@ fn samples_of_two_events_with_and_without_stacks() {
 }
 
 #[test]
-fn only_jit_code_has_a_tier_and_only_where_its_name_tells() {
+fn only_jit_code_has_a_tier_and_only_where_its_name_shows() {
     let (profile, _) = read_text(
         "node 6 1.000002: cycles: \n\t 7f1 JS:*f /a.js:1:1+0x1 (/tmp/perf-5.map)\n\t 7f2 JS:^f /a.js:1:1+0x1 (/bin/x)\n\
          \t 7f3 f+0x1 (/tmp/perf-5.map)\n\t 7f4 JS:~g /a.js:9:1+0x1 (/x/jitted-5-3.so)\n\n",
@@ -127,7 +127,7 @@ fn told(profile: &Profile, warnings: &Warnings) -> Vec<String> {
 
 proptest! {
     #[test]
-    fn what_is_known_from_lines_before_changes_nothing(text in lines()) {
+    fn the_state_of_lines_before_changes_nothing(text in lines()) {
         let mut warnings = Warnings::new();
         let profile = read(text.as_bytes(), &ReadOptions::default(), &mut warnings).unwrap();
         prop_assert_eq!(told(&profile, &warnings), by_lines(&text));

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_have_names_are_told_from_all_else() {
+    fn frames_that_have_names_are_distinguished_from_all_else() {
         let next = |line: &str| below(format!("\n{line}").as_bytes(), 0, b" [unknown] (//anon)");
         let named = |end, is_user| Some(Below::Named { end, is_user });
         assert_eq!(next("\t              1f f (a)\n\n"), named(24, true));

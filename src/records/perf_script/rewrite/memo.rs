@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_written_as_perf_does() {
+    fn names_are_written_like_perf() {
         let text = |object, style| {
             let key = (Pid(1), FrameAddr::Ip(Addr(5)), object);
             let text = Memo::default().add(key, &named("f\n(x)"), Nanos(0)..Nanos(9), style).to_vec();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_true_at_other_times_is_not_told() {
+    fn an_answer_for_other_times_is_not_given() {
         let (mut memo, key) = (Memo::default(), (Pid(1), FrameAddr::Ip(Addr(5)), Object::NotShown));
         memo.add(key, &named("f"), Nanos(3)..Nanos(9), Style::default());
         let mut is_named = |time: Option<u64>| {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knew_is_asked_again_when_a_dump_was_mapped() {
+    fn an_unknown_address_is_queried_again_when_a_dump_was_mapped() {
         let (mut memo, key) = (Memo::default(), (Pid(1), FrameAddr::Ip(Addr(5)), Object::Jit));
         memo.add_unknown(key, Nanos(3)..Nanos(9), 1);
         let with = |markers| When { time: Some(Nanos(4)), markers };
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_of_a_sample_holds_as_long_as_all_of_it() {
+    fn an_answer_for_a_sample_holds_as_long_as_all_of_it() {
         let mut memo = Memo::default();
         let key = |at| (Pid(1), FrameAddr::Return(Addr(at)), Object::Jit);
         memo.add(key(1), &named("f"), Nanos(3)..Nanos(9), Style::default());

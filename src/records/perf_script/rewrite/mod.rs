@@ -107,7 +107,7 @@ struct RewriteJob<'b, 'n, 'f> {
     needs: Needs,
 }
 
-/// What became of a frame.
+/// The answer for a frame.
 enum FrameAnswer {
     /// The memo has it under this key.
     Named(Key),

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_sample_comes_again_none_is_looked_for() {
+    fn repeats_are_not_looked_for_if_no_sample_repeats() {
         let mut memo = SampleMemo::default();
         (0..TRIED).for_each(|at| _ = memo.get(frames(&at.to_le_bytes()), None));
         assert!(!memo.pays());

@@ -123,7 +123,7 @@ fn one_line_samples_source_lines_and_other_fields() {
 }
 
 #[test]
-fn what_stands_behind_a_frame_stays() {
+fn the_text_after_a_frame_stays() {
     let line = |from: &str, to: &str| {
         format!(
             "app 5 8.000002:  1 branches:uH:  1010 {from} => 1011 {to}\napp 5 8.000002:  1 c:  1012 {from} 0x1/0x2/P/-/-/0 \n"
@@ -156,7 +156,7 @@ fn relative_addresses_and_frames_of_nobody_are_left_and_counted() {
 }
 
 #[test]
-fn names_that_are_not_loaded_are_asked_for() {
+fn names_that_are_not_loaded_are_requested() {
     assert_eq!(
         rewritten("app 77 8.000002:  1 c: \n\t 1 [unknown] (//anon)\n", Style::default()).0,
         "needs {Pid(77)} {}"
@@ -190,7 +190,7 @@ fn renaming_covers_samples_of_one_line() {
 }
 
 #[test]
-fn what_nobody_knows_is_not_asked_for_again() {
+fn an_unknown_address_is_not_queried_again() {
     let stack = |seconds: u64| {
         format!("app 6 {seconds}.000002: 1 c: \n{}\n", "\t            1010 [unknown] (//anon)\n".repeat(3))
     };
@@ -207,7 +207,7 @@ fn what_nobody_knows_is_not_asked_for_again() {
 }
 
 #[test]
-fn samples_that_come_again_become_what_each_becomes_alone() {
+fn samples_that_repeat_become_what_each_becomes_alone() {
     let frames = [
         "\t            1000 [unknown] (//anon)\n\t             7f2 main (/bin/x)\n\t            1010 [unknown] (//anon)\n",
         "\t             100 main (/bin/x)\n\t            2000 [unknown] (//anon)\n\t            3000 [unknown] (//anon)\n",
@@ -270,7 +270,7 @@ fn frames_of_files_are_named_where_the_mappings_are_shown() {
 }
 
 #[test]
-fn how_files_are_addressed_is_learnt_from_shared_libraries() {
+fn the_addressing_of_files_follows_shared_libraries() {
     let learnt = |text: &str| {
         let mut style = Style::default();
         style.learn(text.as_bytes());

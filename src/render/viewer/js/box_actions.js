@@ -91,7 +91,7 @@ export function lastPart(path) {
   return path.slice(path.lastIndexOf("/") + 1) || path;
 }
 
-/** Copies, and states it. */
+/** Copies, and shows a message. */
 export function copy(view, text) {
   toClipboard(text).then(() =>
     view.say(`Copied ${counted(text.split("\n").filter((line) => line !== "").length, "line")}`),

@@ -62,7 +62,7 @@ export function sourceLines(instructions, from, to, costs) {
   return [...lines.values()].sort((a, b) => files.get(a.file) - files.get(b.file) || a.line - b.line);
 }
 
-/** Between two source lines that are shown, this many that no instruction is of are shown, too, where their text is
+/** Between two source lines that are shown, this many lines without an instruction are shown, too, if their text is
  * here. */
 const BETWEEN = 6;
 

@@ -94,7 +94,7 @@ function isUnnamed(name) {
   return name.startsWith("[") && name.endsWith("]");
 }
 
-/** The functions that a finding speaks of with what is on stacks through them, the heaviest first. */
+/** The functions of a finding, with the functions on stacks through them, the heaviest first. */
 function framesOf(page, show) {
   const { profile } = page;
   const { functions, categories } = profile;

@@ -56,7 +56,7 @@ function paintBox(brush, picture, box, top) {
     right = MARGIN + (Math.min(end, to) - from) * scale;
   if (right - left < 1) return paintNarrow(brush, picture, node, Math.floor(left), top);
   const width = right - left,
-    shown = width > 2 ? width - 0.6 : width,
+    shown = width > 2 ? width - 1 : width,
     height = ROW - 1;
   const colour = picture.colourOf(node, brush.shades),
     isFound = picture.isFound(node);

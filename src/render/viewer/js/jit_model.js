@@ -19,7 +19,7 @@ export class Compilations {
     this.category = numbers("category");
     this.bytes = numbers("bytes");
     const count = numbers("codes");
-    /** The number of codes that a row stands for: more than one only in stretches of time of a very large dump. */
+    /** The number of functions that a row stands for: more than one only in stretches of time of a very large dump. */
     this.codes = count.length > 0 ? count : new Uint32Array(this.time.length).fill(1);
     /** The number of the function, + 1; 0: several. */
     this.function = numbers("function");
@@ -36,7 +36,7 @@ export class Compilations {
     return this.time.length;
   }
 
-  /** The number of codes of a row are of functions that had compiled code before. */
+  /** The number of functions of a row that had compiled code before. */
   #recompiled(given) {
     if (given.length > 0) return given;
     const again = new Uint32Array(this.length);

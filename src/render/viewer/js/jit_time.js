@@ -28,7 +28,7 @@ export function mountJitTime(root, page) {
   if (page.state.part === "jit") draw();
 }
 
-/** The number of bytes, as people state it. */
+/** The number of bytes, with a unit. */
 export function byteCount(bytes) {
   for (const [size, unit] of [[1 << 20, "MiB"], [1 << 10, "KiB"]]) {
     if (bytes >= size) return `${(bytes / size).toFixed(bytes >= 100 * size ? 0 : bytes >= 10 * size ? 1 : 2)} ${unit}`;

@@ -109,7 +109,7 @@ class FunctionTable {
     this.grid.setAttribute("aria-activedescendant", isInView ? `function-${this.cursor}` : "");
   }
 
-  /** The number of pixels of rows a pixel of scrolling is. */
+  /** The number of pixels of rows for a pixel of scrolling. */
   stretch(clientHeight) {
     const room = clientHeight - HEAD_HEIGHT, tall = this.rows.length * ROW_HEIGHT;
     return tall <= TALLEST ? 1 : (tall - room) / (TALLEST - room);

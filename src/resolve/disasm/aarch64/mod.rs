@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_behind_the_last_whole_instruction_are_told_as_such() {
+    fn bytes_behind_the_last_whole_instruction_are_reported_as_such() {
         let lines = Disassembler::new(EM_AARCH64, Syntax::Att).decode(&[0x1f, 0x20, 3, 0xd5, 7, 8], 0);
         let told: Vec<_> = lines.iter().map(|line| (line.offset, line.len, line.text.trim())).collect();
         assert_eq!(told, [(0, 4, "nop"), (4, 2, ".byte  0x07,0x08")]);

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_inside_names_and_numbers_are_no_members() {
+    fn letters_inside_names_and_numbers_are_not_members() {
         let cases = [
             ("_Z7srSt3fooXsrSt1AIT_E5valueE", "_Z7srSt3fooXrcSt1AIT_E5valueE"),
             ("Lm3072EsrN1AE", "Lm3072ErcN1AE"),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_cannot_be_read_the_front_is_named() {
+    fn the_front_of_an_unreadable_input_is_named() {
         assert_eq!(demangle("_ZSt4swapIiENSt9enable_ifIXsr!E4typeERS5_").as_deref(), Some("std::swap<int>"));
         assert_eq!(demangle("_ZN1A1fEsr!").as_deref(), Some("A::f"));
         for unreadable in ["_ZN1A1fE!", "_Zsr!", "_ZSt4swapIXsr!E", "_Zsrsrsr"] {

@@ -50,7 +50,7 @@ fn type_of(metadata: &Metadata<'_>, method: u32) -> Option<Token> {
     (low > 0).then_some(Token { table: TYPE_DEF, row: low })
 }
 
-/// The assembly that a type is in, as far as this file gives.
+/// The assembly that a type is in, as far as this file contains it.
 fn assembly_of<'a>(metadata: &Metadata<'a>, token: Token, depth: usize) -> Option<&'a [u8]> {
     match token.table {
         _ if depth > DEPTH => None,

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_before_a_section_is_not_in_it_however_large_it_says_it_is() {
+    fn a_symbol_before_a_section_is_not_in_it_with_any_size() {
         let sections = vec![Section { rva: 0x2000, offset: 0x400, size: u32::MAX }];
         let pe = Pe { bytes: &[0; 0x500], machine: 0, sections, metadata: (0, 0), native_header: None };
         assert_eq!([pe.offset(0x1fff), pe.offset(0x2000), pe.offset(0x2010)], [None, Some(0x400), Some(0x410)]);

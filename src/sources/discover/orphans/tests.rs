@@ -85,7 +85,7 @@ fn made() -> impl Strategy<Value = Made> {
                     let (written, asked) = if before { (60, asked) } else { (600, false) };
                     files.push((Truth::Twin, MadeFile { times, written, asked, ..own }));
                 }
-                // Nothing gives it from the process's own file, which is there.
+                // Nothing distinguishes it from the process's own file, which is there.
                 4 if !is_there => {
                     files.push((Truth::Of(of), own.clone()));
                     files.push((Truth::Neighbour, own));
@@ -146,7 +146,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn what_is_used_is_right_and_what_may_be_meant_is_told(made in made()) {
+    fn used_files_are_right_and_possible_ones_are_offered(made in made()) {
         let (fits, files) = judged(&made);
         for (at, (truth, _)) in made.files.iter().enumerate() {
             let may_be_meant = fits.iter().any(|fit| fit.file == at && fit.is_wanted && fit.has_addresses());
@@ -178,7 +178,7 @@ proptest! {
     /// A recording and a file beside it without times look the same, whether the process wrote it or its sibling did: a
     /// rule that uses the one uses the other, whose names are wrong. So it is offered, however well it fits.
     #[test]
-    fn a_siblings_map_is_not_told_from_a_processs_own((base, functions, more) in workers()) {
+    fn a_siblings_map_is_not_reported_from_a_processs_own((base, functions, more) in workers()) {
         let worker = MadeProcess { base, functions, life: (110, 190), has_own: false };
         let own = MadeFile { base, functions, is_dump: false, has_times: false, ..one().1 };
         let sibling = MadeFile { functions: functions + more, ..own.clone() };
@@ -242,7 +242,7 @@ fn a_second_sign_is_needed_and_enough() {
 }
 
 #[test]
-fn two_that_may_be_meant_are_told_and_not_used() {
+fn two_that_may_be_meant_are_reported_and_not_used() {
     let (process, dump) = one();
     let map = MadeFile { is_dump: false, written: 190, ..dump };
     let two = [process.clone(), process.clone()];
@@ -268,7 +268,7 @@ fn the_file_that_a_process_had_mapped_is_its_own_whatever_else_fits() {
 }
 
 #[test]
-fn a_running_process_says_by_which_number_its_files_go() {
+fn a_running_process_states_by_which_number_its_files_go() {
     let (made, dump) = one();
     let files = [orphan(0, &MadeFile { is_dump: false, written: 195, ..dump })];
     for (inner, is_its) in [(None, true), (Some(Pid(0)), true), (Some(Pid(7)), false)] {

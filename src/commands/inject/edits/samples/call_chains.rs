@@ -100,7 +100,7 @@ fn samples<'a>(
     (all, all_ended)
 }
 
-/// In a pipe, the edits that make attrs state it. The recording's events are already converted.
+/// In a pipe, the edits that change attrs do it. The recording's events are already converted.
 fn attrs(recording: &Recording, survey: &SurveyedRecording<'_>) -> Vec<Edit> {
     let attrs = survey.chunks.stretches().into_iter().flatten().filter(|raw| raw.kind == kind::HEADER_ATTR);
     let changed = attrs.zip(&recording.events).filter_map(|(raw, event)| {

@@ -1,0 +1,76 @@
+//! `jitgraft FILE`: five lines about a profile, for users who have not typed a command.
+
+use crate::analysis::code_shares::CodeShares;
+use crate::analysis::quantity::counted;
+use crate::diagnosis::{self, Finding, said};
+use crate::error::{Result, Warnings};
+use crate::io::{self, InPath};
+use crate::model::printable::readable;
+use crate::model::shell::quoted;
+use crate::model::stacks::{Keep, Profile, Series, Weight};
+use crate::pipeline::any::{LoadOptions, load_and_ask};
+use crate::pipeline::open::{Opened, shown};
+use crate::pipeline::recording::Examined;
+use crate::pipeline::{Job, Outcome};
+use std::os::unix::ffi::OsStrExt;
+
+/// The profile, and the options for reading it.
+#[derive(Debug)]
+pub struct SummaryOptions {
+    /// The input.
+    pub input: InPath,
+    /// The options for reading.
+    pub load: LoadOptions,
+}
+
+/// Prints the summary.
+pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
+    let path = shown(&options.input);
+    let opened = Opened::open(&options.input, job).map_err(|error| error.in_file(&path))?;
+    let about = opened.format().about;
+    let mut finding = None;
+    let mut ask = |examined: &Examined<'_>, _: &Job, _: &mut Warnings| {
+        finding = Some(first(diagnosis::diagnose(examined).findings()));
+    };
+    let inputs = std::slice::from_ref(&options.input);
+    let profile = load_and_ask(Some(opened), inputs, Keep::Sums, &options.load, &mut ask, job, &mut outcome)?;
+    let file = path.as_os_str().as_bytes();
+    io::print(|out| {
+        writeln!(out, "{}: {about}", readable(file))?;
+        writeln!(out, "{}", samples(&profile))?;
+        writeln!(out, "{}", shares(&profile))?;
+        writeln!(out, "doctor: {}", finding.as_deref().unwrap_or("this file does not contain what it needs"))?;
+        Ok(writeln!(out, "next: jitgraft view {}", quoted(file))?)
+    })?;
+    Ok(Outcome { warnings: outcome.warnings, ..Outcome::default() })
+}
+
+/// The first finding in one line.
+fn first(findings: &[Finding]) -> String {
+    findings.first().map_or_else(
+        || "no findings".to_owned(),
+        |finding| format!("{:.1} % of the samples: {}", finding.percent, said(&finding.problem).cause),
+    )
+}
+
+/// The event with most samples comes first.
+fn main_event(profile: &Profile) -> Option<&Series> {
+    profile.series.iter().max_by_key(|series| count(series))
+}
+
+fn count(series: &Series) -> u64 {
+    series.rows.iter().map(|row| row.count).sum()
+}
+
+fn samples(profile: &Profile) -> String {
+    let Some(series) = main_event(profile) else { return "no samples".to_owned() };
+    let others = profile.series.len() - 1;
+    let more = if others > 0 { format!(", {}", counted(others as u64, "more event")) } else { String::new() };
+    format!("{} of {}{more}", counted(count(series), "sample"), readable(series.name.as_bytes()))
+}
+
+fn shares(profile: &Profile) -> String {
+    let shares = main_event(profile).map(|series| CodeShares::of(profile, series, Weight::Period));
+    shares.map_or_else(|| "no code".to_owned(), |shares| shares.to_string())
+}
