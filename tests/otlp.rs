@@ -57,7 +57,7 @@ fn events(messages: &Path) -> BTreeSet<String> {
 
 #[test]
 #[ignore = "needs python3: tests/run.sh --all"]
-fn the_official_classes_read_what_report_and_the_rows_say() {
+fn the_official_classes_read_the_same_as_report_and_the_rows() {
     let dir = tempfile::tempdir().unwrap();
     for name in RECORDINGS {
         let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name);

@@ -97,7 +97,7 @@ duckdb.sql(f\"COPY (SELECT *, 7 AS added FROM '{sys.argv[1]}') TO '{sys.argv[2]}
 
 #[test]
 #[ignore = "needs python3 and javac: tests/run.sh --all"]
-fn older_and_newer_files_are_asked_together() {
+fn older_and_newer_files_are_queried_together() {
     let (dir, root) = (fleet(), Path::new(env!("CARGO_MANIFEST_DIR")));
     let samples = dir.path().join("fleet/samples");
     let host = std::fs::read_dir(&samples).unwrap().next().unwrap().unwrap().path();

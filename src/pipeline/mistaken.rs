@@ -66,7 +66,7 @@ const KNOWN: &[KnownFile] = &[
     (|head| head.starts_with(b"\xfd7zXZ\0"), "is packed by xz: unpack it (xz -d); gzip and zstd are unpacked here"),
     (
         |head| head.starts_with(b"BZh"),
-        "is packed by bzip2: unpack it (bzip2 -d); gzip and zstd are unpacked here. What perf archive makes is given beside \
+        "is packed by bzip2: unpack it (bzip2 -d); gzip and zstd are unpacked here. An archive of perf archive is given beside \
          the recording: mkdir DIR && tar xf FILE -C DIR, then --debug-dir DIR",
     ),
     (

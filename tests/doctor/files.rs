@@ -140,15 +140,15 @@ fn files_that_are_not_elf_are_reported_to_be_what_they_are() {
         path.to_str().unwrap().to_owned()
     };
     let (cause, remedy) = recorded(&write("System.Private.CoreLib.dll", &assembly())).first("not-elf");
-    assert!(cause.contains("CoreLib.dll is no ELF (a PE image of .NET)"), "{cause}");
+    assert!(cause.contains("CoreLib.dll is not an ELF file (a PE image of .NET)"), "{cause}");
     assert!(remedy.contains("DOTNET_ReadyToRun=0"), "{remedy}");
     let (cause, _) = recorded(&write("sbcl.core", b"LCBS\0\0\0\0")).first("not-elf");
-    assert!(cause.contains("sbcl.core is no ELF (a core of SBCL)"), "{cause}");
+    assert!(cause.contains("sbcl.core is not an ELF file (a core of SBCL)"), "{cause}");
     let (cause, _) = recorded(&write("code.bin", &[0x90; 0x1000])).first("not-elf");
-    assert!(cause.contains("code.bin is no ELF (of a format that is not known)"), "{cause}");
+    assert!(cause.contains("code.bin is not an ELF file (of a format that is not known)"), "{cause}");
     // The other jobs state it, too.
     let scene = recorded(&write("sbcl.core", b"LCBS\0\0\0\0"));
     let collapse = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("collapse").arg(scene.record()).output().unwrap();
     let said = String::from_utf8_lossy(&collapse.stderr);
-    assert!(said.contains("sbcl.core: is no ELF file (a core of SBCL): no symbols can be read"), "{said}");
+    assert!(said.contains("sbcl.core: is not an ELF file (a core of SBCL): it has no symbols to read"), "{said}");
 }

@@ -114,7 +114,7 @@ fn a_map_of_another_run_is_known_by_its_addresses() {
     let scene = node();
     scene.write(&named_map(), map(JIT + 0x5000_0000, NAMES));
     let (cause, _) = scene.first("source-of-other-run");
-    assert!(cause.contains("memory that the process did not have"), "{cause}");
+    assert!(cause.contains("addresses that the process had not mapped"), "{cause}");
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub(super) fn other_version(files: &[NamedFile]) -> Said {
 }
 
 pub(super) fn not_elf(files: &[NamedFile], what: NoElf, runtime: Option<&'static Runtime>) -> Said {
-    let each = if files.len() == 1 { "" } else { "each " };
+    let (kind, each) = if files.len() == 1 { ("an ELF file", "") } else { ("ELF files", "each ") };
     let unnamed = runtime.map(|runtime| runtime.unnamed).filter(|unnamed| !unnamed.is_empty());
     let remedy = match (unnamed, what) {
         (Some(unnamed), _) => unnamed,
@@ -65,7 +65,7 @@ pub(super) fn not_elf(files: &[NamedFile], what: NoElf, runtime: Option<&'static
         key: "not-elf",
         about: "code ran in files of a format that is not read: SBCL's core, .NET's PE",
         threshold: ANY,
-        cause: format!("{} no ELF ({each}{}): symbols of such files cannot be read", is(files), what.name()),
+        cause: format!("{} not {kind} ({each}{}): no symbols can be read", is(files), what.name()),
         remedy: remedy.to_owned(),
     }
 }

@@ -2,7 +2,6 @@
 //! of time are one row: a page of tens of millions of samples could not be opened. The unit is then as long as it must be,
 //! and since the page chooses whole units, the sums of what is chosen stay exact.
 
-use super::profile::PageNumbers;
 use crate::model::stacks::{Profile, Row, Series, TrackId};
 
 /// With more samples than this, times are in microseconds.
@@ -13,6 +12,14 @@ const SINGLE: usize = 1_000_000;
 
 /// The most rows that are left then. A row takes some 8 bytes of the page.
 const MOST: usize = 1_500_000;
+
+/// The numbers of stacks and threads of a profile in the tables.
+pub(super) struct PageNumbers {
+    /// By frame.
+    pub(super) functions: Vec<u32>,
+    pub(super) nodes: Vec<u32>,
+    pub(super) tracks: Vec<u32>,
+}
 
 /// A sample, or the sum of several.
 pub(super) struct PageRow {

@@ -5,7 +5,7 @@
 //! samples are more rows of the same tables.
 
 use super::pack::Section;
-use super::page_rows::{PageClock, PageRows};
+use super::page_rows::{PageClock, PageNumbers, PageRows};
 use crate::analysis::call_graph::CallGraph;
 use crate::analysis::category::Category;
 use crate::analysis::groups::{Grouping, Key, Unnamed, groups};
@@ -78,14 +78,6 @@ struct PageTables<'p> {
     nodes: PrefixTree<u32>,
     tracks: Vec<&'p Track>,
     track_numbers: FxHashMap<&'p Track, u32>,
-}
-
-/// The numbers of stacks and threads of a profile in the tables.
-pub(super) struct PageNumbers {
-    /// By frame.
-    pub(super) functions: Vec<u32>,
-    pub(super) nodes: Vec<u32>,
-    pub(super) tracks: Vec<u32>,
 }
 
 /// The key of a function: name, module and category; the file, where calls are stated.
@@ -279,8 +271,7 @@ fn columns(rows: &PageRows, mut section: Section) -> Section {
 fn note_of_sums(rows: &PageRows) -> Option<String> {
     let (samples, clock) = (rows.summed?, rows.clock?);
     Some(format!(
-        "{} samples are summed: those of one stack and thread within {} are one, and ranges of time begin and end at such \
-         steps",
+        "{} samples are summed by stack, thread and steps of {}; ranges of time start and end with a step",
         grouped(samples as u64),
         length_of(clock.unit())
     ))

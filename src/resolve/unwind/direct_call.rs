@@ -89,7 +89,7 @@ impl<'a> Functions<'a> {
 ///
 /// `running` is an address in that function; `link` the link register's value, with Arm's mark of Thumb code; `at` finds
 /// functions.
-pub fn proves<'a>(machine: Machine, running: u64, link: u64, at: &impl Fn(u64) -> Option<Function<'a>>) -> bool {
+pub(crate) fn proves<'a>(machine: Machine, running: u64, link: u64, at: &impl Fn(u64) -> Option<Function<'a>>) -> bool {
     let returns = machine.plain(link);
     let Some(caller) = returns.checked_sub(1).and_then(at) else { return false };
     let Some(Branch::Call(target)) = caller.branch_before(machine, returns) else { return false };
@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_branches_lead() {
+    fn targets_of_branches() {
         // Of Thumb at 0x10000: bl 1b098; at 0x10002: blx 1b098; bl 10000; b.w 10004; blx r3
         assert_eq!(thumb(&[0x0b, 0xf0, 0x4a, 0xf8], 0x10004), Some(Branch::Call(0x1b098)));
         assert_eq!(thumb(&[0x0b, 0xf0, 0x4a, 0xe8], 0x10006), Some(Branch::Call(0x1b098)));
