@@ -59,6 +59,7 @@ const RUNS: &[(Kind, &str)] = &[
     (Picture, "flamegraph --style inferno perf.data"),
     (Picture, "flamegraph --style inferno stacks"),
     (Picture, "flamegraph trace.json"),
+    (Text, "summary perf.data"),
     (Text, "report -v perf.data"),
     (Text, "report --format text stacks"),
     (Text, "report --sort module,symbol,source perf.data"),

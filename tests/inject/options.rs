@@ -51,6 +51,8 @@ fn options_of_perf() -> BTreeSet<String> {
 #[test]
 fn every_option_of_perf_inject_is_known_or_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
+    // Files and directories that options name must exist.
+    std::fs::create_dir(dir.path().join("x")).unwrap();
     let mut options = options_of_perf();
     assert!(options.len() > 20 && options.contains("--itrace=x") && options.contains("-kx"), "{options:?}");
     // Of newer ones than may be installed.

@@ -175,7 +175,7 @@ impl Function<'_> {
         while let Some(first) = self.code.get(at..).and_then(|rest| rest.first_chunk()) {
             let is_wide = !self.is_thumb || u16::from_le_bytes(*first) >> 11 >= 29;
             at += if is_wide { 4 } else { 2 };
-            branches.extend(self.branch_before(machine, self.start + at as u64));
+            branches.extend(self.branch_before(machine, self.start.wrapping_add(at as u64)));
         }
         branches
     }
@@ -193,7 +193,7 @@ fn bit(number: u32, at: u32) -> u32 {
 /// `bl`, `blx`, `b`.
 fn arm(code: &[u8], end: u64) -> Option<Branch> {
     let word = u32::from_le_bytes(*code.last_chunk()?);
-    let to = |more: i64| Machine::Arm.plus(end + 4, signed(word, 24) * 4 + more);
+    let to = |more: i64| Machine::Arm.plus(end, signed(word, 24) * 4 + 4 + more);
     match (word >> 28, word >> 24 & 15) {
         (15, 0b1010 | 0b1011) => Some(Branch::Call(to(2 * i64::from(bit(word, 24))))),
         (15, _) => None,
@@ -233,9 +233,10 @@ fn aarch64(code: &[u8], end: u64) -> Option<Branch> {
 
 /// `jal ra`, and `auipc ra; jalr ra, ra`.
 fn riscv64(code: &[u8], end: u64) -> Option<Branch> {
-    const JAL_RA: u32 = 0b00001_1101111;
-    const JALR_RA_RA: u32 = 0b00001_000_00001_1100111;
-    const AUIPC_RA: u32 = 0b00001_0010111;
+    // Opcode and `ra` (1) as the register that gets the address, and for `jalr` as the base, too.
+    const JAL_RA: u32 = 0x6f | 1 << 7;
+    const JALR_RA_RA: u32 = 0x67 | 1 << 7 | 1 << 15;
+    const AUIPC_RA: u32 = 0x17 | 1 << 7;
     let word = u32::from_le_bytes(*code.last_chunk()?);
     if word & 0xfff == JAL_RA {
         let distance = bit(word, 31) << 20 | (word & 0xf_f000) | bit(word, 20) << 11 | (word >> 20 & 0x7fe);
