@@ -50,7 +50,7 @@ const TOKENS: &[(&str, &str, bool)] = &[
     ("function(){return 1", "function () { return 1", false),
 ];
 
-/// V8's names for the functions of the script, each by the text at its start; and what they are shown as.
+/// What V8 calls the functions of the script, each by the text at its start; and what they are shown as.
 const FUNCTIONS: &[(&str, &str, &str)] = &[
     ("JS:*i", "(e){return e.split", "JS:*splitWords /src/words.ts:1:17"),
     ("JS:^n", "(e){this", "JS:^Matrix /src/words.ts:5:3"),
@@ -81,7 +81,7 @@ fn word(text: &str) -> &str {
     &text[..end]
 }
 
-/// The places of the tokens in the script, and the text of each in the authored file.
+/// Where the tokens are in the script, and what each is in the authored text.
 fn mappings(script: &str, text: &str, tokens: &[(&str, &str, bool)]) -> (String, Vec<String>) {
     let (mut mappings, mut names) = (String::new(), Vec::new());
     let mut last = [0i64; 4];
@@ -150,7 +150,7 @@ impl Project {
         self.0.path().canonicalize().unwrap().join(name)
     }
 
-    /// Names in the order of [`FUNCTIONS`], and what was reported.
+    /// Names in the order of [`FUNCTIONS`], and what was said.
     fn names(&self, arguments: &[&str]) -> (Vec<String>, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_jitgraft"))
             .args(["collapse", "in.folded"])
@@ -173,7 +173,7 @@ impl Project {
         (lines.into_iter().map(|(_, name)| name).collect(), said)
     }
 
-    /// The names without maps.
+    /// What the names are without maps.
     fn generated(&self) -> Vec<String> {
         self.names(&["--source-maps", "off"]).0
     }
@@ -279,7 +279,16 @@ fn a_function_is_not_called_like_the_parameter_that_it_was_passed_for() {
     assert_eq!(shown, ["JS:*b /src/words.ts:12:6"], "{said}");
 }
 
-/// A file that must not stop or mislead anybody: what it does to the project, and what is reported.
+/// Webpack calls what a module imports by the module's name and the word, and has that in its maps.
+#[test]
+fn imported_words_may_have_the_name_of_their_module_in_front() {
+    let words = ["text", "size", "other", "item", "count", "helpers"];
+    let map = words.iter().fold(whole_map(), |map, word| map.replace(&format!("\"{word}\""), &format!("\"m_{word}\"")));
+    let (names, said) = Project::new(SCRIPT, map.as_bytes()).names(&["--source-maps", "auto"]);
+    assert_eq!(names, authored(), "{said}");
+}
+
+/// A file that must not stop or mislead anybody: what it does to the project, and what is said.
 struct Attack {
     name: &'static str,
     make: fn(&Project),
@@ -436,7 +445,7 @@ const ATTACKS: &[Attack] = &[
     },
 ];
 
-/// A name that differs from the author's is wrong.
+/// Whoever named a function differently than its author did was wrong.
 #[test]
 fn no_map_makes_a_wrong_name() {
     for Attack { name, make, said } in ATTACKS {
@@ -571,7 +580,7 @@ fn numbers(fields: &[(u8, u64)]) -> Vec<u8> {
     out
 }
 
-/// The column of every second function is above its line, as one profiler packs it.
+/// The column of every second function stands above its line, as one profiler packs it.
 fn pprof(url: &str) -> Vec<u8> {
     let mut out = message(1, &numbers(&[(1, 1), (2, 2)]));
     let mut strings: Vec<&str> = vec!["", "samples", "count", url];
@@ -616,7 +625,7 @@ fn profiles_that_state_where_functions_start_get_authored_names_and_lines() {
     }
 }
 
-/// Samples are shown by the line where they were taken, not by where their function starts.
+/// What ran is shown by the line where it ran, not by where its function starts.
 #[test]
 fn a_line_within_a_function_is_authored_too() {
     let project = Project::new(SCRIPT, whole_map().as_bytes());
@@ -692,7 +701,7 @@ fn scopes_of_two(names: &[&str]) -> String {
 
 /// Maps with scopes need no names at tokens.
 #[test]
-fn functions_are_called_as_the_scopes_of_a_map_state() {
+fn functions_are_called_as_the_scopes_of_a_map_say() {
     let unnamed: Vec<(&str, &str, bool)> = TOKENS.iter().map(|(own, authored, _)| (*own, *authored, false)).collect();
     let names = ["runRound", "splitWords"];
     let map = map_of(SCRIPT, &unnamed, &format!(r#""scopes":"{}","#, scopes_of_two(&names)));
@@ -700,7 +709,7 @@ fn functions_are_called_as_the_scopes_of_a_map_state() {
     let project = Project::new(SCRIPT, map.as_bytes());
     let (shown, said) = project.names(&["--source-maps", "auto"]);
     assert_eq!((&shown[0], &shown[5]), (&authored()[0], &authored()[5]), "{said}");
-    // The map contains nothing about the others.
+    // The map says nothing of the others.
     assert!(shown[1].starts_with("JS:^n ") && shown[7].starts_with("JS:*a.l "), "{shown:?}");
     write_map(&project, map.replace(r#""scopes":"B"#, r#""scopes":"!"#));
     let (shown, said) = project.names(&["--source-maps", "auto"]);

@@ -141,10 +141,11 @@ pub struct SourceArgs {
     #[arg(long, value_name = "INNER=OUTER", value_parser = pid_pair)]
     #[arg(hide_short_help = true)]
     map_pid: Vec<(Pid, Pid)>,
-    /// Show JavaScript as its authors wrote it
+    /// Show JavaScript and WebAssembly as their authors wrote them
     ///
-    /// `auto` uses the source maps that scripts name or that are beside them. A map or a directory of maps is tried
-    /// first; FILE=SCRIPT is for this script only. `off` uses none. Repeatable. [default: auto in flame graphs,
+    /// `auto` uses the source maps that scripts name or that are beside them, and WebAssembly modules beside the input
+    /// or in --debug-dir. A map, a module or a directory of them is tried first; FILE=SCRIPT is for this script only.
+    /// `off` uses none. Repeatable. [default: auto in flame graphs,
     /// reports, pages, annotate and exports for viewers; off elsewhere]
     #[arg(long, value_name = "HOW", value_parser = SourceMapArg::parse)]
     source_maps: Vec<SourceMapArg>,

@@ -7,6 +7,7 @@ pub mod backing;
 pub mod bpf;
 pub mod chains;
 pub mod code;
+pub mod file_bytes;
 pub mod frame_counts;
 pub mod interner;
 pub mod lasting;
@@ -29,5 +30,6 @@ pub mod texts;
 pub mod threads;
 pub mod tier;
 pub mod units;
+pub mod wasm_module;
 
 pub use units::{Addr, FrameAddr, Nanos, Pid, Tid};

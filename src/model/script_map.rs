@@ -2,8 +2,11 @@
 //!
 //! Lines and columns count from 0 here, columns in UTF-16 units, as in the format.
 
+use super::file_bytes::FileBytes;
 pub use super::script_place::{NONE, Place};
 use super::script_scopes::ScriptScopes;
+use super::texts::TextList;
+use std::ops::Range;
 
 /// The mappings of one generated script.
 #[derive(Debug, Default)]
@@ -11,26 +14,74 @@ pub struct ScriptMap {
     /// Sorted by generated position.
     segments: Vec<Segment>,
     /// The identifiers that the authors used where the script has others.
-    pub names: Vec<String>,
+    names: TextList,
     /// The authored files.
     pub sources: Vec<AuthoredFile>,
     /// The functions, where the map lists them.
     pub scopes: ScriptScopes,
     /// The build that the map belongs to; the script has the same one in a comment.
     pub debug_id: Option<String>,
-    /// The map's name for its script, without directories.
+    /// What the map calls its script, without directories.
     pub script: Option<String>,
 }
 
 /// A file that an author wrote.
 #[derive(Debug, Default)]
 pub struct AuthoredFile {
-    /// Its path as the map has it, after `sourceRoot`.
+    /// Its path as the map has it, after `sourceRoot`; empty if the map has none.
     pub path: String,
     /// Its text, where the map contains it.
-    pub content: Option<String>,
-    /// True if the map lists it as third-party code (`ignoreList`).
+    pub content: Option<JsonString>,
+    /// Whether the map lists it as third-party code (`ignoreList`).
     pub is_third_party: bool,
+}
+
+/// A string in the file of a map, with its quotes and escapes: authored texts are large, and few of them are asked for.
+#[derive(Debug, Clone)]
+pub struct JsonString {
+    file: FileBytes,
+    range: Range<usize>,
+}
+
+impl JsonString {
+    /// Of a part of a file; `None` if it is not one.
+    pub fn of(file: &FileBytes, json: &str) -> Option<Self> {
+        let start = (json.as_ptr() as usize).checked_sub(file.bytes().as_ptr() as usize)?;
+        let range = start..start.checked_add(json.len())?;
+        (range.end <= file.bytes().len()).then(|| Self { file: file.clone(), range })
+    }
+
+    /// The text; `None` if it isn't one, such as half of a letter.
+    pub fn text(&self) -> Option<String> {
+        let json = std::str::from_utf8(self.file.bytes().get(self.range.clone())?).ok()?;
+        let mut rest = json.strip_prefix('"')?.strip_suffix('"')?;
+        let mut text = String::with_capacity(rest.len());
+        while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+            text.push_str(&rest[..at]);
+            rest = &rest[at..];
+            // Most of what is escaped is the end of a line, a quote, or a backslash.
+            let (letter, len) = match rest.as_bytes().get(1)? {
+                b'n' => ('\n', 2),
+                b'"' => ('"', 2),
+                b'\\' => ('\\', 2),
+                _ => escaped(rest)?,
+            };
+            text.push(letter);
+            rest = rest.get(len..)?;
+        }
+        text.push_str(rest);
+        Some(text)
+    }
+}
+
+/// The letter that is escaped at the start of a text, and the length of the escape: of two, if it is written as halves.
+fn escaped(text: &str) -> Option<(char, usize)> {
+    let lens = if text.starts_with("\\u") { &[6, 12][..] } else { &[2] };
+    lens.iter().find_map(|len| {
+        let letter: String = serde_json::from_str(&format!("\"{}\"", text.get(..*len)?)).ok()?;
+        let mut letters = letter.chars();
+        Some((letters.next().filter(|_| letters.next().is_none())?, *len))
+    })
 }
 
 /// From this generated position on, up to the next one on its line, code belongs to this authored position.
@@ -42,8 +93,7 @@ pub struct Segment {
     pub authored: Place,
     /// The authored file; [`NONE`] if the code belongs to none.
     pub source: u32,
-    /// The name that the authored file authored file has for the identifier that begins here; [`NONE`] if the map
-    /// doesn't state.
+    /// What the authored file calls the identifier that begins here; [`NONE`] if the map doesn't say.
     pub name: u32,
 }
 
@@ -51,7 +101,29 @@ impl ScriptMap {
     /// Sets its segments, which may be in any order.
     pub fn set_segments(&mut self, segments: Vec<Segment>) {
         self.segments = segments;
-        self.segments.sort_by_key(|segment| segment.generated);
+        if !self.segments.is_sorted_by_key(|segment| segment.generated) {
+            self.segments.sort_by_key(|segment| segment.generated);
+        }
+    }
+
+    /// Adds a name behind the others.
+    pub fn push_name(&mut self, name: &str) {
+        self.names.push(name.as_bytes());
+    }
+
+    /// Adds all names of another map.
+    pub fn push_names_of(&mut self, other: &Self) {
+        other.names.iter().for_each(|name| self.names.push(name));
+    }
+
+    /// The name of that number; `None` also of [`NONE`].
+    pub fn name(&self, number: u32) -> Option<&str> {
+        self.names.get(number as usize).and_then(|name| std::str::from_utf8(name).ok())
+    }
+
+    /// The number of names.
+    pub fn name_count(&self) -> usize {
+        self.names.len()
     }
 
     /// All segments, by generated position.
@@ -59,17 +131,24 @@ impl ScriptMap {
         &self.segments
     }
 
-    /// The segment that a generated position is in: the last that begins on its line at it or before it. The first of
-    /// several that begin at one position, as in other readers.
+    /// The segment that a generated position is in: the last that begins on its line at it or before it. Of several
+    /// that begin at one position the first, as other readers have it.
     pub fn at(&self, place: Place) -> Option<&Segment> {
-        let before = &self.segments[..self.segments.partition_point(|segment| segment.generated <= place)];
-        let begin = before.last().filter(|last| last.generated.line == place.line)?.generated;
-        before.get(before.partition_point(|segment| segment.generated < begin))
+        self.segments.get(self.number_at(place)?)
+    }
+
+    /// The same, its number among all.
+    pub fn number_at(&self, place: Place) -> Option<usize> {
+        let last = self.segments.partition_point(|segment| segment.generated <= place).checked_sub(1)?;
+        let begin = self.segments[last].generated;
+        let is_first = last.checked_sub(1).is_none_or(|before| self.segments[before].generated < begin);
+        let first = || self.segments[..last].partition_point(|segment| segment.generated < begin);
+        (begin.line == place.line).then(|| if is_first { last } else { first() })
     }
 
     /// The authored name of the identifier that begins exactly at a generated position.
     pub fn name_at(&self, place: Place) -> Option<&str> {
-        self.exactly_at(place).find_map(|segment| self.names.get(segment.name as usize)).map(String::as_str)
+        self.exactly_at(place).find_map(|segment| self.name(segment.name))
     }
 
     /// The segments that begin exactly at a generated position.
@@ -97,7 +176,7 @@ mod tests {
     fn a_position_is_in_the_last_segment_before_it_on_its_line() {
         let mut map = ScriptMap::default();
         map.set_segments(vec![segment(1, 4, 1), segment(0, 10, NONE), segment(0, 10, 0), segment(0, 3, NONE)]);
-        map.names = vec!["words".into(), "count".into()];
+        ["words", "count"].iter().for_each(|name| map.push_name(name));
         let at = |line, column| map.at(Place { line, column }).map(|segment| (segment.generated.column, segment.name));
         assert_eq!(at(0, 2), None);
         assert_eq!(at(0, 9), Some((3, NONE)));

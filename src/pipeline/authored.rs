@@ -8,7 +8,8 @@ use super::job::Outcome;
 use crate::model::stacks::{ChangedFrame, Frame, Profile, ScriptStart};
 use crate::resolve::authored::AuthoredPlace;
 use crate::runtimes::script_name::ScriptName;
-use crate::sources::{SourceMaps, SourceOptions};
+use crate::sources::{NativeFunctions, SourceMaps, SourceOptions};
+use rustc_hash::FxHashSet;
 use std::path::Path;
 
 /// The way that readers and profilers start the name of a function without one.
@@ -20,7 +21,10 @@ pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, beside: Opti
         return;
     }
     let functions = profile.frames().filter_map(|(_, frame)| named(profile, frame));
-    let maps = SourceMaps::of(functions, &options.map_search(beside), &mut outcome.warnings);
+    let mut native = NativeFunctions::default();
+    let names: FxHashSet<&[u8]> = profile.frames().map(|(_, frame)| profile.name_of(frame.name)).collect();
+    native.add(names.into_iter());
+    let maps = SourceMaps::of(functions, &native, &options.map_search(beside), &mut outcome.warnings);
     outcome.summary.extend(maps.remarks());
     let has_columns = |frame: &Frame| frame.column > 0 || frame.start.is_known();
     if !maps.is_empty() || profile.frames().any(|(_, frame)| has_columns(frame)) {
@@ -42,6 +46,10 @@ fn named<'p>(profile: &'p Profile, frame: &Frame) -> Option<ScriptName<'p>> {
 }
 
 fn changed(profile: &Profile, frame: &Frame, maps: &SourceMaps) -> Option<ChangedFrame> {
+    if let Some((name, place)) = maps.native(profile.name_of(frame.name)) {
+        let (file, line) = place.map_or((None, frame.line), |place| (Some(place.file.into()), place.line));
+        return Some(ChangedFrame { name: name.into_bytes(), file, line });
+    }
     let generated = named(profile, frame)?;
     let (start, function) = maps.function(&generated)?;
     let ran = (frame.column > 0).then(|| maps.place(generated.script, frame.line, frame.column)).flatten();
@@ -52,5 +60,5 @@ fn changed(profile: &Profile, frame: &Frame, maps: &SourceMaps) -> Option<Change
         true => function.unwrap_or_else(|| String::from_utf8_lossy(profile.name_of(frame.name)).into_owned()),
     };
     let AuthoredPlace { file, line, .. } = ran.unwrap_or(start);
-    Some(ChangedFrame { name: name.into_bytes(), file: file.into(), line })
+    Some(ChangedFrame { name: name.into_bytes(), file: Some(file.into()), line })
 }

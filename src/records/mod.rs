@@ -10,3 +10,4 @@ pub mod perf_map;
 pub mod perf_script;
 pub mod source_map;
 pub mod valgrind_text;
+pub mod wasm;

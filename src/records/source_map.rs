@@ -1,71 +1,103 @@
 //! Source maps (ECMA-426, <https://tc39.es/ecma426/>): JSON with VLQ mappings, plain or as an index of sections; and the
 //! comments by which a script mentions its map.
 //!
-//! The mappings are decoded by `oxc_sourcemap`.
+//! A map is read once, from its file: authored texts, most of its bytes, stay JSON until somebody asks for them.
 
+mod mappings;
 mod scopes;
+mod vlq;
 
 use crate::error::{Error, Result};
-use crate::model::script_map::{AuthoredFile, NONE, Place, ScriptMap, Segment};
+use crate::model::file_bytes::FileBytes;
+use crate::model::script_map::{AuthoredFile, JsonString, Place, ScriptMap, Segment};
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use oxc_sourcemap::{SourceMap, Token};
+use mappings::{Numbers, decode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 /// Reads a map.
-pub fn parse(bytes: &[u8]) -> Result<ScriptMap> {
-    let text = std::str::from_utf8(bytes).map_err(|error| Error::new("is not UTF-8").because(error))?;
-    let text = json(text);
-    let mut map = ScriptMap::default();
-    let has_sections = memchr::memmem::find(text.as_bytes(), b"\"sections\"").is_some();
-    let mut room = room_for_paths(text.len());
-    let index = if has_sections { Some(serde_json::from_str::<IndexMap<'_>>(text).map_err(broken)?) } else { None };
-    let segments = match index.as_ref().and_then(|index| index.sections.as_ref()) {
-        Some(sections) => add_sections(sections, &mut map, &mut room)?,
-        None => add(text, Place::default(), &mut map, &mut room)?,
+pub fn parse(file: &FileBytes) -> Result<ScriptMap> {
+    let text = json(file.bytes())?;
+    let whole = Json::read(text)?;
+    let mut reader = MapReader { file, map: ScriptMap::default(), room: room_for_paths(text.len()) };
+    let segments = match &whole.sections {
+        Some(sections) => reader.sections(sections)?,
+        None => reader.plain(&whole, Place::default())?,
     };
-    if let Some(IndexMap { file, debug_id, .. }) = index {
-        map.script = file.map(Cow::into_owned).or(map.script);
-        map.debug_id = debug_id.map(Cow::into_owned).or(map.debug_id);
-    }
-    map.script = map.script.map(|script| script.rsplit('/').next().unwrap_or_default().to_owned());
+    let (mut map, about) = (reader.map, whole.about());
+    map.debug_id = about.debug_id.or(map.debug_id);
+    map.script = about.script.or(map.script);
     map.set_segments(segments);
     Ok(map)
 }
 
-/// The room for directories that are added to the paths of a map's sources, given its length: one text can precede each
-/// of very many sources, but no tool writes a map whose paths are much longer than the map.
+/// Which script a map says it belongs to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct About {
+    /// The build, which the script has in a comment.
+    pub debug_id: Option<String>,
+    /// What the map calls its script, without directories.
+    pub script: Option<String>,
+}
+
+impl About {
+    /// Of the bytes of a map, whose mappings are not decoded.
+    pub fn of(bytes: &[u8]) -> Result<Self> {
+        Ok(Json::read(json(bytes)?)?.about())
+    }
+}
+
+/// What directories may add to the paths of a map's sources, given its length: one text can stand before each of very many
+/// sources, but no tool writes a map whose paths are much longer than the map.
 pub fn room_for_paths(len: usize) -> usize {
     (1 << 20) + 16 * len
 }
 
 /// The JSON, without a byte order mark and the line that keeps browsers from running it as a script.
-fn json(text: &str) -> &str {
+fn json(bytes: &[u8]) -> Result<&str> {
+    let text = std::str::from_utf8(bytes).map_err(|error| Error::new("is not UTF-8").because(error))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if text.starts_with(")]}") { text.split_once('\n').map_or("", |(_, rest)| rest) } else { text }
+    Ok(if text.starts_with(")]}") { text.split_once('\n').map_or("", |(_, rest)| rest) } else { text })
 }
 
+/// The members of a map; those of an index are `version`, `file`, `debugId` and `sections`.
 #[derive(Deserialize)]
-struct IndexMap<'a> {
+#[serde(rename_all = "camelCase")]
+struct Json<'a> {
+    version: u32,
+    #[serde(borrow)]
+    file: Option<Text<'a>>,
+    #[serde(borrow)]
+    debug_id: Option<Text<'a>>,
+    #[serde(borrow)]
+    sections: Option<Vec<Section<'a>>>,
+    #[serde(borrow)]
+    source_root: Option<Text<'a>>,
+    /// `null` for a source without a name.
     #[serde(borrow, default)]
-    sections: Option<Vec<MapSection<'a>>>,
+    sources: Vec<Option<Text<'a>>>,
+    #[serde(borrow)]
+    sources_content: Option<Vec<Option<&'a RawValue>>>,
     #[serde(borrow, default)]
-    file: Option<Cow<'a, str>>,
-    #[serde(borrow, default, rename = "debugId")]
-    debug_id: Option<Cow<'a, str>>,
+    names: Vec<Text<'a>>,
+    #[serde(borrow)]
+    mappings: Option<Text<'a>>,
+    #[serde(borrow)]
+    scopes: Option<Text<'a>>,
+    ignore_list: Option<Vec<usize>>,
+    #[serde(rename = "x_google_ignoreList")]
+    google_ignore_list: Option<serde_json::Value>,
 }
 
+/// A text, borrowed where it has no escapes.
 #[derive(Deserialize)]
-struct Scopes<'a> {
-    #[serde(borrow, default)]
-    scopes: Option<Cow<'a, str>>,
-}
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[derive(Deserialize)]
-struct MapSection<'a> {
+struct Section<'a> {
     offset: Offset,
     #[serde(borrow)]
     map: &'a RawValue,
@@ -77,59 +109,104 @@ struct Offset {
     column: u32,
 }
 
-/// Adds the names and sources of all sections to a map, and returns their segments.
-fn add_sections(sections: &[MapSection<'_>], map: &mut ScriptMap, room: &mut usize) -> Result<Vec<Segment>> {
-    let begin = |MapSection { offset, .. }: &MapSection<'_>| Place { line: offset.line, column: offset.column };
-    if !sections.iter().map(begin).is_sorted() {
-        return Err(Error::new("is not a source map: its sections are not in order"));
+impl<'a> Json<'a> {
+    fn read(text: &'a str) -> Result<Self> {
+        let json: Self = serde_json::from_str(text).map_err(broken)?;
+        match json.version {
+            3 => Ok(json),
+            other => Err(Error::new(format!("is not a source map: its version is {other}, not 3"))),
+        }
     }
-    let mut segments = Vec::new();
-    for (at, section) in sections.iter().enumerate() {
-        let own = add(section.map.get(), begin(section), map, room)?;
-        let end = sections.get(at + 1).map(begin);
-        segments.extend(own.into_iter().filter(|segment| end.is_none_or(|end| segment.generated < end)));
+
+    fn about(&self) -> About {
+        let file = self.file.as_ref().map(|Text(file)| file.rsplit('/').next().unwrap_or_default().to_owned());
+        About { debug_id: self.debug_id.as_ref().map(|Text(id)| id.clone().into_owned()), script: file }
     }
-    Ok(segments)
+
+    /// The numbers of the sources that are third-party code. The older name of the list counts where the newer is missing.
+    fn third_party(&self) -> Result<Cow<'_, [usize]>> {
+        let list = match (&self.ignore_list, &self.google_ignore_list) {
+            (Some(list), _) => Cow::Borrowed(list.as_slice()),
+            (None, Some(older)) => Cow::Owned(Option::deserialize(older).map_err(broken)?.unwrap_or_default()),
+            (None, None) => Cow::default(),
+        };
+        match list.iter().find(|number| **number >= self.sources.len()) {
+            Some(number) => Err(Error::new(format!("is not a source map: its ignoreList has source {number}"))),
+            None => Ok(list),
+        }
+    }
 }
 
-/// Adds the names and sources of a map without sections, and returns its segments. It begins at a place of the script.
-/// `room` is left for what roots add to sources.
-fn add(text: &str, begin: Place, map: &mut ScriptMap, room: &mut usize) -> Result<Vec<Segment>> {
-    let parts = SourceMap::from_json_string(text).map_err(broken)?.into_parts();
-    if memchr::memmem::find(text.as_bytes(), b"\"scopes\"").is_some() {
-        let Scopes { scopes } = serde_json::from_str(text).map_err(broken)?;
-        let own = scopes.map(|scopes| scopes::read(&scopes, parts.names.len(), begin)).transpose()?;
-        map.scopes.append(own.unwrap_or_default(), map.names.len() as u32, map.sources.len() as u32);
-    }
-    let (first_name, first_source) = (map.names.len() as u32, map.sources.len() as u32);
-    let after = |number: Option<u32>, first: u32| number.map_or(NONE, |number| number.saturating_add(first));
-    let segment = |token: Token| {
-        let (line, column) = (token.get_dst_line(), token.get_dst_col());
-        let column = if line == 0 { column.saturating_add(begin.column) } else { column };
-        Segment {
-            generated: Place { line: line.saturating_add(begin.line), column },
-            authored: Place { line: token.get_src_line(), column: token.get_src_col() },
-            source: after(token.get_source_id(), first_source),
-            name: after(token.get_name_id(), first_name),
+/// What was read so far.
+struct MapReader<'f> {
+    file: &'f FileBytes,
+    map: ScriptMap,
+    /// What is left for what roots add to the paths of sources.
+    room: usize,
+}
+
+impl MapReader<'_> {
+    /// Adds the names and sources of all sections, and returns their segments.
+    fn sections(&mut self, sections: &[Section<'_>]) -> Result<Vec<Segment>> {
+        let begin = |Section { offset, .. }: &Section<'_>| Place { line: offset.line, column: offset.column };
+        if !sections.iter().map(begin).is_sorted() {
+            return Err(Error::new("is not a source map: its sections are not in order"));
         }
-    };
-    map.names.extend(parts.names.into_iter().map(Cow::into_owned));
-    let root = parts.source_root.unwrap_or_default();
-    let left = root.len().checked_mul(parts.sources.len()).and_then(|taken| room.checked_sub(taken));
-    *room = left.ok_or_else(|| Error::new("is not a source map: the paths of its sources are longer than any"))?;
-    let mut contents = parts.source_contents.into_iter();
-    map.sources.extend(parts.sources.iter().map(|source| AuthoredFile {
-        path: below(&root, source),
-        content: contents.next().flatten().map(Cow::into_owned),
-        is_third_party: false,
-    }));
-    for third_party in parts.ignore_list.unwrap_or_default() {
-        // The decoder has refused numbers of files that are not there.
-        map.sources[first_source as usize + third_party as usize].is_third_party = true;
+        let mut segments = Vec::new();
+        for (at, section) in sections.iter().enumerate() {
+            let own = self.plain(&Json::read(section.map.get())?, begin(section))?;
+            let end = sections.get(at + 1).map(begin);
+            segments.extend(own.into_iter().filter(|segment| end.is_none_or(|end| segment.generated < end)));
+        }
+        Ok(segments)
     }
-    map.debug_id = parts.debug_id.map(Cow::into_owned).or(map.debug_id.take());
-    map.script = parts.file.map(Cow::into_owned).or(map.script.take());
-    Ok(parts.tokens.into_vec().into_iter().map(segment).collect())
+
+    /// Adds the names and sources of a map without sections, which begins at a place of the script, and returns its segments.
+    fn plain(&mut self, json: &Json<'_>, begin: Place) -> Result<Vec<Segment>> {
+        let Some(Text(mappings)) = &json.mappings else {
+            return Err(Error::new("is not a source map: it has no mappings"));
+        };
+        let first = Numbers { sources: self.map.sources.len(), names: self.map.name_count() };
+        let own = Numbers { sources: json.sources.len(), names: json.names.len() };
+        let segments = decode(mappings.as_bytes(), begin, first, own)?;
+        if let Some(Text(scopes)) = &json.scopes {
+            let scopes = scopes::read(scopes, own.names, begin)?;
+            self.map.scopes.append(scopes, first.names as u32, first.sources as u32);
+        }
+        json.names.iter().for_each(|Text(name)| self.map.push_name(name));
+        self.add_sources(json)?;
+        let About { debug_id, script } = json.about();
+        self.map.debug_id = debug_id.or(self.map.debug_id.take());
+        self.map.script = script.or(self.map.script.take());
+        Ok(segments)
+    }
+
+    fn add_sources(&mut self, json: &Json<'_>) -> Result<()> {
+        let root = json.source_root.as_ref().map_or("", |Text(root)| root);
+        let left = root.len().checked_mul(json.sources.len()).and_then(|taken| self.room.checked_sub(taken));
+        self.room =
+            left.ok_or_else(|| Error::new("is not a source map: the paths of its sources are longer than any"))?;
+        let first = self.map.sources.len();
+        let mut contents = json.sources_content.iter().flatten();
+        for source in &json.sources {
+            self.map.sources.push(AuthoredFile {
+                path: source.as_ref().map_or_else(String::new, |Text(source)| below(root, source)),
+                content: contents.next().copied().flatten().map(|text| self.string(text)).transpose()?,
+                is_third_party: false,
+            });
+        }
+        for number in json.third_party()?.iter() {
+            self.map.sources[first + number].is_third_party = true;
+        }
+        Ok(())
+    }
+
+    /// A string of the map, which stays in its file.
+    fn string(&self, json: &RawValue) -> Result<JsonString> {
+        let is_string = json.get().starts_with('"');
+        let string = is_string.then(|| JsonString::of(self.file, json.get())).flatten();
+        string.ok_or_else(|| Error::new("is not a source map: the text of a source is not a string"))
+    }
 }
 
 fn below(root: &str, source: &str) -> String {
@@ -151,7 +228,7 @@ pub fn scheme(url: &str) -> Option<(&str, &str)> {
     is_scheme.then_some((scheme, rest))
 }
 
-/// The reference to its map in a script.
+/// What a script says of its map.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Mention<'a> {
     /// The last `sourceMappingURL`.
@@ -161,7 +238,7 @@ pub struct Mention<'a> {
 }
 
 impl<'a> Mention<'a> {
-    /// From a script's text. The comments are alone on their lines (`//# sourceMappingURL=…`, or with `@`), behind all
+    /// Of a script's text. The comments stand alone on their lines (`//# sourceMappingURL=…`, or with `@`), behind all
     /// code, so only the end of the text is looked at: a map in the URL itself may be long, other comments are not.
     pub fn of(text: &'a str) -> Self {
         let mut mention = Self::default();
@@ -216,8 +293,12 @@ mod tests {
     /// `a` of x.ts 1:2 at 0:4, without a name; `b` of it at 0:6, called `name`; nothing at 1:0.
     const MAP: &str = r#"{"version":3,"file":"d/app.js","sourceRoot":"src/","sources":["x.ts"],"names":["name"],"mappings":"IACE,EAAAA;A"}"#;
 
+    fn parse(bytes: &[u8]) -> Result<ScriptMap> {
+        super::parse(&FileBytes::new(bytes.to_vec()))
+    }
+
     fn told(map: &ScriptMap) -> Vec<String> {
-        let name = |segment: &Segment| map.names.get(segment.name as usize).map_or("-", |name| name);
+        let name = |segment: &Segment| map.name(segment.name).unwrap_or("-");
         let source = |segment: &Segment| map.source_of(segment).map_or("-", |source| &source.path);
         let told = |segment: &Segment| {
             let Segment { generated, authored, .. } = segment;
@@ -259,12 +340,38 @@ mod tests {
             ]
         );
         assert_eq!((map.sources.len(), map.script.as_deref()), (2, Some("i.js")));
-        let wrong = format!(r#"{{"sections":[{},{}]}}"#, offset(1, 0), offset(0, 0));
+        let wrong = format!(r#"{{"version":3,"sections":[{},{}]}}"#, offset(1, 0), offset(0, 0));
         assert!(parse(wrong.as_bytes()).unwrap_err().to_string().contains("not in order"));
     }
 
     #[test]
-    fn a_false_map_is_an_error() {
+    fn a_source_may_be_unnamed_and_the_others_keep_their_numbers() {
+        let map =
+            r#"{"version":3,"sources":[null,"x.ts"],"sourcesContent":["a",null],"names":[],"mappings":"AAAA,CCAA"}"#;
+        let map = parse(map.as_bytes()).unwrap();
+        assert_eq!(told(&map), ["0:0  0:0 -", "0:1 x.ts 0:0 -"]);
+        assert_eq!(map.sources[0].content.as_ref().and_then(JsonString::text).as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn authored_texts_are_what_their_json_says() {
+        let text = |content: &str| {
+            let map = format!(r#"{{"version":3,"sources":["a"],"sourcesContent":[{content}],"mappings":""}}"#);
+            parse(map.as_bytes()).map(|map| map.sources[0].content.as_ref().and_then(JsonString::text))
+        };
+        assert_eq!(text(r#""a\n\"\u00e4\ud83d\ude00\"""#).unwrap().as_deref(), Some("a\n\"\u{e4}\u{1f600}\""));
+        assert_eq!(text(r#""\ud83d""#).unwrap(), None, "half a letter");
+        assert!(text("7").is_err() && text("null").unwrap().is_none());
+    }
+
+    #[test]
+    fn a_map_says_which_script_it_belongs_to_without_being_decoded() {
+        let about = About::of(br#"{"version":3,"file":"d/a.js","debugId":"85314830","mappings":"!"}"#).unwrap();
+        assert_eq!(about, About { debug_id: Some("85314830".to_owned()), script: Some("a.js".to_owned()) });
+    }
+
+    #[test]
+    fn what_is_no_map_is_an_error() {
         for text in ["", "{", "[]", "\u{feff}", ")]}'", r#"{"version":2,"sources":[],"mappings":""}"#] {
             assert!(parse(text.as_bytes()).is_err(), "{text}");
         }
@@ -285,7 +392,10 @@ mod tests {
         let said = parse(map(100_000, 100_000).as_bytes()).unwrap_err().to_string();
         assert!(said.contains("paths of its sources are longer"), "{said}");
         let sections = vec![format!(r#"{{"offset":{{"line":0,"column":0}},"map":{}}}"#, map(1000, 900)); 100].join(",");
-        assert!(parse(format!(r#"{{"sections":[{sections}]}}"#).as_bytes()).is_err(), "all sections together");
+        assert!(
+            parse(format!(r#"{{"version":3,"sections":[{sections}]}}"#).as_bytes()).is_err(),
+            "all sections together"
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The names of engines that several runtimes of the table embed.
 
-use super::shape::Shape::{After, Around, Starts};
+use super::shape::Shape::{After, Around, Holds, Starts};
 use super::shape::TierRule;
 use crate::model::tier::Tier;
 use crate::model::tier::Tier::{Baseline, Builtin, Interpreted, MidTier, Optimised, RegExp, Stub, Wasm};
@@ -27,6 +27,9 @@ pub(super) const V8_NAMES: &[TierRule] = &[
             Around("JS:", "-turbofan"),
             Around("Function:", "-liftoff"),
             Around("Function:", "-turbofan"),
+            // With the place where it was written.
+            Holds("-liftoff /"),
+            Holds("-turbofan /"),
         ],
     ),
     (Builtin, &[Starts("Builtin:"), Starts("Builtins_")]),
@@ -52,6 +55,7 @@ pub(super) const V8_EXAMPLES: &[(&str, Option<Tier>)] = &[
     ("LazyCompile:*push /a/list.js:10:5", Some(Optimised)),
     ("JS:wasm-function[0]-0-liftoff", Some(Wasm)),
     ("JS:wasm-function[0]-0-turbofan", Some(Wasm)),
+    ("JS:fib-3-turbofan /a/fib.rs:4:1", Some(Wasm)),
     ("Function:fib-3-liftoff", Some(Wasm)),
     ("Function:fib-3-turbofan", Some(Wasm)),
     ("Builtin:ArrayPush", Some(Builtin)),

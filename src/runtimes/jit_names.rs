@@ -180,8 +180,9 @@ fn v8(name: &str) -> Option<NameParts<'_>> {
     Some(NameParts { function: function.into(), path, position, sort: "", tier })
 }
 
-/// `function-number-compiler`
+/// `function-number-compiler`, and where it was written if that was found out.
 fn v8_wasm(name: &str) -> Option<NameParts<'_>> {
+    let (name, path, position) = with_place(name);
     let (rest, tier) = name.rsplit_once('-').filter(|(_, tier)| ["liftoff", "turbofan"].contains(tier))?;
     let (function, number) = rest.rsplit_once('-')?;
     number.parse::<u32>().ok()?;
@@ -189,7 +190,17 @@ fn v8_wasm(name: &str) -> Option<NameParts<'_>> {
         Some(number) => format!("function {number}").into(),
         None => function.into(),
     };
-    Some(NameParts { function, sort: "wasm", tier, ..NameParts::default() })
+    Some(NameParts { function, path, position, sort: "wasm", tier })
+}
+
+/// A name without the place behind it: ` /a/fib.rs:4:1`. Path and position are empty if there is none.
+fn with_place(name: &str) -> (&str, &str, &str) {
+    let place = name.find(" /").map(|blank| (&name[..blank], &name[blank + 1..]));
+    let place = place.filter(|(_, place)| position_len(place) > 0);
+    place.map_or((name, "", ""), |(name, place)| {
+        let (path, position) = place.split_at(place.len() - position_len(place));
+        (name, path, position)
+    })
 }
 
 /// The length of the line and column at the end of a place: those of `:10:5`.
@@ -224,8 +235,9 @@ fn python(name: &str) -> Option<NameParts<'_>> {
 }
 
 /// `wasm[N]::function[M]` or `wasm[N]::function[M]::name`, and with other words for `function` what surrounds it
-/// (wasmtime's `func_symbol_name`).
+/// (wasmtime's `func_symbol_name`), and where it was written if that was found out.
 fn wasm(name: &str) -> Option<NameParts<'_>> {
+    let (name, path, position) = with_place(name);
     let rest = name.strip_prefix("wasm[")?;
     let (module, rest) = rest.split_once("]::")?;
     let (what, rest) = rest.split_once('[')?;
@@ -234,7 +246,7 @@ fn wasm(name: &str) -> Option<NameParts<'_>> {
         Some(function) if !function.is_empty() && what == "function" => function.into(),
         _ => format!("{what} {number} of module {module}").into(),
     };
-    Some(NameParts { function, sort: "wasm", ..NameParts::default() })
+    Some(NameParts { function, path, position, sort: "wasm", tier: "" })
 }
 
 /// `returned [assembly] Type::method(arguments)[Tier]`
@@ -324,6 +336,7 @@ mod tests {
         assert_eq!(pretty("Builtin:ArrayPush"), "ArrayPush builtin");
         assert_eq!(pretty("BytecodeHandler:LdaSmi.Wide"), "LdaSmi.Wide bytecode handler");
         assert_eq!(pretty("JS:wasm-function[7]-7-liftoff"), "function 7 wasm liftoff");
+        assert_eq!(pretty("JS:a::fib-7-liftoff /src/fib.rs:4:1"), "a::fib fib.rs:4:1 wasm liftoff");
     }
 
     #[test]
@@ -362,6 +375,7 @@ mod tests {
         assert_eq!(pretty("java.lang.Object Größe$$Lambda/0x80000.apply(int)"), "Größe$$Lambda/0x80000.apply");
         assert_eq!(pretty("py::push:/usr/lib/list.py"), "push list.py");
         assert_eq!(pretty("py::<module>:<frozen x>"), "<module> <frozen x>");
+        assert_eq!(pretty("wasm[0]::function[3]::a::f /src/fib.rs:4:1"), "a::f fib.rs:4:1 wasm");
         assert_eq!(pretty("wasm[0]::function[3]"), "function 3 of module 0 wasm");
         assert_eq!(pretty("wasm[0]::function[3]::<T as U>::f"), "<T as U>::f wasm");
         assert_eq!(pretty("wasm[0]::array_to_wasm_trampoline[201]"), "array_to_wasm_trampoline 201 of module 0 wasm");

@@ -20,6 +20,7 @@ mod table;
 mod tiers;
 mod tracing;
 mod translators;
+pub mod wasm_name;
 
 pub use command::{Assignment, CommandLine, CorrectedCommand, Environment, program_at};
 pub use runtime::{FlagVariable, Interpreter, Runtime};

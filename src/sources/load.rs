@@ -16,7 +16,7 @@ use super::native;
 use super::options::{SourceOptions, outer_pid};
 use super::placed_elf;
 use super::read_source::ReadSource;
-use super::source_maps::SourceMaps;
+use super::source_maps::{NativeFunctions, SourceMaps};
 use crate::bytes::cursor::Endian;
 use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId, Unwind};
@@ -92,7 +92,9 @@ impl Found {
                 return SourceMaps::default();
             }
             let names = lists.iter().flat_map(CodeList::names).filter_map(ScriptName::parse);
-            SourceMaps::of(names, &self.options.map_search(self.beside.as_deref()), warnings)
+            let mut native = NativeFunctions::default();
+            lists.iter().for_each(|list| native.add(list.names()));
+            SourceMaps::of(names, &native, &self.options.map_search(self.beside.as_deref()), warnings)
         })
     }
 

@@ -74,7 +74,7 @@ impl SourceOptions {
     /// The places where scripts and their maps are looked for. `beside` is the directory of the input.
     pub(crate) fn map_search<'a>(&'a self, beside: Option<&'a Path>) -> MapSearch<'a> {
         let Self { source_maps: options, search, force, .. } = self;
-        MapSearch { options, symfs: &search.symfs, beside, force: *force }
+        MapSearch { options, symfs: &search.symfs, debug_dirs: &search.debug_dirs, beside, force: *force }
     }
 
     /// The recording's number of a process that calls itself `inner`, if the user said so.

@@ -94,7 +94,7 @@ fn cases() -> Vec<Case> {
     let is_damaged = Line("the record is damaged");
     let began = Finding("process 77 began at 100.000 s: it seems to be of another process", "source-refused");
     let ended = Finding("process 77 ended at 110.000 s: it seems to be of another process", "source-refused");
-    let offered = Finding("more than one may be meant; it is taken with --jitdump", "source-of-other-process");
+    let offered = Finding("or it fits several processes; hint: use it with --jitdump", "source-of-other-process");
     vec![
         case("sound", true, own, sound(), both, Nothing),
         case("all times are 0", true, own, dump([0; 3]), both, one_time),

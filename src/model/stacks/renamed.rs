@@ -9,8 +9,8 @@ use std::borrow::Cow;
 pub struct ChangedFrame {
     /// The function.
     pub name: Vec<u8>,
-    /// The source file.
-    pub file: Vec<u8>,
+    /// The source file; `None` if it stays.
+    pub file: Option<Vec<u8>>,
     /// The line in it.
     pub line: u32,
 }
@@ -42,12 +42,11 @@ impl Profile {
         for frame in other.frames.items() {
             let module = frame.module.map(|name| self.name(other.name_of(name)));
             let (name, file, line) = match change(&other, frame) {
-                Some(ChangedFrame { name, file, line }) => (self.name(&name), Some(self.name(&file)), line),
-                None => {
-                    let file = frame.file.map(|name| self.name(other.name_of(name)));
-                    (self.name(other.name_of(frame.name)), file, frame.line)
-                }
+                Some(ChangedFrame { name, file, line }) => (self.name(&name), file, line),
+                None => (self.name(other.name_of(frame.name)), None, frame.line),
             };
+            let own = || frame.file.map(|name| other.name_of(name));
+            let file = file.as_deref().or_else(own).map(|file| self.name(file));
             frames.push(self.frame(Frame {
                 name,
                 module,

@@ -12,6 +12,7 @@
 //!
 //! <https://github.com/tc39/ecma426/blob/main/proposals/scopes.md>
 
+use super::vlq;
 use crate::error::{Error, Result};
 use crate::model::script_map::{NONE, Place};
 use crate::model::script_scopes::{AuthoredScope, FunctionRange, ScriptScopes};
@@ -129,24 +130,11 @@ impl ScopeItem<'_> {
     }
 
     fn unsigned(&mut self) -> Option<u64> {
-        const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        let (mut number, mut shift) = (0u64, 0u32);
-        loop {
-            let (byte, rest) = self.0.split_first()?;
-            let digit = memchr::memchr(*byte, DIGITS)? as u64;
-            self.0 = rest;
-            number |= (digit & 31).checked_shl(shift).filter(|_| shift < 50)?;
-            shift += 5;
-            if digit & 32 == 0 {
-                return Some(number);
-            }
-        }
+        vlq::unsigned(&mut self.0)
     }
 
     fn signed(&mut self) -> Option<i64> {
-        let number = self.unsigned()?;
-        let size = (number >> 1) as i64;
-        Some(if number & 1 == 0 { size } else { -size })
+        vlq::signed(&mut self.0)
     }
 }
 

@@ -1,40 +1,36 @@
-//! True if a map belongs to a script, as a whole and around a place.
+//! Whether a map belongs to a script, as a whole and around a place.
 //!
-//! File times state nothing after copying. A map of another build has segments that begin in the middle of words,
-//! behind the end of lines, and names that the authored text doesn't have there. Up to the first change between two
-//! builds it fits all the same, so the segments around each place are queried, too.
+//! File times say nothing after copying. A map of another build has segments that begin in the middle of words, behind
+//! the end of lines, and names that the authored text doesn't have there. Up to the first change between two builds it
+//! fits all the same, so the segments around each place are asked, too.
 
 use crate::model::script_map::{ScriptMap, Segment};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU16, Ordering};
 
-/// The number of segments that are looked at, spread over the map: some in a hundred are odd in one that fits, most in
-/// one that doesn't.
-const MOST: usize = 1 << 13;
+/// So many segments are looked at, spread over the map: some in a hundred are odd in one that fits, most in one that doesn't.
+const MOST: usize = 1 << 11;
 
-/// The number in a block.
+/// So many are a block.
 const NEAR: usize = 16;
 
-/// The agreement of a map's segments with the texts, as a whole, and in blocks of neighbors.
+/// What the segments of a map say, as a whole, and in blocks of neighbors.
 #[derive(Debug, Default)]
 pub(super) struct Fit {
-    whole: SegmentCounts,
-    /// True if all segments were queried.
+    whole: Counts,
+    /// Whether all segments were asked.
     is_complete: bool,
-    /// The result for each [`NEAR`] segments, as far as they were queried: [`FITS`] or [`DIFFERS`].
-    blocks: Vec<AtomicU8>,
+    /// Of each [`NEAR`] segments, as far as they were asked: [`Counts::packed`].
+    blocks: Vec<AtomicU16>,
 }
-
-const FITS: u8 = 1;
-const DIFFERS: u8 = 2;
 
 /// The numbers of segments that are right and wrong.
 #[derive(Debug, Clone, Copy, Default)]
-struct SegmentCounts {
+struct Counts {
     right: usize,
     wrong: usize,
 }
 
-impl SegmentCounts {
+impl Counts {
     fn of<'a>(segments: impl Iterator<Item = &'a Segment>, check: impl Fn(&Segment) -> Option<bool>) -> Self {
         let mut counts = Self::default();
         for right in segments.filter_map(check) {
@@ -44,6 +40,16 @@ impl SegmentCounts {
         counts
     }
 
+    /// The counts of a block as one number, which is not 0.
+    fn packed(self) -> u16 {
+        (1 + self.right + self.wrong * (NEAR + 1)) as u16
+    }
+
+    fn unpacked(packed: u16) -> Option<Self> {
+        let both = usize::from(packed).checked_sub(1)?;
+        Some(Self { right: both % (NEAR + 1), wrong: both / (NEAR + 1) })
+    }
+
     /// Of ten segments one may be odd: tools map to the start of a declaration, or name what they invent.
     fn holds(self) -> bool {
         self.wrong * 9 <= self.right
@@ -51,49 +57,45 @@ impl SegmentCounts {
 }
 
 impl Fit {
-    /// Checks segments of a map, evenly; those without an answer don't count.
+    /// Asks the segments of a map, evenly, whether they are right; those that cannot tell don't count.
     pub(super) fn of(map: &ScriptMap, check: impl Fn(&Segment) -> Option<bool>) -> Self {
         let segments = map.segments();
         let step = segments.len().div_ceil(MOST).max(1);
-        let whole = SegmentCounts::of(segments.iter().step_by(step), check);
+        let whole = Counts::of(segments.iter().step_by(step), check);
         let blocks = segments.len().div_ceil(NEAR);
-        Self { whole, is_complete: step == 1, blocks: (0..blocks).map(|_| AtomicU8::new(0)).collect() }
+        Self { whole, is_complete: step == 1, blocks: (0..blocks).map(|_| AtomicU16::new(0)).collect() }
     }
 
-    /// True if the map belongs to the script.
+    /// Whether the map belongs to the script.
     pub(super) fn is_whole(&self) -> bool {
         self.whole.holds()
     }
 
-    /// True if it does around a segment. Each block is queried once.
-    pub(super) fn at(&self, map: &ScriptMap, segment: &Segment, check: impl Fn(&Segment) -> Option<bool>) -> bool {
+    /// Whether it does around a segment, given by its number: behind a change nothing fits any more, before it everything does.
+    pub(super) fn at(&self, map: &ScriptMap, number: usize, check: impl Fn(&Segment) -> Option<bool>) -> bool {
         if self.whole.wrong == 0 && self.is_complete {
             return true;
         }
-        let at = map.segments().partition_point(|other| other.generated < segment.generated) / NEAR;
-        let Some(block) = self.blocks.get(at) else { return false };
-        match block.load(Ordering::Relaxed) {
-            0 => {
-                let fits = fits_around(map.segments(), at, check);
-                block.store(if fits { FITS } else { DIFFERS }, Ordering::Relaxed);
-                fits
+        let at = number / NEAR;
+        let mut near = Counts::default();
+        for block in at.saturating_sub(1)..=at + 1 {
+            let own = self.block(map, block, &check);
+            if own.wrong > 2 && !own.holds() {
+                return false;
             }
-            known => known == FITS,
+            near.right += own.right;
+            near.wrong += own.wrong;
         }
+        near.wrong <= 1 || near.wrong * 4 <= near.right
     }
-}
 
-/// True if a block of segments and its neighbors fit: behind a change nothing fits any more, before it everything does.
-fn fits_around(segments: &[Segment], block: usize, check: impl Fn(&Segment) -> Option<bool>) -> bool {
-    let mut near = SegmentCounts::default();
-    for block in block.saturating_sub(1)..=block + 1 {
-        let own = segments.iter().skip(block * NEAR).take(NEAR);
-        let own = SegmentCounts::of(own, &check);
-        if own.wrong > 2 && !own.holds() {
-            return false;
-        }
-        near.right += own.right;
-        near.wrong += own.wrong;
+    /// The counts of a block, which is asked once.
+    fn block(&self, map: &ScriptMap, block: usize, check: impl Fn(&Segment) -> Option<bool>) -> Counts {
+        let Some(known) = self.blocks.get(block) else { return Counts::default() };
+        Counts::unpacked(known.load(Ordering::Relaxed)).unwrap_or_else(|| {
+            let counts = Counts::of(map.segments().iter().skip(block * NEAR).take(NEAR), check);
+            known.store(counts.packed(), Ordering::Relaxed);
+            counts
+        })
     }
-    near.wrong <= 1 || near.wrong * 4 <= near.right
 }

@@ -14,25 +14,30 @@
 //! | `declared` | the words of the authored text that prove a name |
 //! | `fit` | whether the map belongs to the script |
 //! | `text`, `words` | places in texts, identifiers |
+//! | `module`, `module_places` | a WebAssembly module: its functions, and their descriptions in DWARF |
 
 mod class;
 mod declared;
 mod fit;
 mod function;
+mod module;
+mod module_places;
 mod script;
 mod text;
 mod words;
 
+pub use module::AuthoredModule;
 pub use script::{AuthoredPlace, AuthoredScript, Contradiction, FunctionAnswer};
 
 use crate::runtimes::script_name::ScriptName;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// All scripts that have maps, by the path or URL that the engine has for them.
+/// All scripts that have maps and all modules that have names, by the path or URL that the engine has for them.
 #[derive(Debug, Default)]
 pub struct Authored {
     scripts: FxHashMap<Box<str>, AuthoredScript>,
+    modules: FxHashMap<Box<str>, AuthoredModule>,
 }
 
 impl Authored {
@@ -41,14 +46,19 @@ impl Authored {
         self.scripts.insert(path.into(), script);
     }
 
+    /// Adds a WebAssembly module.
+    pub fn add_module(&mut self, url: &str, module: AuthoredModule) {
+        self.modules.insert(url.into(), module);
+    }
+
     /// The script of that path or URL.
     pub fn script(&self, path: &str) -> Option<&AuthoredScript> {
         self.scripts.get(path)
     }
 
-    /// True if no script has a map.
+    /// Whether no script has a map, and no module names.
     pub fn is_empty(&self) -> bool {
-        self.scripts.is_empty()
+        self.scripts.is_empty() && self.modules.is_empty()
     }
 
     /// The name that V8 would have given to a function if it had run what its author wrote; as it is if that isn't known.
@@ -67,9 +77,13 @@ impl Authored {
         Some(parts.spell(function.as_deref().unwrap_or(parts.function), file, line, column))
     }
 
-    /// The facts in a script's map about the function that starts at a place (from 1).
+    /// What a script's map says of the function that starts at a place (from 1).
     pub fn function(&self, script: &str, name: &str, line: u32, column: u32) -> FunctionAnswer<'_> {
-        self.scripts.get(script).map_or(Ok(None), |script| script.function(name, line, column))
+        match (self.scripts.get(script), self.modules.get(script)) {
+            (Some(script), _) => script.function(name, line, column),
+            (None, Some(module)) => module.answer(name, column),
+            (None, None) => Ok(None),
+        }
     }
 
     /// The text of an authored file, where a map contains it; `None` if no map names such a file.

@@ -3,7 +3,7 @@
 //! Nothing is shown that the script doesn't prove:
 //!
 //! * A name comes from the map's segment at the very token that is the function's name in the script, and only if that
-//!   token is what the engine calls the function. If the authored text is available, it must have the name there, too.
+//!   token is what the engine calls the function. Where the authored text is at hand, it must have the name there, too.
 //! * A function's place comes from a segment within its own declaration. Bundlers wrap modules in functions that nobody
 //!   wrote: these have no segment, and the one before them belongs to another file.
 //! * The code of a script outside of all functions belongs to all of its files: it stays what it is.
@@ -15,13 +15,14 @@ use super::fit::Fit;
 use super::function::{FunctionText, begins_word};
 use super::text::Text;
 use super::words::{around, first_word, is_identifier};
-use crate::model::script_map::{NONE, Place, ScriptMap, Segment};
+use crate::model::script_map::{JsonString, NONE, Place, ScriptMap, Segment};
 use crate::model::script_scopes::ScriptScopes;
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
 
-/// The number of bytes that are searched to find the classes of constructors.
+/// So many bytes are looked at to find the classes of constructors.
 const EFFORT: usize = 1 << 28;
 
 /// So much of a script before a function is looked at: a class may begin so far before its constructor.
@@ -36,12 +37,29 @@ const AFTER: usize = 1 << 11;
 pub struct AuthoredScript {
     text: Text,
     map: ScriptMap,
-    /// The names of the authored files, in the order of the map.
+    /// What the authored files are called, in the order of the map.
     files: Vec<String>,
     /// Their texts, where the map has them.
-    contents: Vec<Option<Text>>,
+    contents: Vec<Option<Content>>,
     fit: Fit,
     effort: AtomicUsize,
+}
+
+/// The text of an authored file, which is decoded when it is asked for.
+#[derive(Debug)]
+struct Content {
+    json: JsonString,
+    text: OnceLock<Option<Text>>,
+}
+
+impl Content {
+    fn new(json: JsonString) -> Self {
+        Self { json, text: OnceLock::new() }
+    }
+
+    fn text(&self) -> Option<&Text> {
+        self.text.get_or_init(|| self.json.text().map(Text::new)).as_ref()
+    }
 }
 
 /// A place in an authored file; line and column from 1.
@@ -53,11 +71,11 @@ pub struct AuthoredPlace<'a> {
     pub line: u32,
     /// The column, in UTF-16 units.
     pub column: u32,
-    /// True if the map lists the file as third-party code.
+    /// Whether the map lists the file as third-party code.
     pub is_third_party: bool,
 }
 
-/// The place of a function and its name if that is not the script's; `None` if the map contains nothing about it.
+/// Where a function was written, and its name if that is not the script's; `None` if the map says nothing of it.
 pub type FunctionAnswer<'a> = Result<Option<(AuthoredPlace<'a>, Option<String>)>, Contradiction>;
 
 /// Script, map and engine contradict each other.
@@ -65,11 +83,10 @@ pub type FunctionAnswer<'a> = Result<Option<(AuthoredPlace<'a>, Option<String>)>
 pub struct Contradiction;
 
 impl AuthoredScript {
-    /// From the text script and its map; `files` are the names of the authored files.
-    pub fn new(text: &[u8], mut map: ScriptMap, files: Vec<String>) -> Self {
+    /// Of the text of a script and its map; `files` are the names of the authored files.
+    pub fn new(text: String, mut map: ScriptMap, files: Vec<String>) -> Self {
         let text = Text::new(text);
-        let texts = map.sources.iter_mut().map(|source| source.content.take());
-        let contents = texts.map(|text| text.map(Text::of)).collect();
+        let contents = map.sources.iter_mut().map(|source| source.content.take().map(Content::new)).collect();
         let mut script = Self { text, map, files, contents, fit: Fit::default(), effort: AtomicUsize::new(EFFORT) };
         script.fit = Fit::of(&script.map, |segment| script.check(segment));
         script
@@ -79,13 +96,13 @@ impl AuthoredScript {
     pub fn through(mut self, scripts: Vec<(u32, Self)>) -> Self {
         let mut segments = self.map.segments().to_vec();
         for (source, script) in scripts {
-            let first = (self.files.len() as u32, self.map.names.len() as u32);
+            let first = (self.files.len() as u32, self.map.name_count() as u32);
             for segment in segments.iter_mut().filter(|segment| segment.source == source) {
                 *segment = script.before(segment, first);
             }
             self.files.extend(script.files);
             self.contents.extend(script.contents);
-            self.map.names.extend(script.map.names);
+            self.map.push_names_of(&script.map);
             self.map.sources.extend(script.map.sources);
             self.map.scopes = ScriptScopes::default();
         }
@@ -94,13 +111,12 @@ impl AuthoredScript {
         self
     }
 
-    /// The new form of a segment that leads to this script, if this one's files and names count from `first`.
+    /// What a segment that leads to this script becomes, if this one's files and names count from `first`.
     fn before(&self, segment: &Segment, (first_source, first_name): (u32, u32)) -> Segment {
-        let Some(own) = self.map.at(segment.authored).filter(|own| own.source != NONE && self.fits_at(own)) else {
+        let Some((own, _)) = self.segment_at(segment.authored).filter(|(_, number)| self.fits_at(*number)) else {
             return Segment { source: NONE, name: NONE, ..*segment };
         };
-        // A name that the later tool replaced is the author's if this script has it from there, too: the authored text
-        // states.
+        // A name that the later tool replaced is the author's if this script has it from there, too: the authored text says.
         let is_token = own.generated == segment.authored;
         let name = match own.name {
             NONE if is_token || self.content(own.source).is_some() => segment.name,
@@ -110,48 +126,57 @@ impl AuthoredScript {
         Segment { authored: own.authored, source: first_source.saturating_add(own.source), name, ..*segment }
     }
 
-    /// True if the map belongs to the script at all.
+    /// Whether the map belongs to the script at all.
     pub fn fits(&self) -> bool {
         self.fit.is_whole()
     }
 
-    /// True if the script is the one that ran: of these functions, as the engine names them, hardly any stands
-    /// elsewhere.
-    pub fn ran<'n>(&self, functions: impl Iterator<Item = (&'n str, Place)>) -> bool {
-        let (mut here, mut elsewhere) = (0usize, 0usize);
-        for (name, place) in functions.filter(|(name, place)| !is_outermost(name, *place)) {
-            match self.function_text(name, place) {
+    /// What the map says of these functions, as the engine names them. `None` if the script is not the one that ran: of its
+    /// functions, hardly any stands elsewhere.
+    pub fn functions<'n>(&self, functions: impl Iterator<Item = (&'n str, Place)>) -> Option<Vec<FunctionAnswer<'_>>> {
+        let (mut here, mut elsewhere, mut answers) = (0usize, 0usize, Vec::new());
+        for (name, place) in functions {
+            if is_outermost(name, place) {
+                answers.push(Ok(None));
+                continue;
+            }
+            let found = self.function_text(name, place);
+            match &found {
                 Some(found) => here += usize::from(!found.name.is_empty()),
                 None => elsewhere += 1,
             }
+            answers.push(found.ok_or(Contradiction).and_then(|found| self.answer(name, place, &found)));
         }
-        elsewhere * 10 <= here
+        (elsewhere * 10 <= here).then_some(answers)
     }
 
-    /// The place where code was written. Line and column count from 1.
+    /// Where code at a place was written. Line and column count from 1.
     pub fn place(&self, line: u32, column: u32) -> Option<AuthoredPlace<'_>> {
         let place = Place::from_one(line, column)?;
-        let segment = self.map.at(place).filter(|segment| segment.source != NONE)?;
-        self.text.byte(place).filter(|_| self.fits_at(segment))?;
+        let (segment, number) = self.segment_at(place)?;
+        self.text.byte(place).filter(|_| self.fits_at(number))?;
         self.authored(segment)
     }
 
-    /// The authored place of the function that starts at a place (from 1), and its name, if the script calls it `name`.
+    /// Where the function was written that starts at a place (from 1), and how it was called, if the script calls it
+    /// `name`.
     pub fn function(&self, name: &str, line: u32, column: u32) -> FunctionAnswer<'_> {
         let place = Place::from_one(line, column).ok_or(Contradiction)?;
         if is_outermost(name, place) {
             return Ok(None);
         }
-        let found = self.function_text(name, place).ok_or(Contradiction)?;
-        let segment = self.map.at(place).filter(|segment| self.is_within(segment, found.begin));
-        let Some((segment, authored)) = segment.and_then(|segment| Some((segment, self.authored(segment)?))) else {
-            return Ok(None);
-        };
-        if !self.fits_at(segment) {
+        self.answer(name, place, &self.function_text(name, place).ok_or(Contradiction)?)
+    }
+
+    fn answer(&self, name: &str, place: Place, found: &FunctionText) -> FunctionAnswer<'_> {
+        let segment = self.segment_at(place).filter(|(segment, _)| self.is_within(segment, found.begin));
+        let authored = segment.and_then(|(segment, number)| Some((segment, number, self.authored(segment)?)));
+        let Some((segment, number, authored)) = authored else { return Ok(None) };
+        if !self.fits_at(number) {
             return Err(Contradiction);
         }
-        let own = match self.scoped_name(&found, place, segment) {
-            None => self.name(&found, segment)?,
+        let own = match self.scoped_name(found, place, segment) {
+            None => self.name(found, segment)?,
             scoped => scoped,
         };
         Ok(Some((authored, own.filter(|own| own != name))))
@@ -187,14 +212,13 @@ impl AuthoredScript {
             && scope.start.line <= segment.authored.line
             && segment.authored <= scope.end;
         // V8 calls a constructor by its class.
-        let name =
-            self.map.names.get(scope.name as usize).filter(|name| is_identifier(name) && *name != "constructor")?;
+        let name = self.map.name(scope.name).filter(|name| is_identifier(name) && *name != "constructor")?;
         is_there.then(|| format!("{}{name}", found.prefix))
     }
 
-    /// The authored name of a function whose place is in `segment`; `None` if its words don't state.
+    /// The authored name of a function whose place is in `segment`; `None` if its words don't say.
     fn name(&self, found: &FunctionText, segment: &Segment) -> Result<Option<String>, Contradiction> {
-        // A function that was bound to a name may have had one of its own, which tools leave out.
+        // What was bound to a name may have had one of its own, which tools leave out.
         if found.is_bound
             && let Some(own) = self.authored_text(segment).and_then(|(text, at)| own_name(&text[at..]))
         {
@@ -215,16 +239,16 @@ impl AuthoredScript {
         Ok((!words.is_empty()).then(|| format!("{}{}", found.prefix, words.join("."))))
     }
 
-    /// The authored file's text instead of a word; `None` if nothing states it.
+    /// What the authored file has instead of a word; `None` if nothing says so.
     fn word(&self, word: &Range<usize>, role: Role) -> Result<Option<AuthoredWord<'_>>, Contradiction> {
         let own = &self.text.as_str()[word.clone()];
         let role = if self.text.as_str()[..word.start].ends_with('.') { Role::Property } else { role };
         // Some tools map a private name behind its `#`.
         let places = [Some(word.start), own.starts_with('#').then_some(word.start + 1)];
         let segments = places.into_iter().flatten().flat_map(|at| self.map.exactly_at(self.text.place(at)));
-        // The best of several segments is one that has a name.
+        // Of several segments, one that has a name says most.
         let Some(segment) = segments.min_by_key(|segment| segment.name == NONE) else { return Ok(None) };
-        let called = self.map.names.get(segment.name as usize).map(String::as_str);
+        let called = self.map.name(segment.name);
         let called = called.filter(|called| is_identifier(called)).map(|called| match own.starts_with('#') {
             true if !called.starts_with('#') => Cow::Owned(format!("#{called}")),
             _ => Cow::Borrowed(called),
@@ -255,14 +279,21 @@ impl AuthoredScript {
     }
 
     fn content(&self, source: u32) -> Option<&Text> {
-        self.contents.get(source as usize)?.as_ref()
+        self.contents.get(source as usize)?.as_ref()?.text()
     }
 
-    fn fits_at(&self, segment: &Segment) -> bool {
-        self.fit.at(&self.map, segment, |segment| self.check(segment))
+    /// The segment that a place of the script is in, and its number, if its code belongs to a file.
+    fn segment_at(&self, place: Place) -> Option<(&Segment, usize)> {
+        let number = self.map.number_at(place)?;
+        let segment = self.map.segments().get(number).filter(|segment| segment.source != NONE)?;
+        Some((segment, number))
     }
 
-    /// True if a segment begins where a word does, and the authored text has the same word; `None` if it doesn't give.
+    fn fits_at(&self, number: usize) -> bool {
+        self.fit.at(&self.map, number, |segment| self.check(segment))
+    }
+
+    /// Whether a segment begins where a word does, and the authored text has the same word; `None` if it doesn't tell.
     fn check(&self, segment: &Segment) -> Option<bool> {
         let text = self.text.as_str();
         let Some(byte) = self.text.byte(segment.generated) else { return Some(false) };
@@ -274,36 +305,48 @@ impl AuthoredScript {
         if !own.is_empty() && !begins_word(text, byte) {
             return Some(false);
         }
-        let called = self.map.names.get(segment.name as usize).map(String::as_str);
-        if self.content(segment.source).is_some_and(|content| content.byte(segment.authored).is_none()) {
-            return Some(false);
-        }
-        let Some((text, at)) = self.authored_text(segment) else {
+        let called = self.map.name(segment.name);
+        let Some(content) = self.content(segment.source) else {
             return called.filter(|_| !own.is_empty()).map(|_| true);
         };
-        let line = text[at..].split(['\n', '\r']).next().unwrap_or_default();
+        let Some(at) = content.byte(segment.authored) else { return Some(false) };
         match called {
-            Some(called) => Some(line.contains(called)),
+            Some(called) => {
+                Some(is_on_line(content.as_str(), at, called) || is_import(called, first_word(&content.as_str()[at..])))
+            }
             // Words of the language come and go.
-            None => (own.len() > 1 && line.contains(own)).then_some(true),
+            None => (own.len() > 1 && is_on_line(content.as_str(), at, own)).then_some(true),
         }
     }
+}
+
+/// Whether a bundler made this of a word that was imported, with the name of the module in front: `is_isMap` of `isMap`.
+fn is_import(called: &str, word: &str) -> bool {
+    !word.is_empty() && called.strip_suffix(word).is_some_and(|module| module.ends_with('_'))
+}
+
+/// Whether a word is in what follows a place on its line; in most cases, right there.
+fn is_on_line(text: &str, at: usize, word: &str) -> bool {
+    let (text, at) = around(text, at, BEFORE, AFTER);
+    let rest = &text.as_bytes()[at..];
+    let line = || &rest[..memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len())];
+    rest.starts_with(word.as_bytes()) || memchr::memmem::find(line(), word.as_bytes()).is_some()
 }
 
 /// A word of an authored name.
 struct AuthoredWord<'a> {
     said: Cow<'a, str>,
-    /// Its segment.
+    /// Where it stands.
     segment: &'a Segment,
     /// The function that is bound to it there, if it has a name of its own.
     function: Option<String>,
-    /// True if it is one of several words in parentheses.
+    /// Whether it is one of several words in parentheses.
     is_argument: bool,
 }
 
 impl AuthoredWord<'_> {
-    /// True if a function that was written at `function` was bound to this word by its author. Tools that put a
-    /// function's body in the place of a call bind its parameters to the arguments: these were written elsewhere.
+    /// Whether a function that was written at `function` was bound to this word by its author. Tools that put a function's
+    /// body in the place of a call bind its parameters to the arguments: these were written elsewhere.
     fn binds(&self, found: &FunctionText, function: &Segment) -> bool {
         let (word, function_line) = (self.segment, function.authored.line);
         // The name of a class may stand far before its constructor.
@@ -313,7 +356,7 @@ impl AuthoredWord<'_> {
     }
 }
 
-/// True if it is the code outside of all functions, or the function that an engine wraps around it.
+/// Whether it is the code outside of all functions, or the function that an engine wraps around it.
 fn is_outermost(name: &str, place: Place) -> bool {
     name.is_empty() && place == Place::default()
 }

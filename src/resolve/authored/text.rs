@@ -8,22 +8,16 @@ use crate::model::script_map::Place;
 #[derive(Debug)]
 pub(super) struct Text {
     text: String,
-    /// The starts of lines.
+    /// Where lines begin.
     lines: Vec<usize>,
-    /// The number of UTF-16 units before each [`STEP`]th byte, or the first letter behind it; empty if each byte is
-    /// one.
+    /// How many UTF-16 units are before each [`STEP`]th byte, or the first letter behind it; empty if each byte is one.
     units: Vec<usize>,
 }
 
 const STEP: usize = 1 << 10;
 
 impl Text {
-    /// From the bytes of a file. Bytes that are not UTF-8 are replaced, as engines do it.
-    pub(super) fn new(bytes: &[u8]) -> Self {
-        Self::of(String::from_utf8_lossy(bytes).into_owned())
-    }
-
-    pub(super) fn of(mut text: String) -> Self {
+    pub(super) fn new(mut text: String) -> Self {
         if text.starts_with('\u{feff}') {
             text.remove(0);
         }
@@ -49,18 +43,24 @@ impl Text {
         let line = place.line as usize;
         let start = *self.lines.get(line)?;
         let end = self.lines.get(line + 1).copied().unwrap_or(self.text.len());
-        let byte = match self.units.is_empty() {
+        let byte = match self.is_plain(start, start + place.column as usize) {
             true => start + place.column as usize,
             false => self.byte_of_unit(self.unit_of_byte(start) + place.column as usize)?,
         };
         (byte <= end).then_some(byte)
     }
 
+    /// Whether bytes and units count the same from one byte to another.
+    fn is_plain(&self, from: usize, to: usize) -> bool {
+        let near = || self.text.as_bytes().get(from..to).filter(|near| near.len() <= STEP);
+        self.units.is_empty() || near().is_some_and(<[u8]>::is_ascii)
+    }
+
     /// The place of a byte.
     pub(super) fn place(&self, byte: usize) -> Place {
         let line = self.lines.partition_point(|start| *start <= byte).saturating_sub(1);
         let start = self.lines.get(line).copied().unwrap_or_default();
-        let column = match self.units.is_empty() {
+        let column = match self.is_plain(start, byte) {
             true => byte - start,
             false => self.unit_of_byte(byte) - self.unit_of_byte(start),
         };
@@ -125,7 +125,7 @@ mod tests {
     fn columns_are_utf_16_units_and_lines_javascript_s() {
         let long = "ä😀".repeat(2000);
         let text = format!("ab\r\ncd\u{2028}{long}x\nlast");
-        let text = Text::new(text.as_bytes());
+        let text = Text::new(text);
         assert_eq!(from(&text, place(1, 1)).unwrap().chars().next(), Some('d'));
         assert_eq!(from(&text, place(2, 6000)).unwrap(), "x\nlast");
         assert_eq!(from(&text, place(3, 4)).unwrap(), "");
@@ -133,7 +133,7 @@ mod tests {
         for at in [place(0, 1), place(1, 0), place(2, 0), place(2, 3), place(2, 4500), place(2, 5998), place(3, 2)] {
             assert_eq!(text.place(text.byte(at).unwrap()), at);
         }
-        assert_eq!(Text::new(b"\xef\xbb\xbfx").as_str(), "x");
-        assert_eq!(from(&Text::new(b""), place(0, 0)), Some(""));
+        assert_eq!(Text::new("\u{feff}x".to_owned()).as_str(), "x");
+        assert_eq!(from(&Text::new(String::new()), place(0, 0)), Some(""));
     }
 }

@@ -1,38 +1,43 @@
 //! A script → its text and its map.
 
+use super::modules::ModuleFile;
 use super::options::{GivenMap, MapSearch};
 use super::paths::{authored, file_of, path_on_server, plain};
 use crate::error::Result;
 use crate::io;
+use crate::io::Bytes;
 use crate::io::door::{Holes, Kind, Named};
+use crate::model::file_bytes::FileBytes;
 use crate::model::script_map::ScriptMap;
 use crate::records::source_map;
-use crate::records::source_map::{Mention, scheme};
+use crate::records::source_map::{About, Mention, scheme};
 use crate::resolve::authored::AuthoredScript;
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
+use std::cell::{OnceCell, RefCell};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// The result for a script.
-pub(super) enum Lookup {
+/// What was found for a script or a module.
+pub(super) enum Lookup<T> {
     /// Neither a map nor a reason to expect one.
     Nothing,
     /// A map that is not used.
     Refused {
-        /// Its name.
+        /// What it is called.
         map: Option<String>,
         /// Why not.
         why: String,
     },
-    /// The script and its map.
+    /// What was looked for.
     Found {
-        /// The name of the map.
+        /// What the map, or the file with names, is called.
         map: String,
-        /// Both, read.
-        script: Box<AuthoredScript>,
-        /// The script and the map, if that is a file: the path by which each is looked for, and where it is.
+        /// A script and its map, or a module, read.
+        found: T,
+        /// The files that were read: the path by which each is looked for, and where it is.
         places: Vec<(PathBuf, PathBuf)>,
-        /// The number of bytes of scripts and maps that were read.
+        /// The number of bytes that were read.
         size: usize,
     },
 }
@@ -47,28 +52,42 @@ const TEXT: Kind =
 /// Larger ones are refused, and what is larger together: a map is in memory several times over while it is read.
 pub(super) const LARGEST: u64 = 1 << 30;
 
-/// The number of maps of a directory that are opened to compare their `debugId`.
-const MOST_MAPS: usize = 1000;
+/// So many maps of a directory are opened to compare their `debugId`.
+pub(super) const MOST_MAPS: usize = 1000;
 
-/// A script may have been made from scripts this many times: by a compiler, a bundler, a minifier.
+/// A script may have been made from scripts so many times: by a compiler, a bundler, a minifier.
 const DEEPEST: usize = 3;
 
 /// The text of a script, and where it is.
-type PlacedText = (PathBuf, Vec<u8>);
+type PlacedText = (PathBuf, String);
 
 /// A map that may be a script's.
-struct MapCandidate {
+struct Candidate {
     name: String,
-    /// The path, if it is a file.
+    /// Where it is, if it is a file.
     path: Option<PathBuf>,
-    bytes: Vec<u8>,
+    file: FileBytes,
     /// The directory that its sources are relative to.
     base: PathBuf,
 }
 
-impl MapSearch<'_> {
+/// Finds the maps of scripts.
+pub(super) struct Finder<'a> {
+    pub(super) search: MapSearch<'a>,
+    /// Of the user's maps that have other names than scripts: which script each says it belongs to. Each is asked once, and
+    /// not once for each script.
+    asked: RefCell<FxHashMap<PathBuf, Option<About>>>,
+    /// The WebAssembly modules that are at hand.
+    pub(super) modules: OnceCell<Vec<ModuleFile>>,
+}
+
+impl<'a> Finder<'a> {
+    pub(super) fn new(search: MapSearch<'a>) -> Self {
+        Self { search, asked: RefCell::default(), modules: OnceCell::new() }
+    }
+
     /// The text and the map of a script that an engine calls so.
-    pub(super) fn find(&self, script: &str) -> Lookup {
+    pub(super) fn find(&self, script: &str) -> Lookup<Box<AuthoredScript>> {
         // Engines write a path in one way: a file is read once, and not once for each way to write it.
         let is_plain = |path: &Path| plain(path).as_os_str() == path.as_os_str();
         let (recorded, found) = match (file_of(script), path_on_server(script)) {
@@ -87,19 +106,19 @@ impl MapSearch<'_> {
             Some(Ok(found)) => found,
             Some(Err((map, why))) => return Lookup::Refused { map: Some(map), why },
         };
-        let decoded = String::from_utf8_lossy(&text);
-        let mention = Mention::of(&decoded);
+        let mention = Mention::of(&text);
         let found = self.given(&recorded, &mention).or_else(|| self.own(&recorded, &place, &mention));
         match found {
             None => Lookup::Nothing,
             Some(Err((map, why))) => Lookup::Refused { map: Some(map), why },
             Some(Ok(found)) => {
                 let (map, path) = (found.name.clone(), found.path.clone());
-                match self.load(&text, &mention, found, (&recorded, &place), DEEPEST) {
+                let debug_id = mention.debug_id.map(str::to_owned);
+                match self.load(text, debug_id, found, (&recorded, &place), DEEPEST) {
                     Ok((script, size)) => {
                         let path = path.map(|path| (map_path(&recorded, &place, &path), path));
                         let places = [(recorded, place)].into_iter().chain(path).collect();
-                        Lookup::Found { map, script: Box::new(script), places, size }
+                        Lookup::Found { map, found: Box::new(script), places, size }
                     }
                     Err(why) => Lookup::Refused { map: Some(map), why },
                 }
@@ -107,25 +126,24 @@ impl MapSearch<'_> {
         }
     }
 
-    /// Reads the map of a script, and those of the scripts that it was made from, so deep. `recorded` and `place` are
+    /// Reads the map of a script with that `debugId`, and those of the scripts that it was made from, so deep. `recorded` and `place` are
     /// where the engine read the script, and where it is. Also the number of bytes that were read.
     fn load(
         &self,
-        text: &[u8],
-        mention: &Mention<'_>,
-        MapCandidate { bytes, base, .. }: MapCandidate,
+        text: String,
+        debug_id: Option<String>,
+        Candidate { file, base, .. }: Candidate,
         (recorded, place): (&Path, &Path),
         deep: usize,
     ) -> Result<(AuthoredScript, usize), String> {
-        let parsed = source_map::parse(&bytes).map_err(|error| error.to_string())?;
+        let parsed = source_map::parse(&file).map_err(|error| error.to_string())?;
         let paths = base.as_os_str().len().saturating_mul(parsed.sources.len());
-        if paths > source_map::room_for_paths(bytes.len()) {
+        if paths > source_map::room_for_paths(file.bytes().len()) {
             return Err("the paths of its sources are too long".to_owned());
         }
-        let mut size = text.len() + bytes.len();
-        drop(bytes);
-        if let (Some(of_map), Some(of_script)) = (&parsed.debug_id, mention.debug_id)
-            && !of_map.eq_ignore_ascii_case(of_script)
+        let mut size = text.len() + file.bytes().len();
+        if let (Some(of_map), Some(of_script)) = (&parsed.debug_id, debug_id)
+            && !of_map.eq_ignore_ascii_case(&of_script)
         {
             return Err(format!("its debugId is {of_map}, the script's is {of_script}"));
         }
@@ -140,7 +158,7 @@ impl MapSearch<'_> {
         Ok((if earlier.is_empty() { script } else { script.through(earlier) }, size))
     }
 
-    /// The scripts with fitting maps among the files that a script was made from.
+    /// Of the files that a script was made from, those that are scripts with maps which fit.
     fn earlier(
         &self,
         map: &ScriptMap,
@@ -157,40 +175,40 @@ impl MapSearch<'_> {
             let below = file.strip_prefix(plain(recorded.parent()?)).ok();
             let here = below.and_then(|below| Some(place.parent()?.join(below)));
             let text = match (&map.sources.get(at)?.content, &here) {
-                (Some(text), _) => Cow::Borrowed(text.as_bytes()),
-                (None, here) => Cow::Owned(self.read(here.as_ref()?, Named::Recording)?.ok()?),
+                (Some(text), _) => text.text()?,
+                (None, here) => decoded(&self.read(here.as_ref()?, Named::Recording)?.ok()?),
             };
-            let decoded = String::from_utf8_lossy(&text);
-            let mention = Mention::of(&decoded);
+            let mention = Mention::of(&text);
             let is_inline = mention.url.is_some_and(|url| url.starts_with("data:"));
             let here = here.or_else(|| is_inline.then(|| file.to_owned()))?;
             let found = self.own(file, &here, &mention)?.ok()?;
-            let script = self.load(&text, &mention, found, (file, &here), deep).ok()?;
+            let debug_id = mention.debug_id.map(str::to_owned);
+            let script = self.load(text, debug_id, found, (file, &here), deep).ok()?;
             script.0.fits().then_some((u32::try_from(at).ok()?, script))
         };
         scripts.filter_map(read).collect()
     }
 
-    /// The places where a script may be that an engine read from a file: below the directories of recorded files, or at
-    /// its own path; or beside the input.
-    fn places<'p>(&'p self, recorded: &'p Path) -> impl Iterator<Item = PathBuf> + 'p {
+    /// Where a script may be that an engine read from a file: below the directories of recorded files, or at its own path;
+    /// or beside the input.
+    pub(super) fn places<'p>(&'p self, recorded: &'p Path) -> impl Iterator<Item = PathBuf> + 'p {
         let below = |root: &PathBuf| root.join(recorded.strip_prefix("/").unwrap_or(recorded));
-        let own = self.symfs.is_empty().then(|| recorded.to_owned());
-        self.symfs.iter().map(below).chain(own).chain(self.beside(recorded))
+        let own = self.search.symfs.is_empty().then(|| recorded.to_owned());
+        self.search.symfs.iter().map(below).chain(own).chain(self.beside(recorded))
     }
 
     /// The place of a script beside the input.
-    fn beside(&self, recorded: &Path) -> Option<PathBuf> {
-        Some(self.beside?.join(recorded.file_name()?))
+    pub(super) fn beside(&self, recorded: &Path) -> Option<PathBuf> {
+        Some(self.search.beside?.join(recorded.file_name()?))
     }
 
-    /// The script's text, and where it is here. One that may not be read counts where a map is next to it.
+    /// The script's text, and where it is here. One that may not be read counts where a map lies beside it.
     fn script(&self, places: impl Iterator<Item = PathBuf>) -> Option<Result<PlacedText, Refusal>> {
         let mut refused = None;
         for place in places {
             match self.read(&place, Named::Recording) {
                 None => {}
-                Some(Ok(text)) => return Some(Ok((place, text))),
+                Some(Ok(text)) => return Some(Ok((place, decoded(&text)))),
                 Some(Err(why)) => refused = refused.or_else(|| Some((self.map_beside(&place)?, why))),
             }
         }
@@ -199,22 +217,26 @@ impl MapSearch<'_> {
 
     fn map_beside(&self, script: &Path) -> Option<String> {
         let map = script.with_file_name(with_map(script.file_name()?));
-        Named::Recording.door(self.force).look(&map).map(|_| map.display().to_string())
+        Named::Recording.door(self.search.force).look(&map).map(|_| map.display().to_string())
     }
 
-    /// A file's contents; `None` if absent.
-    fn read(&self, path: &Path, named: Named) -> Option<Result<Vec<u8>, String>> {
-        let door = named.door(self.force);
+    fn read(&self, path: &Path, named: Named) -> Option<Result<Bytes, String>> {
+        self.read_kind(path, named, TEXT)
+    }
+
+    /// A file's contents; `None` if there is none.
+    pub(super) fn read_kind(&self, path: &Path, named: Named, kind: Kind) -> Option<Result<Bytes, String>> {
+        let door = named.door(self.search.force);
         if door.look(path).is_some_and(|about| about.len() > LARGEST) {
             return Some(Err("it is larger than 1 GiB".to_owned()));
         }
-        let opened = door.open(path, TEXT)?;
-        Some(opened.map(|opened| opened.bytes.to_vec()).map_err(|error| error.to_string()))
+        let opened = door.open(path, kind)?;
+        Some(opened.map(|opened| opened.bytes).map_err(|error| error.to_string()))
     }
 
     /// The map that the user named for a script.
-    fn given(&self, script: &Path, mention: &Mention<'_>) -> Option<Result<MapCandidate, Refusal>> {
-        self.options.given.iter().find_map(|GivenMap { path, script: of }| match of {
+    fn given(&self, script: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
+        self.search.options.given.iter().find_map(|GivenMap { path, script: of }| match of {
             Some(of) => script.ends_with(of).then(|| self.candidate(path, Named::User))?,
             None if io::is_directory(path) => self.in_directory(path, script, mention),
             None => self.if_of(path, script, mention),
@@ -226,46 +248,47 @@ impl MapSearch<'_> {
         directory: &Path,
         script: &Path,
         mention: &Mention<'_>,
-    ) -> Option<Result<MapCandidate, Refusal>> {
+    ) -> Option<Result<Candidate, Refusal>> {
         if let Some(found) = self.candidate(&directory.join(with_map(script.file_name()?)), Named::User) {
             return Some(found);
         }
         mention.debug_id?;
         let is_map = |name: &OsStr| name.as_encoded_bytes().ends_with(b".map");
-        let mut names = Named::User.door(self.force).entries(directory, is_map);
+        let mut names = Named::User.door(self.search.force).entries(directory, is_map);
         names.sort_by(|(one, _), (other, _)| one.cmp(other));
         names.into_iter().take(MOST_MAPS).find_map(|(name, _)| self.if_of(&directory.join(name), script, mention))
     }
 
-    /// A map of the user's, if it states itself that it belongs to this script.
-    fn if_of(&self, path: &Path, script: &Path, mention: &Mention<'_>) -> Option<Result<MapCandidate, Refusal>> {
+    /// A map of the user's, if it says itself that it belongs to this script.
+    fn if_of(&self, path: &Path, script: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
         let name = script.file_name()?;
         if path.file_name() == Some(&with_map(name)) {
             return self.candidate(path, Named::User);
         }
-        let found = self.candidate(path, Named::User)?.ok()?;
-        let map = source_map::parse(&found.bytes).ok()?;
-        let same_id = map.debug_id.as_deref().zip(mention.debug_id).map(|(own, of)| own.eq_ignore_ascii_case(of));
-        let same_name = || map.script.as_deref().is_some_and(|own| OsStr::new(own) == name);
-        same_id.unwrap_or_else(same_name).then_some(Ok(found))
+        let mut asked = self.asked.borrow_mut();
+        let about =
+            asked.entry(path.to_owned()).or_insert_with(|| About::of(&self.read(path, Named::User)?.ok()?).ok());
+        let About { debug_id, script } = about.as_ref()?;
+        let same_id = debug_id.as_deref().zip(mention.debug_id).map(|(own, of)| own.eq_ignore_ascii_case(of));
+        let same_name = || script.as_deref().is_some_and(|own| OsStr::new(own) == name);
+        same_id.unwrap_or_else(same_name).then(|| self.candidate(path, Named::User))?
     }
 
-    fn candidate(&self, path: &Path, named: Named) -> Option<Result<MapCandidate, Refusal>> {
+    fn candidate(&self, path: &Path, named: Named) -> Option<Result<Candidate, Refusal>> {
         let name = path.display().to_string();
         let base = std::path::absolute(path).ok().and_then(|path| Some(path.parent()?.to_owned())).unwrap_or_default();
-        let candidate = |bytes| MapCandidate { name: name.clone(), path: Some(path.to_owned()), bytes, base };
+        let candidate =
+            |bytes| Candidate { name: name.clone(), path: Some(path.to_owned()), file: FileBytes::new(bytes), base };
         Some(self.read(path, named)?.map_err(|why| (name.clone(), why)).map(candidate))
     }
 
-    /// The map that the script names, or that is next to it. `recorded` is where the engine read it, `place` where it
-    /// is.
-    fn own(&self, recorded: &Path, place: &Path, mention: &Mention<'_>) -> Option<Result<MapCandidate, Refusal>> {
+    /// The map that the script names, or that lies beside it. `recorded` is where the engine read it, `place` where it is.
+    fn own(&self, recorded: &Path, place: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
         let (directory, here) = (recorded.parent()?, place.parent()?);
         let beside = || {
             let path = here.join(with_map(place.file_name()?));
             Some(
-                self.candidate(&path, Named::Recording)?
-                    .map(|found| MapCandidate { base: directory.to_owned(), ..found }),
+                self.candidate(&path, Named::Recording)?.map(|found| Candidate { base: directory.to_owned(), ..found }),
             )
         };
         let Some(url) = mention.url else { return beside() };
@@ -275,7 +298,8 @@ impl MapSearch<'_> {
                 let Some(bytes) = source_map::data(rest) else {
                     return Some(Err((name, "its data: URL cannot be decoded".to_owned())));
                 };
-                return Some(Ok(MapCandidate { name, path: None, bytes, base: directory.to_owned() }));
+                let file = FileBytes::new(bytes);
+                return Some(Ok(Candidate { name, path: None, file, base: directory.to_owned() }));
             }
             Some(("file", _)) => Cow::Owned(file_of(url)?),
             Some(_) => {
@@ -299,18 +323,23 @@ impl MapSearch<'_> {
         let base = named.parent().unwrap_or(directory).to_owned();
         let found = self.candidate(&here.join(below), Named::Recording);
         match found {
-            Some(found) => Some(found.map(|found| MapCandidate { base, ..found })),
+            Some(found) => Some(found.map(|found| Candidate { base, ..found })),
             None => beside(),
         }
     }
 }
 
-/// The places where the map of a script is looked for that was read from `recorded` and is at `place`: as far from the
-/// one as it is from the other.
+/// Where the map is looked for of a script that was read from `recorded` and is at `place`: as far from the one as it is from
+/// the other.
 fn map_path(recorded: &Path, place: &Path, map: &Path) -> PathBuf {
     let (directory, here) = (recorded.parent().unwrap_or(recorded), place.parent().unwrap_or(place));
     let beside = || recorded.with_file_name(with_map(recorded.file_name().unwrap_or_default()));
     map.strip_prefix(here).map_or_else(|_| beside(), |below| directory.join(below))
+}
+
+/// A text. What is not UTF-8 is replaced, as engines do it.
+fn decoded(bytes: &[u8]) -> String {
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes).into_owned(), str::to_owned)
 }
 
 fn with_map(name: &OsStr) -> OsString {

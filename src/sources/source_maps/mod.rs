@@ -7,21 +7,27 @@
 //! | `//# sourceMappingURL=` in the script | a `data:` URL; a path or `file:` URL in the script's directory or below it |
 //! | `SCRIPT.map` beside the script | |
 //!
+//! WebAssembly modules: see [`modules`].
+//!
 //! The script itself is where the engine read it (below `--symfs`), or beside the input. A script may be anybody's: what it
 //! names is opened through the door ([`crate::io::door`]), and nothing outside of its own directory. Nothing is ever fetched.
 
 mod find;
+mod modules;
+mod native;
 pub(super) mod options;
 mod paths;
 
+pub(crate) use native::NativeFunctions;
 pub use options::{GivenMap, SourceMapOptions};
 
 use crate::error::{Warning, Warnings};
 use crate::model::code::AuthoredLines;
 use crate::model::script_map::Place;
-use crate::resolve::authored::{Authored, AuthoredPlace, AuthoredScript};
+use crate::resolve::authored::{Authored, AuthoredModule, AuthoredPlace, FunctionAnswer};
 use crate::runtimes::script_name::ScriptName;
-use find::{LARGEST, Lookup};
+use find::{Finder, LARGEST, Lookup};
+use modules::is_module;
 use options::MapSearch;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -32,6 +38,8 @@ use std::path::PathBuf;
 #[derive(Debug, Default)]
 pub struct SourceMaps {
     authored: Authored,
+    /// The module of native WebAssembly functions.
+    native: Option<AuthoredModule>,
     /// Generated names → authored ones, spelled like V8's.
     names: FxHashMap<Box<[u8]>, Box<[u8]>>,
     /// True if texts of authored files are shown.
@@ -71,9 +79,10 @@ pub struct MapAccount {
 type ScriptFunctions<'n> = BTreeMap<&'n str, BTreeMap<(Place, &'n str), Vec<ScriptName<'n>>>>;
 
 impl SourceMaps {
-    /// Finds the maps of the scripts of these functions.
+    /// Finds the maps of the scripts of these functions, and the modules of WebAssembly functions.
     pub(crate) fn of<'n>(
         names: impl Iterator<Item = ScriptName<'n>>,
+        native: &NativeFunctions<'n>,
         search: &MapSearch<'_>,
         warnings: &mut Warnings,
     ) -> Self {
@@ -86,9 +95,11 @@ impl SourceMaps {
             }
         }
         let mut maps = Self { shows_text: search.options.text, ..Self::default() };
+        let finder = Finder::new(*search);
         for (script, functions) in scripts {
-            maps.add(script, &functions, search, warnings);
+            maps.add(script, &functions, &finder, warnings);
         }
+        maps.add_native(native, &finder, warnings);
         maps
     }
 
@@ -106,37 +117,54 @@ impl SourceMaps {
         &mut self,
         script: &str,
         functions: &BTreeMap<(Place, &str), Vec<ScriptName<'_>>>,
-        search: &MapSearch<'_>,
+        finder: &Finder<'_>,
         warnings: &mut Warnings,
     ) {
-        let mut account = MapAccount {
-            script: script.to_owned(),
-            map: None,
-            functions: functions.len(),
-            minified: is_minified(functions.keys().map(|(place, _)| *place)),
-            renamed: 0,
-            placed: 0,
-            third_party: 0,
-            contradicted: 0,
-            trouble: None,
-            files: Vec::new(),
-        };
-        match search.find(script) {
+        if is_module(script) {
+            return self.add_module(script, functions, finder, warnings);
+        }
+        let mut account = MapAccount::new(script, functions.len());
+        account.minified = is_minified(functions.keys().map(|(place, _)| *place));
+        match finder.find(script) {
             Lookup::Nothing => {}
             Lookup::Refused { map, why } => (account.map, account.trouble) = (map, Some(why)),
             Lookup::Found { map, size, .. } if (self.size + size) as u64 > LARGEST => {
                 account.map = Some(map);
                 account.trouble = Some("all scripts and maps together are larger than 1 GiB".to_owned());
             }
-            Lookup::Found { map, script: loaded, places, size } => {
+            Lookup::Found { map, found: loaded, places, size } => {
                 self.size += size;
                 (account.map, account.files) = (Some(map), places);
-                let ran = loaded.ran(functions.keys().map(|(place, name)| (*name, *place)));
-                match (loaded.fits(), ran) {
-                    (true, true) => self.rename(script, *loaded, functions, &mut account),
-                    (false, _) => account.trouble = Some("it does not fit the script".to_owned()),
-                    (_, false) => account.trouble = Some("the script is not the one that ran".to_owned()),
+                let names = functions.keys().map(|(place, name)| (*name, *place));
+                match loaded.fits().then(|| loaded.functions(names)) {
+                    None => account.trouble = Some("it does not fit the script".to_owned()),
+                    Some(None) => account.trouble = Some("the script is not the one that ran".to_owned()),
+                    Some(Some(answers)) => {
+                        self.rename(functions, answers, &mut account);
+                        self.authored.add(script, *loaded);
+                    }
                 }
+            }
+        }
+        warnings.extend(account.warning());
+        self.accounts.push(account);
+    }
+
+    fn add_module(
+        &mut self,
+        url: &str,
+        functions: &BTreeMap<(Place, &str), Vec<ScriptName<'_>>>,
+        finder: &Finder<'_>,
+        warnings: &mut Warnings,
+    ) {
+        let mut account = MapAccount::new(url, functions.len());
+        let stated: Vec<_> = functions.keys().map(|(place, name)| (place.column, *name)).collect();
+        if let Some(module) = account.look_up(finder.module(url, &stated)) {
+            self.authored.add_module(url, module);
+            for (column, name) in stated {
+                let Ok(Some((place, name))) = self.authored.function(url, name, 1, column + 1) else { continue };
+                account.renamed += usize::from(name.is_some());
+                account.placed += usize::from(name.is_some() || place.file != url);
             }
         }
         warnings.extend(account.warning());
@@ -145,16 +173,12 @@ impl SourceMaps {
 
     fn rename(
         &mut self,
-        script: &str,
-        loaded: AuthoredScript,
         functions: &BTreeMap<(Place, &str), Vec<ScriptName<'_>>>,
+        answers: Vec<FunctionAnswer<'_>>,
         account: &mut MapAccount,
     ) {
-        self.authored.add(script, loaded);
-        let mut contradicted = 0;
-        for ((place, function), names) in functions {
-            let (line, column) = (place.line + 1, place.column + 1);
-            match self.authored.function(script, function, line, column) {
+        for (((_, function), names), answer) in functions.iter().zip(answers) {
+            match answer {
                 Ok(Some((AuthoredPlace { file, line, column, is_third_party }, authored))) => {
                     account.placed += 1;
                     account.renamed += usize::from(authored.is_some());
@@ -165,15 +189,14 @@ impl SourceMaps {
                     self.names.extend(pairs);
                 }
                 Ok(None) => {}
-                Err(_) => contradicted += 1,
+                Err(_) => account.contradicted += 1,
             }
         }
-        account.contradicted = contradicted;
     }
 
     /// True if no script has a map.
     pub fn is_empty(&self) -> bool {
-        self.authored.is_empty()
+        self.authored.is_empty() && self.native.is_none()
     }
 
     /// The authored name of a function, spelled like V8's; as it is if absent.
@@ -213,6 +236,36 @@ fn is_minified(functions: impl ExactSizeIterator<Item = Place>) -> bool {
 }
 
 impl MapAccount {
+    fn new(script: &str, functions: usize) -> Self {
+        Self {
+            script: script.to_owned(),
+            map: None,
+            functions,
+            minified: false,
+            renamed: 0,
+            placed: 0,
+            third_party: 0,
+            contradicted: 0,
+            trouble: None,
+            files: Vec::new(),
+        }
+    }
+
+    /// What was looked up, if it was found; what became of it is said here.
+    fn look_up<T>(&mut self, lookup: Lookup<T>) -> Option<T> {
+        match lookup {
+            Lookup::Nothing => None,
+            Lookup::Refused { map, why } => {
+                (self.map, self.trouble) = (map, Some(why));
+                None
+            }
+            Lookup::Found { map, found, places, .. } => {
+                (self.map, self.files) = (Some(map), places);
+                Some(found)
+            }
+        }
+    }
+
     fn remark(&self) -> Option<String> {
         let Self { map: Some(map), functions, renamed, placed: 1.., third_party, contradicted, .. } = self else {
             return None;
@@ -233,8 +286,9 @@ impl MapAccount {
 
     fn warning(&self) -> Option<Warning> {
         let Self { map: Some(map), script, functions, trouble: Some(why), .. } = self else { return None };
+        let kind = if map.ends_with(".wasm") { "module" } else { "source map" };
         Some(Warning::new(format!(
-            "source map {map} is not used: {why}; {functions} functions of {script} keep their generated names"
+            "{kind} {map} is not used: {why}; {functions} functions of {script} keep their generated names"
         )))
     }
 }

@@ -38,6 +38,8 @@ pub(crate) struct MapSearch<'a> {
     pub(crate) options: &'a SourceMapOptions,
     /// Below which directory recorded files are.
     pub(crate) symfs: &'a [PathBuf],
+    /// Where else modules with debugging information may be.
+    pub(crate) debug_dirs: &'a [PathBuf],
     /// The directory of the input.
     pub(crate) beside: Option<&'a Path>,
     /// True if files of other users are believed.

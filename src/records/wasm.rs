@@ -1,0 +1,323 @@
+//! WebAssembly modules: which functions they have, where their code is, and how their name section calls them.
+//!
+//! ```text
+//! \0asm 1   section*          section: number, size, contents
+//! 0 custom: name, …           .debug_info and others (DWARF), name
+//! 2 imports    10 code: size and body of each function
+//! ```
+//!
+//! <https://webassembly.github.io/spec/core/binary/modules.html>,
+//! <https://webassembly.github.io/spec/core/appendix/custom.html#name-section>
+
+use crate::error::{Error, Result};
+use crate::model::file_bytes::FileBytes;
+use crate::model::wasm_module::{WasmHash, WasmModule};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What a module begins with: its mark, and the only version.
+pub const MAGIC: &[u8] = b"\0asm\x01\0\0\0";
+
+/// Numbers of sections.
+const CUSTOM: u8 = 0;
+const IMPORT: u8 = 2;
+const CODE: u8 = 10;
+
+/// V8 takes the length of longer texts for their hash (`String::kMaxHashCalcLength`).
+const LONGEST_HASHED: usize = 16_383;
+
+/// A section: its whole, and its contents.
+struct Section {
+    number: u8,
+    whole: Range<usize>,
+    contents: Range<usize>,
+}
+
+/// Reads a module.
+pub fn parse(file: &FileBytes) -> Result<WasmModule> {
+    read(file).ok_or_else(|| Error::new("is not a complete WebAssembly module"))
+}
+
+fn read(file: &FileBytes) -> Option<WasmModule> {
+    let bytes = file.bytes();
+    let sections = sections(bytes)?;
+    let mut module = WasmModule {
+        file: file.clone(),
+        imports: 0,
+        bodies: Vec::new(),
+        code: 0..0,
+        name: None,
+        names: BTreeMap::new(),
+        custom: Vec::new(),
+        hashes: hashes(bytes, &sections),
+    };
+    for Section { number, contents, .. } in sections {
+        match number {
+            CUSTOM => module.custom.extend(custom(bytes, contents)),
+            IMPORT => module.imports = imported_functions(&bytes[contents])?,
+            CODE => (module.bodies, module.code) = (bodies(bytes, contents.clone())?, contents),
+            _ => {}
+        }
+    }
+    let names = module.section("name").to_vec();
+    // What engines ignore is no reason to refuse the rest.
+    if let Some((name, names)) = read_names(&names) {
+        (module.name, module.names) = (name, names);
+    }
+    Some(module)
+}
+
+fn sections(bytes: &[u8]) -> Option<Vec<Section>> {
+    let mut rest = Leb(bytes.strip_prefix(MAGIC)?);
+    let mut sections = Vec::new();
+    while !rest.0.is_empty() {
+        let start = bytes.len() - rest.0.len();
+        let (number, len) = (rest.byte()?, rest.number()? as usize);
+        let begin = bytes.len() - rest.0.len();
+        rest.take(len)?;
+        sections.push(Section { number, whole: start..begin + len, contents: begin..begin + len });
+    }
+    Some(sections)
+}
+
+/// Name and contents of a custom section.
+fn custom(bytes: &[u8], contents: Range<usize>) -> Option<(String, Range<usize>)> {
+    let mut rest = Leb(&bytes[contents.clone()]);
+    let name = rest.text()?.to_owned();
+    Some((name, contents.end - rest.0.len()..contents.end))
+}
+
+/// The number of functions among the imports.
+fn imported_functions(contents: &[u8]) -> Option<u32> {
+    /// Kinds of imports.
+    const FUNCTION: u8 = 0;
+    const TABLE: u8 = 1;
+    const MEMORY: u8 = 2;
+    const GLOBAL: u8 = 3;
+    const TAG: u8 = 4;
+    let mut rest = Leb(contents);
+    let mut functions = 0;
+    for _ in 0..rest.number()? {
+        rest.text()?;
+        rest.text()?;
+        match rest.byte()? {
+            FUNCTION => {
+                rest.number()?;
+                functions += 1;
+            }
+            TABLE => {
+                rest.value_type()?;
+                rest.limits()?;
+            }
+            MEMORY => rest.limits()?,
+            GLOBAL => {
+                rest.value_type()?;
+                rest.byte()?;
+            }
+            TAG => {
+                rest.byte()?;
+                rest.number()?;
+            }
+            _ => return None,
+        }
+    }
+    Some(functions)
+}
+
+fn bodies(bytes: &[u8], contents: Range<usize>) -> Option<Vec<Range<usize>>> {
+    let mut rest = Leb(&bytes[contents.clone()]);
+    let count = rest.number()?;
+    let mut bodies = Vec::with_capacity((count as usize).min(rest.0.len()));
+    for _ in 0..count {
+        let len = rest.number()? as usize;
+        let start = contents.end - rest.0.len();
+        rest.take(len)?;
+        bodies.push(start..start + len);
+    }
+    Some(bodies)
+}
+
+/// The module's name and those of functions.
+fn read_names(section: &[u8]) -> Option<(Option<String>, BTreeMap<u32, String>)> {
+    /// Numbers of the parts of the section.
+    const MODULE: u8 = 0;
+    const FUNCTIONS: u8 = 1;
+    let (mut module, mut names) = (None, BTreeMap::new());
+    let mut rest = Leb(section);
+    while !rest.0.is_empty() {
+        let (part, len) = (rest.byte()?, rest.number()? as usize);
+        let mut own = Leb(rest.take(len)?);
+        match part {
+            MODULE => module = Some(own.text()?.to_owned()),
+            FUNCTIONS => {
+                for _ in 0..own.number()? {
+                    let function = own.number()?;
+                    names.insert(function, own.text()?.to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+    Some((module, names))
+}
+
+/// V8's hash of a module, of what is left of it without any section of tools, and of what is left without names and
+/// debugging information: tools leave these out of what they ship.
+fn hashes(bytes: &[u8], sections: &[Section]) -> Vec<WasmHash> {
+    let is_debugging = |section: &Section| {
+        let name = custom(bytes, section.contents.clone()).map(|(name, _)| name);
+        name.is_some_and(|name| name == "name" || name.starts_with(".debug_"))
+    };
+    let is_kept: [&dyn Fn(&Section) -> bool; 3] =
+        [&|_| true, &|section| section.number != CUSTOM, &|section| section.number != CUSTOM || !is_debugging(section)];
+    let mut hashes: Vec<WasmHash> = is_kept.iter().filter_map(|is_kept| hash(bytes, sections, is_kept)).collect();
+    hashes.dedup();
+    hashes
+}
+
+fn hash(bytes: &[u8], sections: &[Section], is_kept: impl Fn(&Section) -> bool) -> Option<WasmHash> {
+    let (mut len, mut code) = (MAGIC.len(), None);
+    for section in sections.iter().filter(|section| is_kept(section)) {
+        if section.number == CODE {
+            code = Some(len + section.contents.start - section.whole.start);
+        }
+        len += section.whole.len();
+    }
+    let kept = sections.iter().filter(|section| is_kept(section)).flat_map(|section| &bytes[section.whole.clone()]);
+    let hash = if len > LONGEST_HASHED { len as u32 } else { one_at_a_time(MAGIC.iter().chain(kept)) };
+    // The two lowest bits say which kind of hash it is.
+    Some(WasmHash { hash: hash << 2 | 2, code: code? })
+}
+
+/// Jenkins's hash (V8 src/strings/string-hasher-inl.h).
+fn one_at_a_time<'b>(bytes: impl Iterator<Item = &'b u8>) -> u32 {
+    let mut hash = 0u32;
+    for byte in bytes {
+        hash = hash.wrapping_add(u32::from(*byte));
+        hash = hash.wrapping_add(hash << 10);
+        hash ^= hash >> 6;
+    }
+    hash = hash.wrapping_add(hash << 3);
+    hash ^= hash >> 11;
+    hash.wrapping_add(hash << 15)
+}
+
+/// Bytes with numbers in LEB128.
+struct Leb<'a>(&'a [u8]);
+
+impl<'a> Leb<'a> {
+    fn byte(&mut self) -> Option<u8> {
+        let (byte, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*byte)
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        u32::try_from(self.long()?).ok()
+    }
+
+    fn long(&mut self) -> Option<u64> {
+        let (mut number, mut shift) = (0u64, 0u32);
+        loop {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7f).checked_shl(shift)?;
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+            shift += 7;
+        }
+    }
+
+    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn text(&mut self) -> Option<&'a str> {
+        let len = self.number()? as usize;
+        std::str::from_utf8(self.take(len)?).ok()
+    }
+
+    fn value_type(&mut self) -> Option<()> {
+        /// References to a type of the heap, which follows.
+        const REFERENCES: [u8; 2] = [0x63, 0x64];
+        if REFERENCES.contains(&self.byte()?) {
+            self.long()?;
+        }
+        Some(())
+    }
+
+    fn limits(&mut self) -> Option<()> {
+        const HAS_MOST: u8 = 1;
+        const HAS_PAGE_SIZE: u8 = 8;
+        let flags = self.byte()?;
+        self.long()?;
+        if flags & HAS_MOST != 0 {
+            self.long()?;
+        }
+        if flags & HAS_PAGE_SIZE != 0 {
+            self.long()?;
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section(number: u8, contents: &[u8]) -> Vec<u8> {
+        [&[number, contents.len() as u8][..], contents].concat()
+    }
+
+    /// One imported function and memory; two functions of its own, at bytes 3 and 7 of the code section; names.
+    fn module() -> Vec<u8> {
+        let names = b"\x04name\0\x02\x01m\x01\x09\x02\x01\x02aa\x02\x02bb";
+        [
+            MAGIC.to_vec(),
+            section(IMPORT, b"\x02\x01e\x01f\0\0\x01e\x01m\x02\x01\x01\x02"),
+            section(CODE, b"\x02\x03\0\x01\x0b\x02\0\x0b"),
+            section(CUSTOM, names),
+            section(CUSTOM, b"\x0b.debug_lineLINE"),
+        ]
+        .concat()
+    }
+
+    #[test]
+    fn functions_have_numbers_bodies_and_names() {
+        let bytes = module();
+        let module = parse(&FileBytes::new(bytes.clone())).unwrap();
+        assert_eq!((module.imports, module.bodies.len(), module.name.as_deref()), (1, 2, Some("m")));
+        assert_eq!(module.names.into_iter().collect::<Vec<_>>(), [(1, "aa".to_owned()), (2, "bb".to_owned())]);
+        let module = parse(&FileBytes::new(bytes)).unwrap();
+        assert_eq!(module.body(2).map(|body| body.len()), Some(2));
+        assert_eq!((module.body(0), module.body(3)), (None, None));
+        assert_eq!([2, 6, 3].map(|offset| module.starting_at(offset)), [Some(1), Some(2), None]);
+        assert_eq!((module.section(".debug_line"), module.section(".debug_info")), (&b"LINE"[..], &b""[..]));
+    }
+
+    #[test]
+    fn the_hash_is_that_of_v8_also_of_what_is_shipped() {
+        // node 20: wasm://wasm/6a13f0fa
+        let shipped = include_bytes!("../../fixtures/wasm-node/stripped.wasm");
+        let module = parse(&FileBytes::new(shipped.to_vec())).unwrap();
+        assert_eq!(module.hashes, [WasmHash { hash: 0x6a13_f0fa, code: 111 }]);
+        let whole = include_bytes!("../../fixtures/wasm-node/app.wasm");
+        let hashes = parse(&FileBytes::new(whole.to_vec())).unwrap().hashes;
+        assert!(hashes[1..].contains(&module.hashes[0]) && hashes[0] != module.hashes[0]);
+    }
+
+    #[test]
+    fn what_is_cut_is_an_error() {
+        let bytes = module();
+        for len in 0..bytes.len() {
+            // A module may end behind any section.
+            if let Ok(cut) = parse(&FileBytes::new(bytes[..len].to_vec())) {
+                assert!(cut.bodies.len() < 3);
+            }
+        }
+        assert!(parse(&FileBytes::new(b"\0asm\x02\0\0\0".to_vec())).is_err());
+        assert!(parse(&FileBytes::new([MAGIC, b"\x0a\x05\xff\xff\xff\xff\x0f"].concat())).is_err());
+    }
+}

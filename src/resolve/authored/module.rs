@@ -1,0 +1,106 @@
+//! A WebAssembly module: the number of a function in it → how its author called it, and where it was written.
+//!
+//! Names are those of the name section, places those of DWARF. Tools ship modules without either: the module that ran may be
+//! another file than the one with names. What files say of one function must not differ: then nobody knows.
+
+use super::module_places::ModulePlaces;
+use super::script::{AuthoredPlace, Contradiction, FunctionAnswer};
+use crate::model::wasm_module::WasmModule;
+use crate::resolve::symbols::demangle::demangle;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// What is known of the functions of a module.
+#[derive(Debug, Default)]
+pub struct AuthoredModule {
+    /// What the engine calls the module.
+    url: String,
+    functions: BTreeMap<u32, AuthoredFunction>,
+    /// Where in the module each starts, counted from 0.
+    starts: BTreeMap<u32, u32>,
+}
+
+/// A function of a module.
+#[derive(Debug, Clone, Default)]
+struct AuthoredFunction {
+    /// Its readable name; empty if it has none.
+    name: String,
+    /// The file; empty if it isn't known.
+    file: String,
+    line: u32,
+    column: u32,
+}
+
+impl AuthoredModule {
+    /// What files of one module say of these functions, each with the place where it starts, counted from 0.
+    pub fn new(url: &str, modules: &[Rc<WasmModule>], functions: impl Iterator<Item = (u32, u32)>) -> Self {
+        let debugging: Vec<Option<ModulePlaces<'_>>> = modules.iter().map(|module| ModulePlaces::new(module)).collect();
+        let mut authored = Self { url: url.to_owned(), ..Self::default() };
+        for (function, start) in functions {
+            authored.starts.insert(start, function);
+            let names: BTreeSet<&String> =
+                modules.iter().filter_map(|module| module.names.get(&function)).filter(|name| is_shown(name)).collect();
+            let name = names.first().filter(|_| names.len() == 1).map(|name| name.as_str());
+            let place = |places: &Option<ModulePlaces<'_>>| of_dwarf(places.as_ref()?, function, name);
+            let is_known = names.len() < 2;
+            let found = debugging.iter().find_map(place).filter(|_| is_known);
+            let readable = |name: &str| demangle(name.as_bytes()).unwrap_or_else(|| name.to_owned());
+            match (name, found) {
+                (Some(name), found) => {
+                    let found = AuthoredFunction { name: readable(name), ..found.unwrap_or_default() };
+                    authored.functions.insert(function, found);
+                }
+                (None, Some(found)) => {
+                    authored.functions.insert(function, found);
+                }
+                (None, None) => {}
+            }
+        }
+        authored
+    }
+
+    /// How a function was called, if that is known, and where it was written, if that is.
+    pub fn function(&self, number: u32) -> Option<(&str, Option<AuthoredPlace<'_>>)> {
+        let AuthoredFunction { name, file, line, column } = self.functions.get(&number)?;
+        let place = AuthoredPlace { file, line: *line, column: *column, is_third_party: false };
+        Some((name, Some(place).filter(|place| !place.file.is_empty())))
+    }
+
+    /// The same for the function that an engine calls `name` and that starts at a column, counted from 1. A function whose
+    /// place isn't known stays in the module.
+    pub(super) fn answer(&self, name: &str, column: u32) -> FunctionAnswer<'_> {
+        let number = column.checked_sub(1).and_then(|start| self.starts.get(&start)).ok_or(Contradiction)?;
+        let Some((authored, place)) = self.function(*number) else { return Ok(None) };
+        let own = AuthoredPlace { file: &self.url, line: 1, column, is_third_party: false };
+        Ok(Some((place.unwrap_or(own), Some(authored.to_owned()).filter(|authored| authored != name))))
+    }
+}
+
+/// What debugging information says of a function. If the module has a name for it, that of DWARF must be the same: linkers
+/// leave descriptions of functions behind that they removed.
+fn of_dwarf(places: &ModulePlaces<'_>, function: u32, name: Option<&str>) -> Option<AuthoredFunction> {
+    let raw = places.name(function)?;
+    let readable = demangle(raw.as_bytes()).unwrap_or_else(|| raw.clone());
+    if name.is_some_and(|name| name != raw && !is_readable_form(name, &readable)) || !is_shown(&readable) {
+        return None;
+    }
+    let named = AuthoredFunction { name: readable, ..AuthoredFunction::default() };
+    let place = places.declared(function).filter(|place| is_shown(&place.file) && place.line > 0);
+    Some(place.map_or(named.clone(), |place| AuthoredFunction {
+        file: place.file,
+        line: place.line,
+        column: place.column.max(1),
+        ..named
+    }))
+}
+
+/// Whether a linker's name is a function's readable one, perhaps with its parameters.
+fn is_readable_form(name: &str, readable: &str) -> bool {
+    let name = demangle(name.as_bytes()).unwrap_or_else(|| name.to_owned());
+    name.strip_prefix(readable).is_some_and(|rest| rest.is_empty() || rest.starts_with('('))
+}
+
+/// Whether a text can be shown in one line, and is no longer than any path.
+fn is_shown(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 4096 && !text.chars().any(char::is_control)
+}

@@ -1,0 +1,132 @@
+//! The functions of a WebAssembly module in its debugging information (DWARF): names, and where they were declared.
+//!
+//! Addresses count from the start of the code section's contents (<https://yurydelendik.github.io/webassembly-dwarf/>).
+
+use crate::model::wasm_module::WasmModule;
+use addr2line::Context;
+use gimli::{
+    AttributeValue, DW_AT_abstract_origin, DW_AT_decl_column, DW_AT_decl_file, DW_AT_decl_line, DW_AT_low_pc,
+    DW_AT_specification, DW_TAG_subprogram, DebuggingInformationEntry, DwAt, Dwarf, EndianSlice, LittleEndian,
+    SectionId, UnitRef,
+};
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+type Reader<'a> = EndianSlice<'a, LittleEndian>;
+
+/// Descriptions may refer to others so often: a definition to its declaration, an inlined function to what it was.
+const DEEPEST: usize = 4;
+
+/// Where a function was declared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct DeclaredPlace {
+    pub(super) file: String,
+    pub(super) line: u32,
+    /// 0 if it isn't known.
+    pub(super) column: u32,
+}
+
+/// The debugging information of a module.
+pub(super) struct ModulePlaces<'a> {
+    module: &'a WasmModule,
+    context: Context<Reader<'a>>,
+    /// Of each unit that was asked for, by the section's offset of its description: functions by their addresses.
+    units: RefCell<FxHashMap<usize, Rc<FxHashMap<u64, DeclaredPlace>>>>,
+}
+
+impl<'a> ModulePlaces<'a> {
+    /// `None` if the module has none that can be read.
+    pub(super) fn new(module: &'a WasmModule) -> Option<Self> {
+        let section = |id: SectionId| Ok::<_, gimli::Error>(EndianSlice::new(module.section(id.name()), LittleEndian));
+        if module.section(SectionId::DebugInfo.name()).is_empty() {
+            return None;
+        }
+        let context = Context::from_dwarf(Dwarf::load(section).ok()?).ok()?;
+        Some(Self { module, context, units: RefCell::default() })
+    }
+
+    /// The name of a function as its compiler has it for linkers.
+    pub(super) fn name(&self, function: u32) -> Option<String> {
+        let mut frames = self.context.find_frames(self.address(function)?).skip_all_loads().ok()?;
+        let mut outermost = None;
+        while let Ok(Some(frame)) = frames.next() {
+            outermost = Some(frame);
+        }
+        Some(outermost?.function?.raw_name().ok()?.into_owned())
+    }
+
+    /// Where it was declared.
+    pub(super) fn declared(&self, function: u32) -> Option<DeclaredPlace> {
+        let address = self.address(function)?;
+        let unit = self.context.find_dwarf_and_unit(address).skip_all_loads()?;
+        let number = unit.header.offset().to_debug_info_offset(&unit.header)?.0;
+        let mut units = self.units.borrow_mut();
+        let functions = units.entry(number).or_insert_with(|| Rc::new(declarations(unit)));
+        functions.get(&address).cloned()
+    }
+
+    fn address(&self, function: u32) -> Option<u64> {
+        Some((self.module.body(function)?.start - self.module.code.start) as u64)
+    }
+}
+
+/// Where the functions of a unit were declared, by their addresses.
+fn declarations(unit: UnitRef<'_, Reader<'_>>) -> FxHashMap<u64, DeclaredPlace> {
+    let mut functions = FxHashMap::default();
+    let mut entries = unit.entries();
+    while let Ok(Some(entry)) = entries.next_dfs() {
+        if entry.tag() != DW_TAG_subprogram {
+            continue;
+        }
+        let address = entry.attr_value(DW_AT_low_pc).and_then(|value| unit.attr_address(value).ok().flatten());
+        if let Some(address) = address
+            && let Some(place) = declared(unit, entry)
+        {
+            functions.insert(address, place);
+        }
+    }
+    functions
+}
+
+fn declared<'a>(unit: UnitRef<'_, Reader<'a>>, entry: &DebuggingInformationEntry<Reader<'a>>) -> Option<DeclaredPlace> {
+    let number = |name: DwAt| match attribute(unit, entry, name, DEEPEST)? {
+        AttributeValue::FileIndex(number) => Some(number),
+        value => value.udata_value(),
+    };
+    let file = path(unit, number(DW_AT_decl_file)?)?;
+    let line = u32::try_from(number(DW_AT_decl_line)?).ok()?;
+    let column = number(DW_AT_decl_column).and_then(|column| u32::try_from(column).ok()).unwrap_or_default();
+    Some(DeclaredPlace { file, line, column })
+}
+
+/// An attribute of a description, or of the one that it refers to.
+fn attribute<'a>(
+    unit: UnitRef<'_, Reader<'a>>,
+    entry: &DebuggingInformationEntry<Reader<'a>>,
+    name: DwAt,
+    deep: usize,
+) -> Option<AttributeValue<Reader<'a>>> {
+    if let Some(value) = entry.attr_value(name) {
+        return Some(value);
+    }
+    let referred = |by| match entry.attr_value(by)? {
+        AttributeValue::UnitRef(at) => unit.entry(at).ok(),
+        _ => None,
+    };
+    let other = [DW_AT_specification, DW_AT_abstract_origin].into_iter().find_map(referred)?;
+    attribute(unit, &other, name, deep.checked_sub(1)?)
+}
+
+/// The path of a file of a unit.
+fn path(unit: UnitRef<'_, Reader<'_>>, number: u64) -> Option<String> {
+    let header = unit.line_program.as_ref()?.header();
+    let file = header.file(number)?;
+    let text = |value| unit.attr_string(value).ok().map(|text| text.to_string_lossy().into_owned());
+    let mut path =
+        PathBuf::from(unit.comp_dir.map(|directory| directory.to_string_lossy().into_owned()).unwrap_or_default());
+    path.extend(file.directory(header).and_then(text));
+    path.push(text(file.path_name())?);
+    Some(path.to_string_lossy().into_owned())
+}

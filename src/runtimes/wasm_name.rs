@@ -1,0 +1,110 @@
+//! The names that engines give to native code of WebAssembly functions.
+//!
+//! | engine | named | nameless |
+//! |---|---|---|
+//! | V8 | `JS:fib-3-liftoff` | `JS:wasm-function[3]-3-liftoff` |
+//! | Wasmtime | `wasm[0]::function[3]::fib` | `wasm[0]::function[3]` |
+//! | SpiderMonkey | `Wasm: Function fib`, which has no number | `Wasm: Function wasm-function[3]` |
+//!
+//! None says which module that is.
+
+/// What such a name contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WasmName<'n> {
+    /// What stands before the function, and what between its number and its name.
+    before: &'n str,
+    joint: &'static str,
+    /// What the engine calls the function; `None` if its module has no name for it.
+    pub function: Option<&'n str>,
+    /// Its number in its module.
+    pub number: u32,
+    /// What stands behind it.
+    after: &'n str,
+}
+
+/// What engines call a function without a name.
+const NAMELESS: &str = "wasm-function[";
+
+impl<'n> WasmName<'n> {
+    /// The parts of a name; `None` if it is not one of a function with a number.
+    pub fn parse(name: &'n [u8]) -> Option<Self> {
+        // Most names of other code end here.
+        if !matches!(name.last()?, b'f' | b'n' | b']') && !name.starts_with(b"wasm[") {
+            return None;
+        }
+        let name = std::str::from_utf8(name).ok()?;
+        v8(name).or_else(|| wasmtime(name)).or_else(|| {
+            let (before, rest) = name.split_at(name.find(NAMELESS)?);
+            let (number, after) = rest[NAMELESS.len()..].split_once(']')?;
+            let number = number.parse().ok()?;
+            (before == "Wasm: Function ").then_some(Self { before, joint: "", function: None, number, after })
+        })
+    }
+
+    /// The number in the name of a function without a name: `wasm-function[3]`.
+    pub fn nameless(function: &str) -> Option<u32> {
+        function.strip_prefix(NAMELESS)?.strip_suffix(']')?.parse().ok()
+    }
+
+    /// The same name for a function that is called so, and where it was written.
+    pub fn spell(&self, function: &str, place: &str) -> String {
+        let Self { before, joint, after, .. } = self;
+        format!("{before}{joint}{function}{after}{place}")
+    }
+}
+
+fn v8(name: &str) -> Option<WasmName<'_>> {
+    let before = ["JS:", "Function:"].iter().find(|tag| name.starts_with(**tag))?.len();
+    let (rest, tier) = name.rsplit_once('-').filter(|(_, tier)| ["liftoff", "turbofan"].contains(tier))?;
+    let (named, digits) = rest.get(before..)?.rsplit_once('-')?;
+    let number = digits.parse().ok()?;
+    let function = if WasmName::nameless(named) == Some(number) { None } else { Some(named) };
+    let after = &name[name.len() - tier.len() - digits.len() - 2..];
+    Some(WasmName { before: &name[..before], joint: "", function, number, after })
+}
+
+fn wasmtime(name: &str) -> Option<WasmName<'_>> {
+    let rest = name.strip_prefix("wasm[0]::function[")?;
+    let (number, rest) = rest.split_once(']')?;
+    let function = match rest.strip_prefix("::") {
+        Some(function) => Some(function),
+        None if rest.is_empty() => None,
+        None => return None,
+    };
+    let before = &name[..name.len() - rest.len()];
+    Some(WasmName { before, joint: "::", function, number: number.parse().ok()?, after: "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(name: &str) -> Option<(Option<&str>, u32, String)> {
+        let name = WasmName::parse(name.as_bytes())?;
+        Some((name.function, name.number, name.spell("f", " /a.c:1:2")))
+    }
+
+    #[test]
+    fn a_name_has_a_number_and_perhaps_a_function() {
+        let spelled = |text: &str| text.to_owned();
+        assert_eq!(parts("JS:a-b-3-liftoff"), Some((Some("a-b"), 3, spelled("JS:f-3-liftoff /a.c:1:2"))));
+        let nameless = parts("JS:wasm-function[7]-7-turbofan");
+        assert_eq!(nameless, Some((None, 7, spelled("JS:f-7-turbofan /a.c:1:2"))));
+        let named = parts("wasm[0]::function[3]::<T as U>::f");
+        assert_eq!(named, Some((Some("<T as U>::f"), 3, spelled("wasm[0]::function[3]::f /a.c:1:2"))));
+        assert_eq!(parts("wasm[0]::function[3]"), Some((None, 3, spelled("wasm[0]::function[3]::f /a.c:1:2"))));
+        let nameless = parts("Wasm: Function wasm-function[12]");
+        assert_eq!(nameless, Some((None, 12, spelled("Wasm: Function f /a.c:1:2"))));
+        for other in [
+            "JS:*f /a.js:1:2",
+            "JS:f-turbofan",
+            "wasm[1]::function[3]",
+            "wasm[0]::array_to_wasm_trampoline[2]",
+            "f]",
+            "in",
+        ] {
+            assert_eq!(parts(other), None, "{other}");
+        }
+        assert_eq!((WasmName::nameless("wasm-function[2]"), WasmName::nameless("f")), (Some(2), None));
+    }
+}
