@@ -701,7 +701,7 @@ fn scopes_of_two(names: &[&str]) -> String {
 
 /// Maps with scopes need no names at tokens.
 #[test]
-fn functions_are_called_as_the_scopes_of_a_map_say() {
+fn scopes_of_a_map_name_functions() {
     let unnamed: Vec<(&str, &str, bool)> = TOKENS.iter().map(|(own, authored, _)| (*own, *authored, false)).collect();
     let names = ["runRound", "splitWords"];
     let map = map_of(SCRIPT, &unnamed, &format!(r#""scopes":"{}","#, scopes_of_two(&names)));

@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn authored_texts_are_what_their_json_says() {
+    fn authored_texts_are_read_from_json_on_request() {
         let text = |content: &str| {
             let map = format!(r#"{{"version":3,"sources":["a"],"sourcesContent":[{content}],"mappings":""}}"#);
             parse(map.as_bytes()).map(|map| map.sources[0].content.as_ref().and_then(JsonString::text))
@@ -365,13 +365,13 @@ mod tests {
     }
 
     #[test]
-    fn a_map_says_which_script_it_belongs_to_without_being_decoded() {
+    fn the_script_of_a_map_is_found_without_decoding_it() {
         let about = About::of(br#"{"version":3,"file":"d/a.js","debugId":"85314830","mappings":"!"}"#).unwrap();
         assert_eq!(about, About { debug_id: Some("85314830".to_owned()), script: Some("a.js".to_owned()) });
     }
 
     #[test]
-    fn what_is_no_map_is_an_error() {
+    fn text_that_is_not_a_map_is_an_error() {
         for text in ["", "{", "[]", "\u{feff}", ")]}'", r#"{"version":2,"sources":[],"mappings":""}"#] {
             assert!(parse(text.as_bytes()).is_err(), "{text}");
         }

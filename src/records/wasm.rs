@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_is_that_of_v8_also_of_what_is_shipped() {
+    fn the_hash_is_that_of_v8_for_shipped_modules_too() {
         // node 20: wasm://wasm/6a13f0fa
         let shipped = include_bytes!("../../fixtures/wasm-node/stripped.wasm");
         let module = parse(&FileBytes::new(shipped.to_vec())).unwrap();
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_an_error() {
+    fn a_module_that_was_cut_is_an_error() {
         let bytes = module();
         for len in 0..bytes.len() {
             // A module may end behind any section.

@@ -601,9 +601,10 @@ fn a_mapping_has_the_hash_of_its_file_if_that_is_here() {
     assert_eq!(htl_hashes(&recorded.read("whole.otlp")), [htl_hash(&program)]);
     recorded.jitgraft(&["export", "whole.otlp", "-o", "again.otlp"]);
     assert_eq!(htl_hashes(&recorded.read("again.otlp")), [htl_hash(&program)]);
+    fs::create_dir(recorded.path("empty")).unwrap();
     // A copy by its build ID may be another file of the same build.
     let fixture = program.parent().unwrap().to_str().unwrap();
-    recorded.jitgraft(&["export", "--symfs", "none", "--debug-dir", fixture, "perf.data", "-o", "by-id.otlp"]);
+    recorded.jitgraft(&["export", "--symfs", "empty", "--debug-dir", fixture, "perf.data", "-o", "by-id.otlp"]);
     assert!(htl_hashes(&recorded.read("by-id.otlp")).is_empty());
 }
 

@@ -1,6 +1,6 @@
 //! A script → its text and its map.
 
-use super::modules::ModuleFile;
+use super::module_file::ModuleFile;
 use super::options::{GivenMap, MapSearch};
 use super::paths::{authored, file_of, path_on_server, plain};
 use crate::error::Result;

@@ -13,12 +13,14 @@
 //! names is opened through the door ([`crate::io::door`]), and nothing outside of its own directory. Nothing is ever fetched.
 
 mod find;
+mod module_file;
 mod modules;
 mod native;
+mod native_functions;
 pub(super) mod options;
 mod paths;
 
-pub(crate) use native::NativeFunctions;
+pub(crate) use native_functions::NativeFunctions;
 pub use options::{GivenMap, SourceMapOptions};
 
 use crate::error::{Warning, Warnings};

@@ -10,6 +10,7 @@
 //! meant, none is.
 
 use super::find::{Finder, LARGEST, Lookup, MOST_MAPS};
+use super::module_file::ModuleFile;
 use super::options::GivenMap;
 use super::paths::{file_of, path_on_server};
 use crate::io;
@@ -30,19 +31,10 @@ const MODULE: Kind = Kind {
     otherwise: "is not a WebAssembly module",
 };
 
-/// A module that is at hand.
-#[derive(Debug, Clone)]
-pub(super) struct ModuleFile {
-    path: PathBuf,
-    module: Rc<WasmModule>,
-    /// Whether the user named it for functions of which nobody knows the module.
-    is_given: bool,
-}
-
-/// A function as an engine says it: where its code starts in the module, from 0, and how it is called.
+/// A function as an engine names it: the start of its code in the module, from 0, and its name.
 pub(super) type StatedFunction<'n> = (u32, &'n str);
 
-/// Whether an engine calls a module so, and not a script.
+/// True if an engine names a module so, and not a script.
 pub(super) fn is_module(url: &str) -> bool {
     v8_url(url).is_some() || url.split(['?', '#']).next().is_some_and(|path| path.ends_with(".wasm"))
 }
@@ -55,7 +47,7 @@ fn v8_url(url: &str) -> Option<(Option<&str>, u32)> {
 }
 
 impl Finder<'_> {
-    /// What is known of the functions of a module that an engine calls by a URL.
+    /// The functions of a module that an engine names by a URL.
     pub(super) fn module(&self, url: &str, functions: &[StatedFunction<'_>]) -> Lookup<AuthoredModule> {
         let mut at_url = Vec::new();
         let candidates = match v8_url(url) {

@@ -1,34 +1,11 @@
 //! Native code of WebAssembly functions, of which nothing says which module it is: names where the user named the module.
 
 use super::find::Finder;
+use super::native_functions::NativeFunctions;
 use super::{MapAccount, SourceMaps};
 use crate::error::Warnings;
 use crate::resolve::authored::AuthoredPlace;
 use crate::runtimes::wasm_name::WasmName;
-use rustc_hash::FxHashSet;
-use std::collections::BTreeSet;
-
-/// The WebAssembly functions in the native code of a profile.
-#[derive(Debug, Default)]
-pub(crate) struct NativeFunctions<'n> {
-    names: FxHashSet<&'n [u8]>,
-    functions: BTreeSet<(u32, Option<&'n str>)>,
-    /// Whether one source has two pieces of code of one name: they may be of two modules.
-    is_repeated: bool,
-}
-
-impl<'n> NativeFunctions<'n> {
-    /// Adds those of these names, which are all that one source has.
-    pub(crate) fn add(&mut self, names: impl Iterator<Item = &'n [u8]>) {
-        let mut own = FxHashSet::default();
-        for name in names {
-            let Some(parts) = WasmName::parse(name) else { continue };
-            self.is_repeated |= !own.insert(name);
-            self.functions.insert((parts.number, parts.function));
-        }
-        self.names.extend(own);
-    }
-}
 
 impl SourceMaps {
     pub(super) fn add_native(
