@@ -49,7 +49,7 @@ fn check(between: &str) {
     let named = folded.lines().filter(|line| line.contains(";logged_[j] "));
     let named: u64 = named.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum();
     assert_eq!(named, sampled.since, "{between}\n{folded}");
-    let counted = format!("{} of them sampled before their code was logged", sampled.before);
+    let counted = format!("{} JIT frames were sampled before their code was logged", sampled.before);
     assert!(said.contains(&counted), "{between}: {counted}?\n{said}");
     // perf shows the same for the injected recording.
     let inject = Command::new(env!("CARGO_BIN_EXE_jitgraft"))

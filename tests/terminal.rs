@@ -140,7 +140,7 @@ fn a_terminal_gets_no_binary() {
     for words in ["inject -i perf.data", "inject -i perf.data -o /dev/stdout", "export --to pprof perf.data"] {
         let output = scene.on_terminal(words);
         let shown = String::from_utf8(output.stdout).unwrap();
-        assert!(shown.contains("write to a file (-o FILE) or a pipe"), "{words}: {shown:?}");
+        assert!(shown.contains("redirect the output or use -o FILE"), "{words}: {shown:?}");
         assert_eq!(output.status.code(), Some(2), "{words}");
         assert!(scene.run(words).status.success(), "{words}");
     }

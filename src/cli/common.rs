@@ -97,7 +97,7 @@ fn names(outcome: &Outcome) -> Option<String> {
     // inject reports frames in JIT memory itself.
     let counted = (counts.frames > 0).then(|| counts.to_string());
     match (counted, why) {
-        (Some(counted), Some(why)) => Some(format!("{counted}: {why}")),
+        (Some(counted), Some(why)) => Some(format!("{counted}; {why}")),
         (counted, why) => counted.or(why),
     }
 }

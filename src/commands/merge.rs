@@ -34,7 +34,7 @@ pub fn run(options: &MergeOptions, job: &Job) -> Result<Outcome> {
     let to = options.to.as_deref().unwrap_or_else(|| usual(first.as_ref()));
     let writer = writer(to)?;
     if let Some(why) = not_for_terminals(to).filter(|_| options.output.is_terminal()) {
-        return Err(refuse_terminal(&format!("{to} is {why}")));
+        return Err(refuse_terminal(&format!("{to} ({why})")));
     }
     let load_options = load_options(&options.load, &writer);
     let (profile, mut outcome) = load_merged(&inputs, first, &load_options, options.write.by, job)?;

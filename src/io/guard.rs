@@ -1,6 +1,6 @@
 //! The limits that end the program in order where it could not go on: memory that is not available, and an input that
 //! became shorter while it was mapped. Both state one line and leave with status 1; outputs under way have no name yet,
-//! so that what was there before is there still. If they had to have one (`hidden`), (`hidden`) it is taken away, as it
+//! so that what was there before is there still. If they had to have one (`hidden`), it is taken away, as it
 //! is when a signal ends the program.
 //!
 //! Memory is limited from the start (`RLIMIT_DATA`, setrlimit(2)): else a file that unpacks to more than the machine has

@@ -50,23 +50,26 @@ impl AddAssign for FrameCounts {
 impl fmt::Display for FrameCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { frames, unnamed, jit, jit_unnamed, other_time } = *self;
-        let percent = |part: u64, whole: u64| if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 };
-        if frames > 0 {
-            write!(f, "{unnamed} of {frames} frames have no name ({:.1} %)", percent(unnamed, frames))?;
-        }
-        if jit > 0 {
-            let (start, end) = if frames > 0 { ("; ", "") } else { ("", " have no name") };
-            write!(
-                f,
-                "{start}{jit_unnamed} of {jit} in JIT code or memory without a file{end} ({:.1} %)",
-                percent(jit_unnamed, jit)
-            )?;
+        let jit_frames = match jit_unnamed {
+            0 => format!("all {jit} JIT frames"),
+            _ => format!("{} of {jit} JIT frames", jit.saturating_sub(jit_unnamed)),
+        };
+        match (frames, jit) {
+            (0, _) => write!(f, "resolved {jit_frames}")?,
+            (_, 0) => write!(f, "resolved {} of {frames} frames", share(frames, unnamed))?,
+            _ => write!(f, "resolved {} of {frames} frames ({jit_frames})", share(frames, unnamed))?,
         }
         if other_time > 0 {
-            write!(f, ", {other_time} of them sampled before their code was logged or after it was replaced")?;
+            write!(f, "; {other_time} JIT frames were sampled before their code was logged or after it was replaced")?;
         }
         Ok(())
     }
+}
+
+/// The named part in percent, rounded down: a few frames without a name are not lost in 100 %.
+fn share(whole: u64, unnamed: u64) -> String {
+    let per_mille = u128::from(whole.saturating_sub(unnamed)) * 1000 / u128::from(whole.max(1));
+    format!("{}.{} %", per_mille / 10, per_mille % 10)
 }
 
 #[cfg(test)]
@@ -84,14 +87,16 @@ mod tests {
     fn native_code_is_worth_a_look_and_no_failure() {
         let native = FrameCounts { frames: 1000, unnamed: 500, jit: 100, ..FrameCounts::default() };
         assert!(native.lacks_names() && !native.lacks_jit_names());
+        assert_eq!(native.to_string(), "resolved 50.0 % of 1000 frames (all 100 JIT frames)");
         assert_eq!(
-            native.to_string(),
-            "500 of 1000 frames have no name (50.0 %); 0 of 100 in JIT code or memory without a file (0.0 %)"
+            FrameCounts { unnamed: 1, frames: 10_000, jit: 0, ..native }.to_string(),
+            "resolved 99.9 % of 10000 frames"
         );
+        assert_eq!(FrameCounts { frames: 0, jit_unnamed: 1, ..native }.to_string(), "resolved 99 of 100 JIT frames");
         assert!(!FrameCounts { unnamed: 99, ..native }.lacks_names());
         let early = FrameCounts { jit_unnamed: 3, other_time: 2, ..native };
-        let said = "3 of 100 in JIT code or memory without a file (3.0 %), 2 of them sampled before their code was logged \
-                    or after it was replaced";
+        let said =
+            "(97 of 100 JIT frames); 2 JIT frames were sampled before their code was logged or after it was replaced";
         assert!(early.to_string().ends_with(said), "{early}");
     }
 }

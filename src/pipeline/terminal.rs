@@ -6,8 +6,8 @@ use crate::model::printable::{printable, without_middle};
 use std::io::{self, Write};
 
 /// The error for an output that is not for a terminal.
-pub(crate) fn refuse_terminal(reason: &str) -> Error {
-    Error::usage(format!("{reason}, and standard output is a terminal: write to a file (-o FILE) or a pipe"))
+pub(crate) fn refuse_terminal(what: &str) -> Error {
+    Error::usage(format!("refusing to write {what} to a terminal; redirect the output or use -o FILE"))
 }
 
 /// A longer line, or column of it, loses its middle on a terminal. Stacks of a thousand frames fit.

@@ -25,7 +25,7 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     let run = Run::begin();
     let writer = writer(&options.to)?;
     if let Some(why) = not_for_terminals(&options.to).filter(|_| options.output.is_terminal()) {
-        return Err(refuse_terminal(&format!("{} is {why}", options.to)));
+        return Err(refuse_terminal(&format!("{} ({why})", options.to)));
     }
     if options.table.partition
         && let Some(data_set) = writer.data_set

@@ -62,7 +62,7 @@ const PASSES: u64 = 3;
 pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     if options.output.is_terminal() {
-        return Err(refuse_terminal("refusing to write binary data"));
+        return Err(refuse_terminal("binary data"));
     }
     let run = Run::begin();
     let input = open::Input::open(&options.input).map_err(|error| error.in_file(&open::shown(&options.input)))?;

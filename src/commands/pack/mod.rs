@@ -72,7 +72,7 @@ fn pack(options: &PackOptions, run: &Run, job: &Job, outcome: &mut Outcome) -> R
 fn write(contents: &Contents<'_>, survey: &Survey<'_>, options: &PackOptions, run: &Run, job: &Job) -> Result<String> {
     let output = options.output()?;
     if output.is_terminal() {
-        return Err(refuse_terminal("refusing to write an archive"));
+        return Err(refuse_terminal("an archive"));
     }
     let mut out = Output::create_within(&output, OWNER, run)?;
     let host = host(survey.recording).map(|host| String::from_utf8_lossy(host).into_owned());

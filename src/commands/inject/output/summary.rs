@@ -90,8 +90,8 @@ impl Summary<'_> {
             format!("{bad_entries} entries taken out of {bad_chains} call chains, which perf would have dropped whole")
         } else {
             format!(
-                "perf shows no frames of {bad_chains} of {samples} samples: their call chains hold words that are neither \
-                 addresses nor marks (--drop-bad-chain-entries takes these out)"
+                "perf shows no frames of {bad_chains} of {samples} samples: their call chains contain stack slots that hold \
+                 neither an address nor a frame marker (hint: --drop-bad-chain-entries removes them)"
             )
         };
         (*bad_chains > 0).then_some(line)
