@@ -156,6 +156,7 @@ impl Made {
     /// The output of a command that reads nothing from this machine.
     fn run(&self, words: &[&str]) -> Result<Vec<u8>, String> {
         let (list, nothing) = (self.scratch.path("kallsyms"), self.scratch.path("nothing"));
+        std::fs::create_dir_all(&nothing).unwrap();
         let alone = ["--kallsyms", list.to_str().unwrap(), "--symfs", nothing.to_str().unwrap()];
         run(&self.scratch, &[words, &alone[..]].concat(), &self.input)
     }

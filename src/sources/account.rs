@@ -121,7 +121,7 @@ impl fmt::Display for SourceState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Loaded { codes, skipped, clock, torn, lent, .. } => {
-                write!(f, "loaded, {codes} functions")?;
+                write!(f, "loaded, {codes} function{}", if *codes == 1 { "" } else { "s" })?;
                 if *skipped > 0 {
                     write!(f, ", {skipped} skipped")?;
                 }

@@ -22,6 +22,7 @@ pub(super) struct PageNumbers {
 }
 
 /// A sample, or the sum of several.
+#[derive(Clone, Copy)]
 pub(super) struct PageRow {
     pub(super) time: u64,
     pub(super) weight: u64,
@@ -41,8 +42,10 @@ impl PageRow {
 }
 
 /// The rows of each event, and how their times are written.
-pub(super) struct PageRows {
-    pub(super) events: Vec<Vec<PageRow>>,
+pub(super) struct PageRows<'p> {
+    samples: Vec<Samples<'p>>,
+    /// By event, if they are summed.
+    sums: Option<Vec<Vec<PageRow>>>,
     /// `None` if a sample has no time.
     pub(super) clock: Option<PageClock>,
     /// The number of samples, if they are summed.
@@ -58,9 +61,9 @@ pub(super) struct PageClock {
     unit: u64,
 }
 
-impl PageRows {
+impl<'p> PageRows<'p> {
     /// `spots`: for each event the spots of its rows, or nothing.
-    pub(super) fn of(profile: &Profile, series: &[Series], spots: &[Vec<u32>], numbers: &PageNumbers) -> Self {
+    pub(super) fn of(profile: &Profile, series: &'p [Series], spots: &'p [Vec<u32>], numbers: &'p PageNumbers) -> Self {
         let count = series.iter().map(|series| series.rows.len()).sum();
         let clock = PageClock::of(profile, count);
         let spots = |event: usize| spots.get(event).map_or(&[][..], |spots| &spots[..]);
@@ -71,14 +74,24 @@ impl PageRows {
             Some(clock) => {
                 samples.iter_mut().for_each(Samples::sort_by_stack);
                 let clock = clock.coarsened(&samples);
-                let events = samples.iter().map(|samples| samples.summed(clock)).collect();
-                Self { events, clock: Some(clock), summed: Some(count) }
+                let sums = samples.iter().map(|samples| samples.summed(clock)).collect();
+                Self { samples, sums: Some(sums), clock: Some(clock), summed: Some(count) }
             }
-            None => {
-                let events = samples.iter().map(|samples| samples.single(clock)).collect();
-                Self { events, clock, summed: None }
-            }
+            None => Self { samples, sums: None, clock, summed: None },
         }
+    }
+
+    /// The number of events.
+    pub(super) fn events(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// The rows of an event.
+    pub(super) fn rows(&self, event: usize) -> impl Iterator<Item = PageRow> {
+        let sums = self.sums.as_ref().map(|sums| sums[event].iter().copied());
+        let samples = &self.samples[event];
+        let single = samples.order.iter().filter(|_| self.sums.is_none()).map(|at| samples.row(*at, self.clock));
+        sums.into_iter().flatten().chain(single)
     }
 }
 
@@ -117,10 +130,6 @@ impl<'p> Samples<'p> {
         let ((track, node, spot), row) = (self.owner(at), &self.rows[at]);
         let time = clock.map_or(0, |clock| clock.since_start(row));
         PageRow { time, weight: row.weight, count: row.count, node, track, spot }
-    }
-
-    fn single(&self, clock: Option<PageClock>) -> Vec<PageRow> {
-        self.order.iter().map(|at| self.row(*at, clock)).collect()
     }
 
     /// The number of rows that are left by these units.
@@ -215,7 +224,7 @@ mod tests {
     fn a_million_samples_are_as_they_are() {
         let (profile, numbers) = profile(SINGLE as u64, 3);
         let rows = PageRows::of(&profile, &profile.series, &[], &numbers);
-        assert!(rows.summed.is_none() && rows.events[0].len() == SINGLE);
+        assert!(rows.summed.is_none() && rows.rows(0).count() == SINGLE);
         assert_eq!(rows.clock.unwrap().unit(), 1000);
     }
 
@@ -224,7 +233,7 @@ mod tests {
         let (samples, stacks) = (4_000_000, 10);
         let (profile, numbers) = profile(samples, stacks);
         let rows = PageRows::of(&profile, &profile.series, &[], &numbers);
-        let (unit, rows) = (rows.clock.unwrap().unit() as usize, &rows.events[0]);
+        let (unit, rows) = (rows.clock.unwrap().unit() as usize, rows.rows(0).collect::<Vec<_>>());
         // A unit has a sample of each stack for every ten microseconds of it, and one row for all of these.
         assert_eq!((unit, rows.len()), (50_000, samples as usize / 50 * stacks));
         assert!(rows.is_sorted_by_key(|row| row.time));

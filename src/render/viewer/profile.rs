@@ -250,25 +250,25 @@ fn calls(profile: &Profile, is_stated: &[bool], numbers: &PageNumbers, mut secti
 }
 
 /// Adds the columns of each event's samples, in the order of their times.
-fn columns(rows: &PageRows, mut section: Section) -> Section {
-    for (event, of_event) in rows.events.iter().enumerate() {
+fn columns(rows: &PageRows<'_>, mut section: Section) -> Section {
+    for event in 0..rows.events() {
         section = section
-            .deltas(format!("rows.{event}.node"), of_event.iter().map(|row| row.node.into()))
-            .numbers(format!("rows.{event}.track"), of_event.iter().map(|row| row.track.into()))
-            .numbers(format!("rows.{event}.weight"), of_event.iter().map(|row| row.weight))
-            .numbers(format!("rows.{event}.count"), of_event.iter().map(|row| row.count));
-        if of_event.iter().any(|row| row.spot > 0) {
-            section = section.deltas(format!("rows.{event}.spot"), of_event.iter().map(|row| row.spot.into()));
+            .deltas(format!("rows.{event}.node"), rows.rows(event).map(|row| row.node.into()))
+            .numbers(format!("rows.{event}.track"), rows.rows(event).map(|row| row.track.into()))
+            .numbers(format!("rows.{event}.weight"), rows.rows(event).map(|row| row.weight))
+            .numbers(format!("rows.{event}.count"), rows.rows(event).map(|row| row.count));
+        if rows.rows(event).any(|row| row.spot > 0) {
+            section = section.deltas(format!("rows.{event}.spot"), rows.rows(event).map(|row| row.spot.into()));
         }
         if rows.clock.is_some() {
-            section = section.deltas(format!("rows.{event}.time"), of_event.iter().map(|row| row.time));
+            section = section.deltas(format!("rows.{event}.time"), rows.rows(event).map(|row| row.time));
         }
     }
     section
 }
 
 /// Says that the samples are summed, if they are.
-fn note_of_sums(rows: &PageRows) -> Option<String> {
+fn note_of_sums(rows: &PageRows<'_>) -> Option<String> {
     let (samples, clock) = (rows.summed?, rows.clock?);
     Some(format!(
         "{} samples are summed by stack, thread and steps of {}; ranges of time start and end with a step",

@@ -82,6 +82,7 @@ pub(super) fn over_recording(given: &Given<'_>, command: u8) {
             let words = OVER_RECORDINGS[at % OVER_RECORDINGS.len()];
             let mut words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
             let nothing = scratch.path("nothing");
+            std::fs::create_dir_all(&nothing).unwrap();
             words.extend([
                 OsStr::new("-i"),
                 input.as_os_str(),

@@ -77,6 +77,7 @@ pub(super) fn logged(bytes: &[u8]) {
         COMMANDS[usize::from(command) % COMMANDS.len()].iter().copied().map(OsStr::new).collect();
     words.extend([OsStr::new("-i"), input.as_os_str(), OsStr::new("-o"), out.as_os_str()]);
     let nothing = scratch.path("nothing");
+    std::fs::create_dir_all(&nothing).unwrap();
     if words[0] != "inject" {
         words.extend([OsStr::new("--symfs"), nothing.as_os_str()]);
     }
