@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Hits for each 1,000 words of comments.
-const OF_COMMENTS: f64 = 1.0;
+const OF_COMMENTS: f64 = 2.0;
 
 /// Help as it is printed, without a limit of its width.
 fn help() -> Room {

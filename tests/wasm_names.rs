@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
 
-/// The functions of `fib.rs`, in the order of their numbers, and where LLVM's tools say that each was written.
+/// The functions of `fib.rs`, in the order of their numbers, and where LLVM's tools state that each was written.
 const FUNCTIONS: [(&str, &str); 3] = [("app::table::checksum", "20"), ("app::collatz", "9"), ("run", "30")];
 
 fn fixture(name: &str) -> PathBuf {
@@ -25,7 +25,7 @@ fn directory(names: &[&str]) -> tempfile::TempDir {
     directory
 }
 
-/// What the program prints, and what it says.
+/// What the program prints, and what it states.
 fn run(directory: &Path, arguments: &[&str]) -> (String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_jitgraft")).args(arguments).current_dir(directory).output().unwrap();
     let (text, said) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());

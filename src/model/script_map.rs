@@ -32,11 +32,11 @@ pub struct AuthoredFile {
     pub path: String,
     /// Its text, where the map contains it.
     pub content: Option<JsonString>,
-    /// Whether the map lists it as third-party code (`ignoreList`).
+    /// True if the map lists it as third-party code (`ignoreList`).
     pub is_third_party: bool,
 }
 
-/// A string in the file of a map, with its quotes and escapes: authored texts are large, and few of them are asked for.
+/// A string in the file of a map, with its quotes and escapes: authored texts are large, and few of them are requested.
 #[derive(Debug, Clone)]
 pub struct JsonString {
     file: FileBytes,
@@ -93,7 +93,7 @@ pub struct Segment {
     pub authored: Place,
     /// The authored file; [`NONE`] if the code belongs to none.
     pub source: u32,
-    /// What the authored file calls the identifier that begins here; [`NONE`] if the map doesn't say.
+    /// What the authored file calls the identifier that begins here; [`NONE`] if the map doesn't state.
     pub name: u32,
 }
 

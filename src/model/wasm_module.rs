@@ -1,4 +1,4 @@
-//! A WebAssembly module: its functions, and the sections that say how their authors called them.
+//! A WebAssembly module: its functions, and the sections that show how their authors called them.
 
 use super::file_bytes::FileBytes;
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ impl WasmModule {
         range.and_then(|range| self.file.bytes().get(range)).unwrap_or_default()
     }
 
-    /// Whether another module has the same code.
+    /// True if another module has the same code.
     pub fn has_code_of(&self, other: &Self) -> bool {
         let (own, others) = (self.file.bytes().get(self.code.clone()), other.file.bytes().get(other.code.clone()));
         self.imports == other.imports && own.is_some() && own == others

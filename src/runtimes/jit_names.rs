@@ -193,7 +193,7 @@ fn v8_wasm(name: &str) -> Option<NameParts<'_>> {
     Some(NameParts { function, path, position, sort: "wasm", tier })
 }
 
-/// A name without the place behind it: ` /a/fib.rs:4:1`. Path and position are empty if there is none.
+/// A name without the place behind it: ` /a/fib.rs:4:1`. Path and position are empty if absent.
 fn with_place(name: &str) -> (&str, &str, &str) {
     let place = name.find(" /").map(|blank| (&name[..blank], &name[blank + 1..]));
     let place = place.filter(|(_, place)| position_len(place) > 0);

@@ -6,19 +6,19 @@
 //! | Wasmtime | `wasm[0]::function[3]::fib` | `wasm[0]::function[3]` |
 //! | SpiderMonkey | `Wasm: Function fib`, which has no number | `Wasm: Function wasm-function[3]` |
 //!
-//! None says which module that is.
+//! None shows which module that is.
 
 /// What such a name contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WasmName<'n> {
-    /// What stands before the function, and what between its number and its name.
+    /// What precedes the function, and what between its number and its name.
     before: &'n str,
     joint: &'static str,
     /// What the engine calls the function; `None` if its module has no name for it.
     pub function: Option<&'n str>,
     /// Its number in its module.
     pub number: u32,
-    /// What stands behind it.
+    /// What follows it.
     after: &'n str,
 }
 

@@ -118,8 +118,8 @@ impl<'a> PartedFile<'a> {
     }
 }
 
-/// What the files are called. Rows that came in a table may be a part of their recording's: the table's hash stands
-/// behind the recording's.
+/// What the files are called. Rows that came in a table may be a part of their recording's: the table's hash follows
+/// the recording's.
 fn stem_of_part(recording: &Recording, hash: &str) -> String {
     let stem = stem(recording);
     match recording.input.as_deref() {

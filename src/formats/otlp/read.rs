@@ -145,8 +145,8 @@ impl LocationFrames {
     }
 }
 
-/// The kind of code of a `profile.frame.type`: what is not compiled ahead of time is a runtime's. Profilers call code in
-/// memory that no file backs native, too, if no runtime told them more: its mapping tells better.
+/// The kind of code of a `profile.frame.type`: what is not compiled ahead of time is a runtime's. Profilers call code
+/// in memory that no file backs native, too, if no runtime reported them more: its mapping gives better.
 fn kind_of_type(frame_type: &[u8]) -> Option<FrameKind> {
     match frame_type {
         b"" | b"unknown" | b"abort-marker" | b"native" => None,

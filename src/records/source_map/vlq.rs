@@ -1,4 +1,5 @@
-//! Numbers as source maps write them: base 64 digits of five bits, the lowest first; the sixth bit says that more follow.
+//! Numbers as source maps write them: base 64 digits of five bits, the lowest first; the sixth bit states that more
+//! follow.
 
 /// The value of each digit, [`OTHER`] for bytes that are none.
 const DIGITS: [u8; 256] = digits();
@@ -16,7 +17,7 @@ const fn digits() -> [u8; 256] {
     digits
 }
 
-/// The number at the start of a text, which is behind it afterwards. `None` if there is none, or it is too large.
+/// The number at the start of a text, which is behind it afterwards. `None` if absent, or it is too large.
 #[inline]
 pub(super) fn unsigned(text: &mut &[u8]) -> Option<u64> {
     // Most numbers have one digit.

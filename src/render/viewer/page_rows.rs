@@ -200,7 +200,7 @@ mod tests {
     use crate::model::Nanos;
     use crate::model::stacks::{Frame, FrameKind, StackId, Track, Unit};
 
-    /// A profile of so many samples, one each microsecond, in so many stacks by turns, and its numbers.
+    /// A profile of this many samples, one each microsecond, in this many stacks by turns, and its numbers.
     fn profile(samples: u64, stacks: usize) -> (Profile, PageNumbers) {
         let mut profile = Profile::new();
         let series = profile.series_named("e", Unit::Samples);

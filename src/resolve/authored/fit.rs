@@ -1,8 +1,8 @@
-//! Whether a map belongs to a script, as a whole and around a place.
+//! True if a map belongs to a script, as a whole and around a place.
 //!
-//! File times say nothing after copying. A map of another build has segments that begin in the middle of words, behind
-//! the end of lines, and names that the authored text doesn't have there. Up to the first change between two builds it
-//! fits all the same, so the segments around each place are asked, too.
+//! File times state nothing after copying. A map of another build has segments that begin in the middle of words,
+//! behind the end of lines, and names that the authored text doesn't have there. Up to the first change between two
+//! builds it fits all the same, so the segments around each place are queried, too.
 
 use crate::model::script_map::{ScriptMap, Segment};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -13,13 +13,13 @@ const MOST: usize = 1 << 11;
 /// So many are a block.
 const NEAR: usize = 16;
 
-/// What the segments of a map say, as a whole, and in blocks of neighbors.
+/// What the segments of a map state, as a whole, and in blocks of neighbors.
 #[derive(Debug, Default)]
 pub(super) struct Fit {
     whole: Counts,
-    /// Whether all segments were asked.
+    /// True if all segments were queried.
     is_complete: bool,
-    /// Of each [`NEAR`] segments, as far as they were asked: [`Counts::packed`].
+    /// Of each [`NEAR`] segments, as far as they were queried: [`Counts::packed`].
     blocks: Vec<AtomicU16>,
 }
 
@@ -57,7 +57,7 @@ impl Counts {
 }
 
 impl Fit {
-    /// Asks the segments of a map, evenly, whether they are right; those that cannot tell don't count.
+    /// Asks the segments of a map, evenly, whether they are right; those that cannot give don't count.
     pub(super) fn of(map: &ScriptMap, check: impl Fn(&Segment) -> Option<bool>) -> Self {
         let segments = map.segments();
         let step = segments.len().div_ceil(MOST).max(1);
@@ -66,12 +66,13 @@ impl Fit {
         Self { whole, is_complete: step == 1, blocks: (0..blocks).map(|_| AtomicU16::new(0)).collect() }
     }
 
-    /// Whether the map belongs to the script.
+    /// True if the map belongs to the script.
     pub(super) fn is_whole(&self) -> bool {
         self.whole.holds()
     }
 
-    /// Whether it does around a segment, given by its number: behind a change nothing fits any more, before it everything does.
+    /// True if it does around a segment, given by its number: behind a change nothing fits any more, before it
+    /// everything does.
     pub(super) fn at(&self, map: &ScriptMap, number: usize, check: impl Fn(&Segment) -> Option<bool>) -> bool {
         if self.whole.wrong == 0 && self.is_complete {
             return true;
@@ -89,7 +90,7 @@ impl Fit {
         near.wrong <= 1 || near.wrong * 4 <= near.right
     }
 
-    /// The counts of a block, which is asked once.
+    /// The counts of a block, which is queried once.
     fn block(&self, map: &ScriptMap, block: usize, check: impl Fn(&Segment) -> Option<bool>) -> Counts {
         let Some(known) = self.blocks.get(block) else { return Counts::default() };
         Counts::unpacked(known.load(Ordering::Relaxed)).unwrap_or_else(|| {

@@ -56,7 +56,7 @@ impl Authored {
         self.scripts.get(path)
     }
 
-    /// Whether no script has a map, and no module names.
+    /// True if no script has a map, and no module names.
     pub fn is_empty(&self) -> bool {
         self.scripts.is_empty() && self.modules.is_empty()
     }
@@ -77,7 +77,7 @@ impl Authored {
         Some(parts.spell(function.as_deref().unwrap_or(parts.function), file, line, column))
     }
 
-    /// What a script's map says of the function that starts at a place (from 1).
+    /// What a script's map states about the function that starts at a place (from 1).
     pub fn function(&self, script: &str, name: &str, line: u32, column: u32) -> FunctionAnswer<'_> {
         match (self.scripts.get(script), self.modules.get(script)) {
             (Some(script), _) => script.function(name, line, column),

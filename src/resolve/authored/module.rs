@@ -1,7 +1,7 @@
 //! A WebAssembly module: the number of a function in it → how its author called it, and where it was written.
 //!
-//! Names are those of the name section, places those of DWARF. Tools ship modules without either: the module that ran may be
-//! another file than the one with names. What files say of one function must not differ: then nobody knows.
+//! Names are those of the name section, places those of DWARF. Tools ship modules without either: the module that ran
+//! may be another file than the one with names. What files state about one function must not differ: then nobody knows.
 
 use super::module_places::ModulePlaces;
 use super::script::{AuthoredPlace, Contradiction, FunctionAnswer};
@@ -32,7 +32,7 @@ struct AuthoredFunction {
 }
 
 impl AuthoredModule {
-    /// What files of one module say of these functions, each with the place where it starts, counted from 0.
+    /// What files of one module state about these functions, each with the place where it starts, counted from 0.
     pub fn new(url: &str, modules: &[Rc<WasmModule>], functions: impl Iterator<Item = (u32, u32)>) -> Self {
         let debugging: Vec<Option<ModulePlaces<'_>>> = modules.iter().map(|module| ModulePlaces::new(module)).collect();
         let mut authored = Self { url: url.to_owned(), ..Self::default() };
@@ -59,7 +59,7 @@ impl AuthoredModule {
         authored
     }
 
-    /// How a function was called, if that is known, and where it was written, if that is.
+    /// The way a function was called, if that is known, and where it was written, if that is.
     pub fn function(&self, number: u32) -> Option<(&str, Option<AuthoredPlace<'_>>)> {
         let AuthoredFunction { name, file, line, column } = self.functions.get(&number)?;
         let place = AuthoredPlace { file, line: *line, column: *column, is_third_party: false };
@@ -76,8 +76,8 @@ impl AuthoredModule {
     }
 }
 
-/// What debugging information says of a function. If the module has a name for it, that of DWARF must be the same: linkers
-/// leave descriptions of functions behind that they removed.
+/// What debugging information states about a function. If the module has a name for it, that of DWARF must be the same:
+/// linkers leave descriptions of functions behind that they removed.
 fn of_dwarf(places: &ModulePlaces<'_>, function: u32, name: Option<&str>) -> Option<AuthoredFunction> {
     let raw = places.name(function)?;
     let readable = demangle(raw.as_bytes()).unwrap_or_else(|| raw.clone());
@@ -94,13 +94,13 @@ fn of_dwarf(places: &ModulePlaces<'_>, function: u32, name: Option<&str>) -> Opt
     }))
 }
 
-/// Whether a linker's name is a function's readable one, perhaps with its parameters.
+/// True if a linker's name is a function's readable one, perhaps with its parameters.
 fn is_readable_form(name: &str, readable: &str) -> bool {
     let name = demangle(name.as_bytes()).unwrap_or_else(|| name.to_owned());
     name.strip_prefix(readable).is_some_and(|rest| rest.is_empty() || rest.starts_with('('))
 }
 
-/// Whether a text can be shown in one line, and is no longer than any path.
+/// True if a text can be shown in one line, and is no longer than any path.
 fn is_shown(text: &str) -> bool {
     !text.is_empty() && text.len() <= 4096 && !text.chars().any(char::is_control)
 }

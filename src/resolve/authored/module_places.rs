@@ -32,7 +32,7 @@ pub(super) struct DeclaredPlace {
 pub(super) struct ModulePlaces<'a> {
     module: &'a WasmModule,
     context: Context<Reader<'a>>,
-    /// Of each unit that was asked for, by the section's offset of its description: functions by their addresses.
+    /// Of each unit that was requested, by the section's offset of its description: functions by their addresses.
     units: RefCell<FxHashMap<usize, Rc<FxHashMap<u64, DeclaredPlace>>>>,
 }
 

@@ -3,7 +3,8 @@
 //! Nothing is shown that the script doesn't prove:
 //!
 //! * A name comes from the map's segment at the very token that is the function's name in the script, and only if that
-//!   token is what the engine calls the function. Where the authored text is at hand, it must have the name there, too.
+//!   token is what the engine calls the function. Where the authored text is available, it must have the name there,
+//!   too.
 //! * A function's place comes from a segment within its own declaration. Bundlers wrap modules in functions that nobody
 //!   wrote: these have no segment, and the one before them belongs to another file.
 //! * The code of a script outside of all functions belongs to all of its files: it stays what it is.
@@ -45,7 +46,7 @@ pub struct AuthoredScript {
     effort: AtomicUsize,
 }
 
-/// The text of an authored file, which is decoded when it is asked for.
+/// The text of an authored file, which is decoded when it is requested.
 #[derive(Debug)]
 struct Content {
     json: JsonString,
@@ -71,11 +72,11 @@ pub struct AuthoredPlace<'a> {
     pub line: u32,
     /// The column, in UTF-16 units.
     pub column: u32,
-    /// Whether the map lists the file as third-party code.
+    /// True if the map lists the file as third-party code.
     pub is_third_party: bool,
 }
 
-/// Where a function was written, and its name if that is not the script's; `None` if the map says nothing of it.
+/// Where a function was written, and its name if that is not the script's; `None` if the map contains nothing about it.
 pub type FunctionAnswer<'a> = Result<Option<(AuthoredPlace<'a>, Option<String>)>, Contradiction>;
 
 /// Script, map and engine contradict each other.
@@ -116,7 +117,8 @@ impl AuthoredScript {
         let Some((own, _)) = self.segment_at(segment.authored).filter(|(_, number)| self.fits_at(*number)) else {
             return Segment { source: NONE, name: NONE, ..*segment };
         };
-        // A name that the later tool replaced is the author's if this script has it from there, too: the authored text says.
+        // A name that the later tool replaced is the author's if this script has it from there, too: the authored text
+        // states.
         let is_token = own.generated == segment.authored;
         let name = match own.name {
             NONE if is_token || self.content(own.source).is_some() => segment.name,
@@ -126,13 +128,13 @@ impl AuthoredScript {
         Segment { authored: own.authored, source: first_source.saturating_add(own.source), name, ..*segment }
     }
 
-    /// Whether the map belongs to the script at all.
+    /// True if the map belongs to the script at all.
     pub fn fits(&self) -> bool {
         self.fit.is_whole()
     }
 
-    /// What the map says of these functions, as the engine names them. `None` if the script is not the one that ran: of its
-    /// functions, hardly any stands elsewhere.
+    /// What the map states about these functions, as the engine names them. `None` if the script is not the one that
+    /// ran: of its functions, hardly any stands elsewhere.
     pub fn functions<'n>(&self, functions: impl Iterator<Item = (&'n str, Place)>) -> Option<Vec<FunctionAnswer<'_>>> {
         let (mut here, mut elsewhere, mut answers) = (0usize, 0usize, Vec::new());
         for (name, place) in functions {
@@ -216,7 +218,7 @@ impl AuthoredScript {
         is_there.then(|| format!("{}{name}", found.prefix))
     }
 
-    /// The authored name of a function whose place is in `segment`; `None` if its words don't say.
+    /// The authored name of a function whose place is in `segment`; `None` if its words don't state.
     fn name(&self, found: &FunctionText, segment: &Segment) -> Result<Option<String>, Contradiction> {
         // What was bound to a name may have had one of its own, which tools leave out.
         if found.is_bound
@@ -239,14 +241,14 @@ impl AuthoredScript {
         Ok((!words.is_empty()).then(|| format!("{}{}", found.prefix, words.join("."))))
     }
 
-    /// What the authored file has instead of a word; `None` if nothing says so.
+    /// What the authored file has instead of a word; `None` if nothing states it.
     fn word(&self, word: &Range<usize>, role: Role) -> Result<Option<AuthoredWord<'_>>, Contradiction> {
         let own = &self.text.as_str()[word.clone()];
         let role = if self.text.as_str()[..word.start].ends_with('.') { Role::Property } else { role };
         // Some tools map a private name behind its `#`.
         let places = [Some(word.start), own.starts_with('#').then_some(word.start + 1)];
         let segments = places.into_iter().flatten().flat_map(|at| self.map.exactly_at(self.text.place(at)));
-        // Of several segments, one that has a name says most.
+        // Of several segments, one that has a name states most.
         let Some(segment) = segments.min_by_key(|segment| segment.name == NONE) else { return Ok(None) };
         let called = self.map.name(segment.name);
         let called = called.filter(|called| is_identifier(called)).map(|called| match own.starts_with('#') {
@@ -293,7 +295,7 @@ impl AuthoredScript {
         self.fit.at(&self.map, number, |segment| self.check(segment))
     }
 
-    /// Whether a segment begins where a word does, and the authored text has the same word; `None` if it doesn't tell.
+    /// True if a segment begins where a word does, and the authored text has the same word; `None` if it doesn't give.
     fn check(&self, segment: &Segment) -> Option<bool> {
         let text = self.text.as_str();
         let Some(byte) = self.text.byte(segment.generated) else { return Some(false) };
@@ -320,12 +322,13 @@ impl AuthoredScript {
     }
 }
 
-/// Whether a bundler made this of a word that was imported, with the name of the module in front: `is_isMap` of `isMap`.
+/// True if a bundler made this of a word that was imported, with the name of the module in front: `is_isMap` of
+/// `isMap`.
 fn is_import(called: &str, word: &str) -> bool {
     !word.is_empty() && called.strip_suffix(word).is_some_and(|module| module.ends_with('_'))
 }
 
-/// Whether a word is in what follows a place on its line; in most cases, right there.
+/// True if a word is in what follows a place on its line; in most cases, right there.
 fn is_on_line(text: &str, at: usize, word: &str) -> bool {
     let (text, at) = around(text, at, BEFORE, AFTER);
     let rest = &text.as_bytes()[at..];
@@ -340,13 +343,13 @@ struct AuthoredWord<'a> {
     segment: &'a Segment,
     /// The function that is bound to it there, if it has a name of its own.
     function: Option<String>,
-    /// Whether it is one of several words in parentheses.
+    /// True if it is one of several words in parentheses.
     is_argument: bool,
 }
 
 impl AuthoredWord<'_> {
-    /// Whether a function that was written at `function` was bound to this word by its author. Tools that put a function's
-    /// body in the place of a call bind its parameters to the arguments: these were written elsewhere.
+    /// True if a function that was written at `function` was bound to this word by its author. Tools that put a
+    /// function's body in the place of a call bind its parameters to the arguments: these were written elsewhere.
     fn binds(&self, found: &FunctionText, function: &Segment) -> bool {
         let (word, function_line) = (self.segment, function.authored.line);
         // The name of a class may stand far before its constructor.
@@ -356,7 +359,7 @@ impl AuthoredWord<'_> {
     }
 }
 
-/// Whether it is the code outside of all functions, or the function that an engine wraps around it.
+/// True if it is the code outside of all functions, or the function that an engine wraps around it.
 fn is_outermost(name: &str, place: Place) -> bool {
     name.is_empty() && place == Place::default()
 }

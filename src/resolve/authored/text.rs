@@ -50,7 +50,7 @@ impl Text {
         (byte <= end).then_some(byte)
     }
 
-    /// Whether bytes and units count the same from one byte to another.
+    /// True if bytes and units count the same from one byte to another.
     fn is_plain(&self, from: usize, to: usize) -> bool {
         let near = || self.text.as_bytes().get(from..to).filter(|near| near.len() <= STEP);
         self.units.is_empty() || near().is_some_and(<[u8]>::is_ascii)

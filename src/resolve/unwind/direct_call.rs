@@ -22,7 +22,7 @@ use object::{Object, ObjectSymbol, SymbolKind};
 pub struct Function<'a> {
     /// Its first address.
     pub start: u64,
-    /// Whether it is Thumb code of 32-bit Arm.
+    /// True if it is Thumb code of 32-bit Arm.
     pub is_thumb: bool,
     /// Its instructions.
     pub code: &'a [u8],
@@ -85,7 +85,7 @@ impl<'a> Functions<'a> {
     }
 }
 
-/// Whether a return address proves who called the function that is running.
+/// True if a return address proves who called the function that is running.
 ///
 /// `running` is an address in that function; `link` the link register's value, with Arm's mark of Thumb code; `at` finds
 /// functions.
@@ -103,7 +103,7 @@ pub(crate) fn proves<'a>(machine: Machine, running: u64, link: u64, at: &impl Fn
     }
 }
 
-/// Whether the place that is called is in a function, or leads there by jumps alone.
+/// True if the place that is called is in a function, or leads there by jumps alone.
 fn leads_to<'a>(machine: Machine, place: u64, to: &Function<'_>, at: &impl Fn(u64) -> Option<Function<'a>>) -> bool {
     /// Functions that are passed on the way.
     const MOST: usize = 32;
@@ -122,8 +122,8 @@ fn leads_to<'a>(machine: Machine, place: u64, to: &Function<'_>, at: &impl Fn(u6
     false
 }
 
-/// Whether a function of 32-bit Arm may have called another, directly or through others, which returned without the link
-/// register.
+/// True if a function of 32-bit Arm may have called another, directly or through others, which returned without the
+/// link register.
 fn may_reach<'a>(from: &Function<'a>, to: &Function<'_>, at: &impl Fn(u64) -> Option<Function<'a>>) -> bool {
     /// Functions that are looked at; those that call each other are seldom farther apart.
     const MOST: usize = 64;
@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(riscv64(&[0, 0, 0, 0, 0x67, 0x03, 0x0e, 0], 0x698), None);
     }
 
-    /// Whether a link register proves the caller, where functions of these words stand from 0x8000 on, 16 bytes apart.
+    /// True if a link register proves the caller, where functions of these words stand from 0x8000 on, 16 bytes apart.
     fn is_proven(machine: Machine, words: &[[u32; 4]], running: u64, link: u64) -> bool {
         let code: Vec<u8> = words.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
         let function = |(at, code)| Function { start: 0x8000 + 16 * at as u64, is_thumb: false, code };
@@ -284,7 +284,7 @@ mod tests {
     const POP_PC: u32 = 0xe8bd_8010;
     const BLX_R3: u32 = 0xe12f_ff33;
 
-    /// `bl` from the second word of a function to the one so many behind it.
+    /// `bl` from the second word of a function to the one this many behind it.
     const fn bl(functions: i32) -> u32 {
         0xeb00_0000 | (functions * 4 - 3).cast_unsigned() & 0xff_ffff
     }

@@ -133,7 +133,7 @@ impl ExidxRow {
     }
 }
 
-/// Whether operations leave the link register alone, and give no other return address.
+/// True if operations leave the link register alone, and give no other return address.
 fn keeps_link(operations: &[u8]) -> bool {
     let mut registers = Registers::new(Machine::Arm);
     (0..=arm::PC).for_each(|register| registers.set(register, 1));

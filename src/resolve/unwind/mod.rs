@@ -247,7 +247,7 @@ impl<'a> Unwinder<'a> {
         (caller.0 != 0 && is_missing() && is_code()).then_some(caller)
     }
 
-    /// Whether the link register holds the address behind a direct call of the function that is running.
+    /// True if the link register holds the address behind a direct call of the function that is running.
     fn was_called_from(&self, moment: Moment, pc: Addr, link: u64) -> bool {
         let in_jit = |addr: u64| {
             let addr = Addr(addr);

@@ -55,7 +55,7 @@ pub(super) const LARGEST: u64 = 1 << 30;
 /// So many maps of a directory are opened to compare their `debugId`.
 pub(super) const MOST_MAPS: usize = 1000;
 
-/// A script may have been made from scripts so many times: by a compiler, a bundler, a minifier.
+/// A script may have been made from scripts this many times: by a compiler, a bundler, a minifier.
 const DEEPEST: usize = 3;
 
 /// The text of a script, and where it is.
@@ -74,10 +74,10 @@ struct Candidate {
 /// Finds the maps of scripts.
 pub(super) struct Finder<'a> {
     pub(super) search: MapSearch<'a>,
-    /// Of the user's maps that have other names than scripts: which script each says it belongs to. Each is asked once, and
-    /// not once for each script.
+    /// Of the user's maps that have other names than scripts: which script each states it belongs to. Each is queried
+    /// once, and not once for each script.
     asked: RefCell<FxHashMap<PathBuf, Option<About>>>,
-    /// The WebAssembly modules that are at hand.
+    /// The WebAssembly modules that are available.
     pub(super) modules: OnceCell<Vec<ModuleFile>>,
 }
 
@@ -202,7 +202,7 @@ impl<'a> Finder<'a> {
         Some(self.search.beside?.join(recorded.file_name()?))
     }
 
-    /// The script's text, and where it is here. One that may not be read counts where a map lies beside it.
+    /// The script's text, and where it is here. One that may not be read counts where a map is next to it.
     fn script(&self, places: impl Iterator<Item = PathBuf>) -> Option<Result<PlacedText, Refusal>> {
         let mut refused = None;
         for place in places {
@@ -224,7 +224,7 @@ impl<'a> Finder<'a> {
         self.read_kind(path, named, TEXT)
     }
 
-    /// A file's contents; `None` if there is none.
+    /// A file's contents; `None` if absent.
     pub(super) fn read_kind(&self, path: &Path, named: Named, kind: Kind) -> Option<Result<Bytes, String>> {
         let door = named.door(self.search.force);
         if door.look(path).is_some_and(|about| about.len() > LARGEST) {
@@ -259,7 +259,7 @@ impl<'a> Finder<'a> {
         names.into_iter().take(MOST_MAPS).find_map(|(name, _)| self.if_of(&directory.join(name), script, mention))
     }
 
-    /// A map of the user's, if it says itself that it belongs to this script.
+    /// A map of the user's, if it states itself that it belongs to this script.
     fn if_of(&self, path: &Path, script: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
         let name = script.file_name()?;
         if path.file_name() == Some(&with_map(name)) {
@@ -282,7 +282,8 @@ impl<'a> Finder<'a> {
         Some(self.read(path, named)?.map_err(|why| (name.clone(), why)).map(candidate))
     }
 
-    /// The map that the script names, or that lies beside it. `recorded` is where the engine read it, `place` where it is.
+    /// The map that the script names, or that is next to it. `recorded` is where the engine read it, `place` where it
+    /// is.
     fn own(&self, recorded: &Path, place: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
         let (directory, here) = (recorded.parent()?, place.parent()?);
         let beside = || {

@@ -253,7 +253,7 @@ impl MapAccount {
         }
     }
 
-    /// What was looked up, if it was found; what became of it is said here.
+    /// What was looked up, if it was found; what became of it is reported here.
     fn look_up<T>(&mut self, lookup: Lookup<T>) -> Option<T> {
         match lookup {
             Lookup::Nothing => None,
