@@ -129,11 +129,11 @@ fn the_graph_is_walked_by_keyboard() {
     let mut shown = graph();
     shown.page.evaluate("document.querySelector('#flame').focus()");
     let mut told = Vec::new();
-    for key in ["Home", "ArrowDown", "ArrowDown", "ArrowRight", "ArrowDown", "ArrowUp"] {
+    for key in ["Home", "ArrowUp", "ArrowUp", "ArrowLeft", "ArrowLeft", "ArrowUp", "ArrowDown"] {
         shown.page.press(key);
         told.push(shown.text_of("#flame-told").split(',').next().unwrap().to_owned());
     }
-    assert_eq!(told[1..], ["main", "parse", "check", "infer", "check"]);
+    assert_eq!(told[1..], ["main", "parse", "emit", "check", "infer", "check"]);
     shown.page.press("Enter");
     assert_eq!(shown.state("zoom").as_array().unwrap().len(), 2);
     shown.page.press("Escape");
@@ -174,6 +174,53 @@ fn callers_and_callees_are_those_of_report() {
         }
         shown.reload();
     }
+}
+
+/// The names of the boxes in a row, from left to right; row 0 has the root.
+fn row_of(shown: &mut Shown, row: u32) -> Value {
+    shown.page.evaluate(&format!(
+        "{{ const {{ boxes, picture }} = document.getElementById('flame').view; \
+         Array.from(boxes.node.slice(boxes.first[{row}], boxes.first[{row} + 1]), (node) => picture.nameOf(node)) }}"
+    ))
+}
+
+#[test]
+fn the_graph_begins_as_the_picture_of_flamegraph_does() {
+    let mut shown = Shown::folded("[truncated];f 90\nmain;b 5\nmain;c 9\nmain;a 2\nZed 1\n_start 7\n").part("flame");
+    assert_eq!(row_of(&mut shown, 1), json!(["Zed", "_start", "main", "[truncated]"]));
+    assert_eq!(row_of(&mut shown, 2), json!(["a", "b", "c", "f"]));
+    let (root, callee) = (place(&mut shown, "main"), place(&mut shown, "b"));
+    assert!(root.1 > callee.1, "roots are at the bottom: {root:?} {callee:?}");
+}
+
+#[test]
+fn the_call_tree_opens_row_by_row_with_the_sums_of_the_graph() {
+    let mut shown = Shown::folded(STACKS).part("tree");
+    let rows = |shown: &mut Shown| {
+        let rows = "Array.from(document.querySelectorAll('.tree-row'), (row) => \
+                    [row.children[4].lastChild.textContent, row.children[1].textContent])";
+        shown.page.evaluate(rows)
+    };
+    let closed = json!([["main", "100.00%"], ["parse", "49.90%"], ["check", "35.10%"], ["emit", "15.00%"]]);
+    assert_eq!(rows(&mut shown), closed);
+    shown.page.evaluate("document.querySelector('#tree-rows').focus()");
+    for key in ["Home", "ArrowDown", "ArrowRight"] {
+        shown.page.press(key);
+    }
+    let opened = json!([
+        ["main", "100.00%"],
+        ["parse", "49.90%"],
+        ["scan", "29.90%"],
+        ["identifier", "20.00%"],
+        ["check", "35.10%"],
+        ["emit", "15.00%"]
+    ]);
+    assert_eq!(rows(&mut shown), opened);
+    shown.page.press("ArrowLeft");
+    assert_eq!(rows(&mut shown), closed);
+    shown.page.press("Enter");
+    let selected = shown.state("selected");
+    assert_eq!(shown.page.text(&format!("jitgraft.page.profile.functions.name[{selected}]")), "parse");
 }
 
 #[test]
@@ -250,6 +297,43 @@ fn the_graph_follows_a_range_of_time() {
     let filters: Vec<&str> = option.split(' ').collect();
     let own: u64 = shown.reported(&filters).values().map(|sums| sums.own).sum();
     assert_eq!(total(&mut shown), own);
+}
+
+#[test]
+fn pictures_of_time_stand_below_the_lanes_at_the_same_times() {
+    let mut shown = Shown::fixture("php-recording/perf.data.zst").part("flame");
+    shown.set(&json!({ "order": "time" }));
+    let edges = shown.page.evaluate(
+        "{ const { view } = document.getElementById('flame'), { lanes, profile } = jitgraft.page; \
+         [view.left + view.scroll.getBoundingClientRect().left - lanes.left, view.width - lanes.width, view.view.start] }",
+    );
+    assert_eq!(edges, json!([0, 0, 0]));
+    let mut chosen = Vec::new();
+    for surface in ["#time-axis", "#jit-chart-samples"] {
+        shown.set(&json!({ "part": "jit", "ranges": [] }));
+        let [left, top, width, height] = shown.page.edges_of(surface);
+        let lanes = shown.page.evaluate("[jitgraft.page.lanes.left, jitgraft.page.lanes.width]");
+        let at = |share: f64| (lanes[0].as_f64().unwrap() + share * lanes[1].as_f64().unwrap(), top + height / 2.0);
+        assert!(left <= at(0.0).0 && at(1.0).0 <= left + width, "{surface}: {left} {width} {lanes}");
+        shown.page.drag(at(0.25), at(0.5));
+        chosen.push(shown.state("ranges"));
+    }
+    assert_eq!(chosen[0], chosen[1]);
+    assert_eq!(chosen[0].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_function_without_self_time_leads_to_the_code_of_its_callees() {
+    let mut shown = Shown::fixture("php-recording/perf.data.zst").part("code");
+    let caller = shown.page.evaluate(
+        "{ const { page } = jitgraft, { self, total } = page.sums(), { first } = page.groups(); \
+         first[total.reduce((best, sum, group) => self[group] === 0 && sum > (total[best] ?? 0) ? group : best, -1)] }",
+    );
+    shown.set(&json!({ "selected": caller }));
+    let callee = shown.text_of("#code-callees button");
+    shown.page.click_on("#code-callees button");
+    assert_eq!(shown.text_of("#code-head h2"), callee);
+    assert_ne!(shown.page.evaluate("document.querySelector('#code-machine .instruction')"), Value::Null);
 }
 
 #[test]

@@ -9,10 +9,13 @@ const NODE: &str = "recording-node/perf.data.zst";
 /// The start of lanes, from the left edge of the list.
 const GUTTER: f64 = 200.0;
 
+/// The room beside them.
+const RIGHT: f64 = 24.0;
+
 /// A point of the lanes: the share of the time that is shown, and pixels below the upper edge.
 fn place(shown: &mut Shown, share: f64, below: f64) -> (f64, f64) {
     let [left, top, width, _] = shown.page.edges_of("#time-lanes");
-    (left + GUTTER + share * (width - GUTTER - 10.0), top + below)
+    (left + GUTTER + share * (width - GUTTER - RIGHT), top + below)
 }
 
 /// The `--time` that the page gives for what it counts.
@@ -46,6 +49,34 @@ fn a_brush_with_the_mouse_counts_what_report_counts() {
     assert_as_reported(&mut shown);
     shown.page.click_on("#time-clear");
     assert_eq!(shown.table(), all);
+}
+
+#[test]
+fn a_brush_chooses_times_as_round_as_a_pixel_allows() {
+    let mut shown = Shown::fixture(NODE);
+    let (from, to) = (place(&mut shown, 0.213, 10.0), place(&mut shown, 0.457, 10.0));
+    shown.page.drag(from, to);
+    let range = shown.page.text("document.querySelector('#time-range').value");
+    // A pixel is some 0.28 ms: ends are whole fifths of a millisecond.
+    for end in range.split('-') {
+        assert!(end.len() <= "0.1234".len(), "{range}");
+    }
+    assert!(range.contains('-'), "{range}");
+}
+
+#[test]
+fn in_a_low_window_the_time_part_leaves_room_for_the_flame_graph() {
+    let mut shown = Shown::fixture(NODE);
+    let all = shown.page.edges_of("#part-time")[3];
+    shown.page.resize((900, 700));
+    shown.page.settle();
+    let [_, top, _, height] = shown.page.edges_of("#flame");
+    assert!(top < 350.0 && height > 300.0, "{top} {height}");
+    assert!(shown.page.edges_of("#part-time")[3] < all);
+    shown.page.click_on("#time-fold");
+    shown.page.settle();
+    assert!(shown.page.edges_of("#flame")[1] > top, "all rows are there again");
+    assert_eq!(shown.state("timeRows"), "all");
 }
 
 #[test]
@@ -165,7 +196,7 @@ fn a_cell_of_the_heat_map_counts_what_report_counts() {
     let all = shown.table();
     let [left, top, width, height] = shown.page.edges_of("#time-heat");
     // The third column's foot, where a sample of each second's begin is.
-    let column = (width - GUTTER - 10.0) / 7.9;
+    let column = (width - GUTTER - RIGHT) / 7.9;
     shown.page.click((left + GUTTER + 2.5 * column, top + height - 1.0));
     let ranges = shown.state("ranges");
     assert_eq!(ranges, json!([[2_000_000_000u64, 2_020_000_000u64]]));

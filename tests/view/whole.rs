@@ -2,6 +2,7 @@
 
 use crate::shown::Shown;
 use serde_json::json;
+use std::path::Path;
 
 const NODE: &str = "recording-node/perf.data.zst";
 
@@ -43,6 +44,41 @@ fn the_part_that_is_open_is_in_the_address() {
             .evaluate("Array.from(document.querySelectorAll('[role=tabpanel]:not([hidden])'), (part) => part.id)");
         assert_eq!(open, json!([part]));
     }
+}
+
+#[test]
+fn a_question_mark_shows_the_keys() {
+    let mut shown = Shown::fixture(NODE);
+    let is_open = |shown: &mut Shown| shown.page.evaluate("document.querySelector('#keys').open");
+    for _ in 0..2 {
+        assert_eq!(is_open(&mut shown), false);
+        shown.page.press("?");
+        assert_eq!(is_open(&mut shown), true);
+        shown.page.click_on("#keys-close");
+    }
+    shown.page.click_on("#search");
+    shown.page.type_text("?");
+    assert_eq!(is_open(&mut shown), false, "in a text it is a character");
+}
+
+#[test]
+fn the_tab_of_the_doctor_has_the_number_of_findings() {
+    let mut shown = Shown::fixture(NODE).part("doctor");
+    let findings = shown.page.evaluate("document.querySelectorAll('[data-sort=finding]').length");
+    assert_eq!(shown.text_of("#tab-doctor .badge"), findings.to_string());
+}
+
+#[test]
+fn several_recordings_are_all_named_and_their_clocks_are_not_compared() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let [node, java] = ["recording-node", "recording-java"].map(|name| fixtures.join(name).join("perf.data.zst"));
+    let mut shown = Shown::with(&node, &[], &[java.to_str().unwrap()]);
+    let title = shown.page.text("document.title");
+    for recording in [&node, &java] {
+        assert!(title.contains(recording.to_str().unwrap()), "{title}");
+    }
+    let facts = shown.text_of("#facts");
+    assert!(facts.contains("2 recordings: their clocks may differ"), "{facts}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::{CallTree, FrameLabel, NO_LABEL, ROOT};
 use crate::analysis::category::Category;
 use crate::analysis::tier_shares::TierShares;
+use crate::model::stacks::TRUNCATED;
 
 /// The stretch of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +87,7 @@ impl CallTree {
     /// The place of each label in the order of its text. What is shown alike has one place.
     fn ranks(&self, shown: impl Fn(&FrameLabel) -> FrameLabel) -> Vec<u32> {
         let mut order: Vec<(FrameLabel, u32)> = self.labels.iter().map(shown).zip(0..).collect();
-        order.sort_unstable();
+        order.sort_unstable_by(|a, b| is_cut(&a.0).cmp(&is_cut(&b.0)).then_with(|| a.cmp(b)));
         let mut ranks = vec![0; order.len()];
         for (rank, alike) in (0..).zip(order.chunk_by(|(a, _), (b, _)| a == b)) {
             alike.iter().for_each(|&(_, label)| ranks[label as usize] = rank);
@@ -136,6 +137,11 @@ impl FrameLabel {
     }
 }
 
+/// True for the mark of a stack without its outer part: it has no root, and comes behind those that do.
+fn is_cut(label: &FrameLabel) -> bool {
+    label.text.as_bytes() == TRUNCATED
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::Spelling;
@@ -156,6 +162,14 @@ mod tests {
     fn a_box_is_on_its_caller_and_siblings_by_name() {
         let stacks = [("b;y", 10), ("a", 1), ("b;x", 4), ("a;z", 2), ("b", 100)];
         assert_eq!(boxes(&stacks, 0), ["all 0-117", " a 0-3", "  z 0-2", " b 3-117", "  x 3-7", "  y 7-17"]);
+    }
+
+    #[test]
+    fn stacks_without_their_outer_part_come_last() {
+        let stacks = [("[truncated];f", 3), ("main", 1), ("[truncatedly]", 1)];
+        let order = boxes(&stacks, 1);
+        let place = |name: &str| order.iter().position(|one| one.contains(name)).unwrap();
+        assert!(place("[truncatedly]") < place("main") && place("main") < place("[truncated]"), "{order:?}");
     }
 
     #[test]

@@ -49,12 +49,13 @@ pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
         recorded.push(Recorded::new(examined, &options.load, options.code, job, warnings));
     };
     let (inputs, load_options) = (&options.inputs, &options.load);
-    let profile = load_and_ask(None, inputs, Keep::EachRow, load_options, &mut ask, job, &mut outcome)?;
+    let mut profile = load_and_ask(None, inputs, Keep::EachRow, load_options, &mut ask, job, &mut outcome)?;
     let before = match &options.before {
         Some(before) => Some(load(std::slice::from_ref(before), Keep::EachRow, &options.load, job, &mut outcome)?),
         None => None,
     };
-    let title = options.title.clone().or_else(|| command(&profile)).unwrap_or_else(|| subject(&options.inputs));
+    profile.about.notes.extend(note_of_clocks(inputs.len()));
+    let title = options.title.clone().unwrap_or_else(|| title(&profile, &options.inputs));
     let (code, spots) = code::section(&recorded, &profile, options.code);
     let mut sections = viewer::sections(&profile, &spots, before.as_ref());
     sections.extend(code);
@@ -86,16 +87,31 @@ pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
+/// The command that was recorded; of several inputs all names, since a command is one recording's.
+fn title(profile: &Profile, inputs: &[InPath]) -> String {
+    let command = if inputs.len() > 1 { None } else { command(profile) };
+    command.unwrap_or_else(|| subject(inputs))
+}
+
 /// The command that was recorded.
 fn command(profile: &Profile) -> Option<String> {
     let words: Vec<_> = profile.about.program().iter().map(|word| readable(word).into_owned()).collect();
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-/// The names of the inputs.
+/// The names of the inputs. Several are named by their paths: most recordings have one name, in directories of their own.
 fn subject(inputs: &[InPath]) -> String {
-    let names: Vec<_> = inputs.iter().map(|input| base_name(&shown(input))).collect();
-    names.join(", ")
+    let path = |input: &InPath| readable(shown(input).as_os_str().as_encoded_bytes()).into_owned();
+    match inputs {
+        [input] => base_name(&shown(input)),
+        _ => inputs.iter().map(path).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// The limit on the times of several recordings in one page.
+fn note_of_clocks(recordings: usize) -> Option<String> {
+    let note = format!("{recordings} recordings: their clocks may differ, so compare times only within one of them");
+    (recordings > 1).then_some(note)
 }
 
 fn base_name(path: &Path) -> String {

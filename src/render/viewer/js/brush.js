@@ -4,7 +4,7 @@
 // A surface: { element, spanAt(x, y) → [from, to) under a point or null, edgeAt(x, y) → { index, edge } or null,
 // isClickChoosing }, in pixels of the element.
 
-import { tidyRanges } from "./time_axis.js";
+import { roundUnits, tidyRanges } from "./time_axis.js";
 
 const CLICK_SLACK = 4;
 
@@ -107,14 +107,14 @@ export class Brush {
     if (event.key === "Delete" || event.key === "Backspace") return this.choose([]), true;
     const direction = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!direction || event.altKey || event.metaKey) return false;
-    const step = Math.max(1, Math.round((view[1] - view[0]) / 100)) * direction;
-    this.choose(steppedRanges(ranges, step, view, event, this.length));
+    const step = roundUnits((view[1] - view[0]) / 100);
+    this.choose(steppedRanges(ranges, step * direction, view, event, this.length));
     return true;
   }
 }
 
 function steppedRanges(ranges, step, view, keys, length) {
-  if (!ranges.length) return [[view[0], view[0] + Math.max(1, (view[1] - view[0]) / 10)]];
+  if (!ranges.length) return [[view[0], view[0] + roundUnits((view[1] - view[0]) / 10)]];
   const others = ranges.slice(0, -1), [from, to] = ranges[ranges.length - 1];
   if (keys.shiftKey) return [...others, [from, Math.max(from + 1, to + step)]];
   if (keys.ctrlKey) return [...others, [Math.min(to - 1, from + step), to]];

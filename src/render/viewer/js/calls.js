@@ -5,7 +5,7 @@ import { withLinks } from "./tree.js";
 /**
  * The calls of an event by group, if the profile has them: those of the threads in `tracks` (by track, whether it counts),
  * or of all if it is null.
- * @returns {{self, total, withCalls: Float64Array, named: Uint8Array, edges: Array} | null} named: by group, whether the
+ * @returns {{self, total, withCalls: Float64Array, named: Uint8Array, edges: Array, rank} | null} named: by group, whether the
  *   input names it; edges: {caller, callee, count, cost}
  */
 export function statedCalls(profile, groups, event, tracks) {
@@ -36,7 +36,7 @@ export function statedCalls(profile, groups, event, tracks) {
     total[group] += isCalled[number] ? called[number] : all;
     withCalls[group] += all;
   }
-  return { self, total, withCalls, named, edges };
+  return { self, total, withCalls, named, edges, rank: groups.rank };
 }
 
 /** Sums by group as `functionSums` makes them of stacks. */
@@ -69,7 +69,7 @@ export function callsTree(profile, stated, group, isCallers) {
     place: new Int32Array(profile.nodeCount).fill(-1),
     at: null,
     takesEmpty: false,
-  });
+  }, stated.rank);
   const total = Float64Array.from([whole, whole, ...others.map(([, cost]) => cost)].slice(0, length));
   const own = total.slice();
   if (length > 1) [own[0], own[1]] = [0, whole - inside];

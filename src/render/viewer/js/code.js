@@ -5,11 +5,15 @@ import { MachinePane } from "./code_machine.js";
 import { SourcePane } from "./code_source.js";
 import { CodeTable } from "./code_table.js";
 import { drawingOf, element } from "./dom.js";
-import { counted, grouped, percent } from "./format.js";
+import { amount, counted, grouped, percent } from "./format.js";
+import { ownBelow } from "./functions.js";
 import { instructionCosts, Listings, sumOf } from "./listings.js";
 
 /** Events that have columns beside an instruction: more leave no room for it. */
 const MOST_EVENTS = 3;
+
+/** The callees that a function without self time leads to. */
+const MOST_CALLEES = 12;
 
 /** The keys that change the costs of instructions. */
 const COST_KEYS = ["ranges", "tracks"];
@@ -257,13 +261,27 @@ class CodePart {
     }
     const group = this.#page.groups().of[state.selected];
     if (this.#page.sums().selfCount[group] === 0) {
-      return [element("p", {}, "No self time here; only its callees were sampled.")];
+      return this.#calleesOf(group);
     }
     const more = this.#listings.about.codes > this.#listings.length;
     const name = profile.functions.name[state.selected];
     return [element("p", {}, more
       ? `It is not among the ${grouped(this.#listings.length)} hottest functions that the page contains: --code N adds more.`
       : `Nothing is known of the code of ${name}.`)];
+  }
+
+  /** The functions with code that ran below this one, the hottest first. */
+  #calleesOf(group) {
+    const { profile, store, unit } = this.#page, groups = this.#page.groups();
+    const sums = ownBelow(profile, groups, this.#page.selection().own, group);
+    const hasCode = (number) => this.#listings.ofFunction(number).some((listing) => this.#listings.missing[listing] === "");
+    const callees = [...sums].filter(([callee]) => hasCode(groups.first[callee])).sort((a, b) => b[1] - a[1]).slice(0, MOST_CALLEES);
+    if (callees.length === 0) return [element("p", {}, "It has no self time, and the page has no code of the functions that it called.")];
+    const link = ([callee, weight]) => element("li", {},
+      element("button", { class: "target", onclick: () => store.set({ selected: groups.first[callee], code: null }) },
+        profile.functions.name[groups.first[callee]]), ` ${amount(weight, unit)}`);
+    return [element("p", {}, "It has no self time. The time is in the functions that it called:"),
+      element("ul", { id: "code-callees" }, ...callees.map(link))];
   }
 
   /** The calls that a compiler expanded, where it did not state at which instructions. */

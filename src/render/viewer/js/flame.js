@@ -41,7 +41,7 @@ class FlamePart {
       const changes = (value) => ({ [key]: value, ...(key === "direction" && isTurned(value) && { zoom: [] }) });
       const list = element(
         "select",
-        { id, "aria-label": label, onchange: () => store.set(changes(list.value)) },
+        { id, "aria-label": label, title: label, onchange: () => store.set(changes(list.value)) },
         ...options.map(([value, text]) => element("option", { value }, text)),
       );
       this[key] = list;
@@ -60,9 +60,9 @@ class FlamePart {
     return element(
       "div",
       { class: "flame-bar", role: "toolbar", "aria-label": "Flame graph" },
-      choice("flame-direction", "direction", "Direction", [
-        ["icicle", "Icicle"],
+      choice("flame-direction", "direction", "Flame: roots at the bottom; icicle: at the top; bottom-up: innermost functions at the bottom", [
         ["flame", "Flame"],
+        ["icicle", "Icicle"],
         ["bottomup", "Bottom-up"],
       ]),
       choice("flame-order", "order", "Order", [

@@ -1,8 +1,7 @@
 // The places of a call tree's boxes: pure arithmetic, no page.
 //
 // Places are amounts (of the tree's weight, or of time), not pixels: a zoom is a range of them. Boxes too narrow to be
-// seen are left out with all that is below them; children are by weight, so that the first of them that is too narrow
-// ends its row.
+// seen are left out with all that is below them; their places stay free, so that a box has one place in every zoom.
 
 /** Boxes by row, from left to right in each. */
 export class BoxRows {
@@ -90,32 +89,20 @@ export function layoutTree(tree, view, narrowest, root = 0) {
 }
 
 function layoutChildren(tree, node, from, view, narrowest, boxes) {
+  const { first, next, total } = tree;
   let start = from;
-  for (const child of heaviestChildren(tree, node, narrowest)) {
-    if (start >= view.end) return;
-    const end = start + tree.total[child];
-    if (end > view.start) boxes.add(child, start, end);
+  for (let child = first[node]; child >= 0 && start < view.end; child = next[child]) {
+    const end = start + total[child];
+    if (total[child] >= narrowest && total[child] > 0 && end > view.start) boxes.add(child, start, end);
     start = end;
   }
-}
-
-/** The children that weigh so much, the heaviest first; of equal ones in the order of their numbers. */
-function heaviestChildren({ first, next, total }, node, narrowest) {
-  const children = [];
-  for (let child = first[node]; child >= 0; child = next[child]) {
-    if (total[child] >= narrowest && total[child] > 0) children.push(child);
-  }
-  return children.length > 1 ? children.sort((a, b) => total[b] - total[a] || a - b) : children;
 }
 
 /** The start of a tree's node. */
 export function startOfNode(tree, node) {
   let start = 0;
   for (let at = node; at > 0; at = tree.parent[at]) {
-    const weight = tree.total[at];
-    for (let other = tree.first[tree.parent[at]]; other >= 0; other = tree.next[other]) {
-      if (tree.total[other] > weight || (tree.total[other] === weight && other < at)) start += tree.total[other];
-    }
+    for (let before = tree.first[tree.parent[at]]; before !== at; before = tree.next[before]) start += tree.total[before];
   }
   return start;
 }

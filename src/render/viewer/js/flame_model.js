@@ -4,6 +4,7 @@ import { BoxCategories, ownByCategory } from "./box_categories.js";
 import { GroupLooks, LanesPicture, TreePicture } from "./flame_picture.js";
 import { Latest } from "./latest.js";
 import { rowParts } from "./selection.js";
+import { shownTime, timeClock } from "./time_axis.js";
 import { timeLanes } from "./time_lanes.js";
 
 /** Pictures, and what is reported beside them. */
@@ -47,7 +48,8 @@ export class FlameModel {
     const tree = page.tree(direction === "bottomup" ? "bottomup" : "calls"),
       looks = this.looks(),
       { unit } = page;
-    const upward = direction === "flame";
+    // Bottom-up graphs stand as `jitgraft flamegraph --reverse` draws them: what ran is at the bottom.
+    const upward = direction !== "icicle";
     return this.remember(
       "whole",
       [tree, looks, unit, upward],
@@ -68,12 +70,14 @@ export class FlameModel {
     const tree = page.tree("calls"),
       looks = this.looks(),
       { unit } = page;
-    return this.remember("lanes", [tree, looks, unit], () => {
+    const length = timeClock(profile)?.length ?? 0,
+      [from, to] = shownTime(state, length);
+    return this.remember("lanes", [tree, looks, unit, from, to], () => {
       const rows = profile.rows(Math.min(state.event, profile.events.length - 1)),
         clock = rows.time ? profile.time.unit : 0;
       const nodeOf = (row) => (rows.node[row] >= 0 ? Math.max(tree.place[rows.node[row]], 0) : 0);
       const categories = this.categoriesOf(tree, "calls");
-      return new LanesPicture({ page, tree, looks, categories }, this.lanes(rows, clock), nodeOf, clock, state.ranges);
+      return new LanesPicture({ page, tree, looks, categories }, this.lanes(rows, clock), nodeOf, clock, [from, to]);
     });
   }
 

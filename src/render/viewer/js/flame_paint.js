@@ -52,8 +52,8 @@ function paintBox(brush, picture, box, top) {
     end = boxes.end[box],
     from = view.view.start,
     to = view.view.end;
-  const left = MARGIN + (Math.max(start, from) - from) * scale,
-    right = MARGIN + (Math.min(end, to) - from) * scale;
+  const left = view.leftOf(Math.max(start, from)),
+    right = view.leftOf(Math.min(end, to));
   if (right - left < 1) return paintNarrow(brush, picture, node, Math.floor(left), top);
   const width = right - left,
     shown = width > 2 ? width - 1 : width,

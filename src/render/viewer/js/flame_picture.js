@@ -150,10 +150,10 @@ function shortened(name) {
 
 /** Stacks in order of time, a lane for each thread. */
 export class LanesPicture extends TreePicture {
-  constructor(parts, lanes, nodeOf, timeUnit, ranges) {
+  constructor(parts, lanes, nodeOf, timeUnit, shown) {
     super(parts);
     Object.assign(this, { lanes, nodeOf, timeUnit });
-    this.whole = extentOfLanes(lanes, timeUnit ? ranges : []);
+    this.whole = timeUnit ? { start: shown[0], end: shown[1] } : extentOfLanes(lanes);
   }
 
   layout(view, pixel) {

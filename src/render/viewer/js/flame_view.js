@@ -87,13 +87,16 @@ export class FlameView {
   /** Reads the window's size, which is slow: once a picture. */
   measure() {
     const { clientWidth, clientHeight } = this.scroll;
-    Object.assign(this, {
-      outerWidth: clientWidth,
-      height: clientHeight,
-      width: Math.max(clientWidth - 2 * MARGIN, 1),
-    });
+    Object.assign(this, { outerWidth: clientWidth, height: clientHeight, ...this.placeOfTime(clientWidth) });
     this.scale = this.width / (this.view.end - this.view.start);
     return clientWidth > 0;
+  }
+
+  /** Where places of the picture are drawn: what shows time stands below the lanes, at the same times. */
+  placeOfTime(clientWidth) {
+    const { lanes } = this.page;
+    if (!this.picture.timeUnit || !lanes) return { left: MARGIN, width: Math.max(clientWidth - 2 * MARGIN, 1) };
+    return { left: lanes.left - this.scroll.getBoundingClientRect().left, width: lanes.width };
   }
 
   /** Places the boxes, if that has not been done, and finds where the window is scrolled to. */
@@ -126,7 +129,7 @@ export class FlameView {
 
   /** The position of a place of the picture, in pixels from the left. */
   leftOf(place) {
-    return MARGIN + (place - this.view.start) * this.scale;
+    return this.left + (place - this.view.start) * this.scale;
   }
 
   /** The middle of the widest box of a name, in pixels of the window; null if none is drawn. */
@@ -170,7 +173,7 @@ export class FlameView {
       x = event.clientX - edge.left;
     if (x > this.outerWidth) return -1;
     const row = Math.floor((y - this.topOf(0)) / ROW) * (this.picture.upward ? -1 : 1);
-    return this.boxes.at(row, this.view.start + (x - MARGIN) / this.scale, 1 / this.scale);
+    return this.boxes.at(row, this.view.start + (x - this.left) / this.scale, 1 / this.scale);
   }
 
   hover(event) {
@@ -249,7 +252,7 @@ export class FlameView {
     if (!picture || !(range > 0)) return;
     const sideways = event.shiftKey ? event.deltaY || event.deltaX : event.deltaX;
     if (event.ctrlKey || event.metaKey) {
-      const place = view.start + (event.clientX - this.scroll.getBoundingClientRect().left - MARGIN) / this.scale;
+      const place = view.start + (event.clientX - this.scroll.getBoundingClientRect().left - this.left) / this.scale;
       this.widen(place, Math.exp(event.deltaY * 0.002));
     } else if (Math.abs(sideways) > Math.abs(event.shiftKey ? 0 : event.deltaY)) {
       this.move((sideways / this.width) * range);

@@ -1,8 +1,12 @@
 // Sums by function, for tables: what ran itself, and what was on a stack.
 
+/** The name that stands for the missing outer part of a stack. */
+const CUT_STACK = "[truncated]";
+
 /**
- * The functions that are one: one: those of equal name and module, whatever made their code, or each by itself.
- * @returns {{count: number, of: Uint32Array, first: Uint32Array}} of: group by function; first: a function of each group
+ * The functions that are one: those of equal name and module, whatever made their code, or each by itself.
+ * @returns {{count: number, of: Uint32Array, first: Uint32Array, rank: Int32Array}} of: group by function; first: a function
+ *   of each group; rank: its place among siblings
  */
 export function functionGroups(profile, mergeTiers) {
   const { name, module, file } = profile.functions;
@@ -21,7 +25,17 @@ export function functionGroups(profile, mergeTiers) {
     }
     of[number] = group;
   }
-  return { count: first.length, of, first: Uint32Array.from(first) };
+  return { count: first.length, of, first: Uint32Array.from(first), rank: ranksOf(first, name) };
+}
+
+/** By group, its place in the order of siblings in a flame graph: by name, as `jitgraft flamegraph` draws them; stacks
+ * without their outer part, which have no root, come last. */
+function ranksOf(first, name) {
+  const isCut = (group) => name[first[group]] === CUT_STACK;
+  const compare = (a, b) => isCut(a) - isCut(b) || (name[first[a]] < name[first[b]] ? -1 : name[first[a]] > name[first[b]] ? 1 : a - b);
+  const ranks = new Int32Array(first.length);
+  Array.from(first, (_, group) => group).sort(compare).forEach((group, rank) => (ranks[group] = rank));
+  return ranks;
 }
 
 /**
@@ -107,4 +121,15 @@ function childLists(nodeParent) {
     first[parent] = node;
   }
   return { first, next };
+}
+
+/** By group, what ran itself in the stacks below a group. */
+export function ownBelow({ nodeParent, nodeFunction, nodeCount }, groups, own, group) {
+  const [isBelow, sums] = [new Uint8Array(nodeCount), new Map()];
+  for (let node = 0; node < nodeCount; node++) {
+    const parent = nodeParent[node], of = groups.of[nodeFunction[node]];
+    isBelow[node] = of === group || (parent >= 0 && isBelow[parent]) ? 1 : 0;
+    if (isBelow[node] && own[node] > 0) sums.set(of, (sums.get(of) ?? 0) + own[node]);
+  }
+  return sums;
 }

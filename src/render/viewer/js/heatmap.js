@@ -93,7 +93,6 @@ export class HeatMap {
   constructor(box, page, clock) {
     [this.box, this.page, this.clock] = [box, page, clock];
     this.isLong = clock.length * clock.unitNs / 1e9 >= HEAT_LEAST_SECONDS;
-    box.hidden = !this.isLong;
     this.cells = element("canvas", { id: "time-heat-cells" });
     this.over = element("canvas");
     this.rule = element("div", { class: "heat-rule" });
@@ -110,7 +109,6 @@ export class HeatMap {
 
   /** Draws what changed: cells follow the threads and the event, the frames above them the ranges. */
   draw(sums, state, view, width, place, ranges, hovered) {
-    if (!this.isLong) return;
     const { height } = this;
     this.box.style.height = `${height}px`;
     this.view = view;

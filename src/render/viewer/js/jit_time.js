@@ -7,11 +7,11 @@ import { amount, counted, grouped, percent } from "./format.js";
 import {
   accumulated, Compilations, compiledIn, compiledOverTime, mostCompiled, programFrames, samplesOverTime, warmUp,
 } from "./jit_model.js";
-import { timeClock } from "./time_axis.js";
+import { shownTime, timeClock } from "./time_axis.js";
 import { TimeBars } from "./time_bars.js";
 
 /** The keys that change the view. */
-const JIT_KEYS = ["part", "event", "weight", "ranges", "tracks", "theme"];
+const JIT_KEYS = ["part", "event", "weight", "ranges", "tracks", "theme", "timeView", "timeRows"];
 
 /** The number of functions in the table. */
 const JIT_ROWS = 200;
@@ -43,6 +43,7 @@ class JitPart {
   #frames = null;
   #bars = {};
   #figures = {};
+  #length = null;
 
   constructor(root, page) {
     this.#page = page;
@@ -69,13 +70,13 @@ class JitPart {
   }
 
   #charts() {
-    const { store, profile } = this.#page;
-    const length = timeClock(profile)?.length ?? null;
+    const length = timeClock(this.#page.profile)?.length ?? null;
+    this.#length = length;
     const chart = (id, label, height, ...tools) => {
       const box = element("figure", {}, element("figcaption", {}, label, ...tools));
       this.#nodes.charts.append(box);
       this.#figures[id] = box;
-      this.#bars[id] = new TimeBars(box, { id: `jit-chart-${id}`, label, height, store, length });
+      this.#bars[id] = new TimeBars(box, { id: `jit-chart-${id}`, label, height, page: this.#page, length });
     };
     chart("written", "Code written, by tier ", 130, this.#nodes.what, " ", this.#nodes.how);
     chart("again", "Compiled again, and moved ", 70);
@@ -98,15 +99,14 @@ class JitPart {
     this.#functions(ranges);
   }
 
-  /** The axis of all charts: the samples' time, and that of compilations before and after, if it is not far away. */
+  /** The axis of all charts: the lanes' above; without samples' times, that of compilations. */
   #axis() {
-    const { time } = this.#page.profile;
-    const own = this.#compilations.time;
-    const whole = time ? Number(time.last - time.start) / time.unit : 0;
-    const [first, last] = own.length > 0 ? [own[0], own.at(-1)] : [0, whole];
-    if (!time) return { from: first, to: Math.max(last, first + 1) };
-    const near = whole * 0.25;
-    return { from: first < 0 && first > -near ? first : 0, to: last > whole && last < whole + near ? last : Math.max(1, whole) };
+    if (this.#length !== null) {
+      const [from, to] = shownTime(this.#page.state, this.#length);
+      return { from, to };
+    }
+    const own = this.#compilations.time, first = own[0] ?? 0;
+    return { from: first, to: Math.max(own.at(-1) ?? 0, first + 1) };
   }
 
   #facts(sums, ranges) {
@@ -136,9 +136,9 @@ class JitPart {
     if (!about.whole) notes.push("Only the functions that were compiled most often are shown separately; all are counted.");
     const axis = this.#axis();
     const before = time.filter((at) => at < axis.from).length;
-    if (before > 0) notes.push(`${counted(before, "piece")} was compiled before the first sample and is not shown.`);
+    if (before > 0) notes.push(`${piecesWere(before)} compiled before the time that is shown.`);
     const after = time.filter((at) => at > axis.to).length;
-    if (after > 0) notes.push(`${counted(after, "piece")} was compiled long after the last sample and is not shown.`);
+    if (after > 0) notes.push(`${piecesWere(after)} compiled after the time that is shown.`);
     for (const { clock, path } of about.sources) {
       if (clock && clock.startsWith("its times")) notes.push(`${path}: ${clock}.`);
     }
@@ -160,12 +160,12 @@ class JitPart {
     this.#bars.written.show({
       columns: this.#nodes.how.value === "sum" ? accumulated(columns) : columns,
       series: used.map((number) => ofSort(profile.categories[number])),
-      axis, ranges, time, said: what === "bytes" ? byteCount : grouped,
+      axis, ranges, unit, time, said: what === "bytes" ? byteCount : grouped,
     });
     this.#bars.again.show({
       columns: [over.again, over.moves],
       series: [{ name: "compiled again", colour: "--accent" }, { name: "moved", colour: "--found" }],
-      axis, ranges, time, said: grouped,
+      axis, ranges, unit, time, said: grouped,
     });
     const samples = samplesOverTime(profile, this.#frames, state, axis, bins);
     const seen = samples.map((_, number) => number).filter((number) => samples[number].some((weight) => weight > 0));
@@ -173,7 +173,7 @@ class JitPart {
       columns: seen.map((number) => samples[number]),
       series: seen.map((number) => number < profile.categories.length ? ofSort(profile.categories[number])
         : { name: "no function of the program", colour: "--line" }),
-      axis, ranges, time, said: (value) => amount(value, this.#page.unit),
+      axis, ranges, unit, time, said: (value) => amount(value, this.#page.unit),
     });
   }
 
@@ -248,6 +248,11 @@ class JitPart {
     this.#nodes.functions.replaceChildren(rows.length > 0
       ? codesTable("Compiled most often", heads, rows) : element("p", {}, ""));
   }
+}
+
+/** `1 piece of code was`, `2 pieces of code were` */
+function piecesWere(number) {
+  return `${counted(number, "piece")} of code ${number === 1 ? "was" : "were"}`;
 }
 
 /** A table of texts and elements. */

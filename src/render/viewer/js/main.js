@@ -1,5 +1,6 @@
 // The page: reads its data, and mounts its parts.
 
+import { mountCallTree } from "./call_tree.js";
 import { callsTree, statedCalls, statedSums } from "./calls.js";
 import { mountCode } from "./code.js";
 import { readPack } from "./data.js";
@@ -7,9 +8,10 @@ import { mountDifference } from "./difference.js";
 import { mountDoctor } from "./doctor.js";
 import { element, forgetColours } from "./dom.js";
 import { mountFlame } from "./flame.js";
-import { amount, counted } from "./format.js";
+import { amount, counted, grouped } from "./format.js";
 import { functionGroups, functionSums } from "./functions.js";
 import { mountJitTime } from "./jit_time.js";
+import { mountKeys } from "./keys.js";
 import { Profile } from "./profile.js";
 import { SumArrays, select, trackSet } from "./selection.js";
 import { mountSearch } from "./search_box.js";
@@ -27,6 +29,8 @@ class PageModel {
     this.pack = pack;
     this.profile = new Profile(pack);
     this.store = new Store();
+    /** Where the lanes of the time part are, in pixels of the window: {left, width}; null where there are none. */
+    this.lanes = null;
     /** The number of pictures that were drawn. */
     this.painted = 0;
   }
@@ -134,10 +138,11 @@ const SHAPE = ["mergeTiers", "mergeRecursion", "hiddenModules", "hiddenCategorie
 const PARTS = [
   { name: "flame", title: "Flame graph", mount: mountFlame, has: () => true },
   { name: "functions", title: "Functions", mount: mountTable, has: () => true },
+  { name: "tree", title: "Call tree", mount: mountCallTree, has: () => true },
   { name: "code", title: "Code", mount: mountCode, has: ({ pack }) => pack.json("code") !== null },
   { name: "jit", title: "JIT over time", mount: mountJitTime, has: ({ pack }) => pack.json("jit") !== null },
   { name: "difference", title: "Difference", mount: mountDifference, has: ({ profile }) => profile.baseline !== null },
-  { name: "doctor", title: "Doctor", mount: mountDoctor, has: ({ pack }) => pack.json("findings") !== null },
+  { name: "doctor", title: "Doctor", mount: mountDoctor, has: ({ pack }) => pack.json("findings") !== null, badge: findingCount },
 ];
 
 function mountHeader(root, page) {
@@ -169,7 +174,7 @@ function mountHeader(root, page) {
       events.length > 1 ? choice("event", "Event", events, "event", Number) : null,
       choice("weight", "Weigh by", [["period", "weight"], ["samples", `${profile.counted}s`]], "weight"),
       choice("theme", "Theme", [["auto", "system"], ["light", "light"], ["dark", "dark"]], "theme"),
-      search));
+      mountKeys(), search));
 }
 
 function mountTabs(root, page) {
@@ -181,7 +186,7 @@ function mountTabs(root, page) {
     const panel = element("section", { id: `part-${part.name}`, role: "tabpanel", "aria-labelledby": `tab-${part.name}` });
     const tab = element("button", {
       id: `tab-${part.name}`, role: "tab", "aria-controls": panel.id, onclick: () => store.set({ part: part.name }),
-    }, part.title);
+    }, part.title, badgeOf(part.badge?.(page) ?? 0));
     tabs.append(tab);
     root.append(panel);
     part.mount(panel, page);
@@ -195,6 +200,15 @@ function mountTabs(root, page) {
   };
   store.subscribe(show);
   show();
+}
+
+/** The number of things to look at in a part. */
+function badgeOf(number) {
+  return number > 0 ? element("span", { class: "badge", title: counted(number, "finding") }, grouped(number)) : null;
+}
+
+function findingCount({ pack }) {
+  return pack.json("findings").reduce((sum, { findings }) => sum + findings.length, 0);
 }
 
 function mountTheme({ store }) {

@@ -12,6 +12,8 @@ export const BEGINNING = Object.freeze({
   tracks: [],
   /** The rows of the time part: "thread", "process" or "cpu". */
   lanes: "thread",
+  /** Whether the time part takes little room: "auto" (in low windows), "few" or "all". */
+  timeRows: "auto",
   /** The visible part of the time, as a range. Empty: all. */
   timeView: [],
   search: "",
@@ -31,7 +33,7 @@ export const BEGINNING = Object.freeze({
   zoom: [],
   /** The stretch of time that a flame graph in order of time is zoomed to: from, to. */
   span: [],
-  direction: "icicle",
+  direction: "flame",
   order: "merged",
   sandwich: null,
   sort: "self",

@@ -28,10 +28,29 @@ function endOfRows(profile, unit) {
   return end;
 }
 
+/** The part of the time that the lanes show: from, to. */
+export function shownTime({ timeView }, length) {
+  const [from, to] = timeView;
+  return from >= 0 && to > from && from < length ? [from, Math.min(to, length)] : [0, length];
+}
+
 /** The next of 1, 2, 5, 10, 20, 50 … units of seconds; never less than one unit of time. */
 export function tickStep(least) {
   const ten = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
   return TICK_STEPS.map((step) => step * ten).find((step) => step >= least * 0.999) ?? 10 * ten;
+}
+
+/** The largest of 1, 2, 5, 10, 20 … units of time that is at most `most`; at least one unit. */
+export function roundUnits(most) {
+  const ten = 10 ** Math.floor(Math.log10(Math.max(most, 1)));
+  return TICK_STEPS.findLast((step) => step * ten <= most) * ten || 1;
+}
+
+/** The stretch [from, to) that a pixel at a time shows, on round times no wider than the pixel. */
+export function spanOfPixel(time, pixel, length) {
+  const step = roundUnits(pixel), down = (at) => Math.floor(at / step) * step;
+  const from = Math.max(0, Math.min(down(time), length - 1));
+  return [from, Math.min(length, Math.max(down(time + pixel), from + step))];
 }
 
 /** The ticks of an axis of this many pixels, each with a text that is as exact as their distance. */

@@ -25,10 +25,20 @@ export class TimeBar {
     this.whole = element("button", { id: "time-whole", title: "Show the whole recording", onclick: actions.whole }, "Zoom out");
     this.option = element("code", { id: "time-option", title: "Options that make jitgraft report count the same samples" });
     this.copy = element("button", { id: "time-copy", title: "Copy these options", onclick: () => actions.copy(this.option.textContent) }, "Copy");
+    this.fold = element("button", { id: "time-fold", "aria-controls": "part-time", onclick: actions.fold });
     this.told = element("output", { id: "time-told", "aria-live": "polite" });
     this.root = element("div", { class: "time-bar" },
       choices.length > 1 ? element("label", {}, "Rows ", this.rows) : null,
-      ...(clock ? [element("label", {}, "Range ", this.range), this.clear, this.zoom, this.whole, this.told, this.option, this.copy] : [this.told]));
+      ...(clock ? [element("label", {}, "Range ", this.range), this.clear, this.zoom, this.whole, this.told, this.option, this.copy] : [this.told]),
+      this.fold);
+  }
+
+  /** The button that leaves few rows, or shows all; hidden where there are few anyway. */
+  showFold(isFolded, isLarge) {
+    this.fold.hidden = !isLarge;
+    this.fold.setAttribute("aria-expanded", String(!isFolded));
+    this.fold.textContent = isFolded ? "▸ All rows" : "▾ Few rows";
+    this.fold.title = isFolded ? "Show more rows, and the heat map" : "Leave the flame graph more room";
   }
 
   typed() {

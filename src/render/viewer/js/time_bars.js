@@ -2,10 +2,10 @@
 
 import { Brush } from "./brush.js";
 import { element, sharpened, styleColour } from "./dom.js";
-import { tickStep } from "./time_axis.js";
+import { spanOfPixel, timeTicks } from "./time_axis.js";
 
+/** Room for amounts, where there are no lanes to line up with. */
 const BARS_LEFT = 78;
-const BARS_RIGHT = 12;
 const BARS_BOTTOM = 18;
 const BAR_WIDTH = 4;
 
@@ -16,14 +16,17 @@ export class TimeBars {
   #height;
   #shown = null;
   #brush = null;
+  #page;
+  #length;
 
   /**
    * @param {HTMLElement} root
-   * @param {{id: string, label: string, height: number, store, length: number|null}} options length: how long the
+   * @param {{id: string, label: string, height: number, page, length: number|null}} options length: how long the
    *   samples' time is; null if they have none: then there is nothing to choose
    */
-  constructor(root, { id, label, height, store, length }) {
-    this.#height = height;
+  constructor(root, { id, label, height, page, length }) {
+    const { store } = page;
+    [this.#height, this.#page, this.#length] = [height, page, length];
     if (length !== null) this.#brush = new Brush(store, length, () => this.draw());
     this.#canvas = element("canvas", { id, class: "time-bars", role: "img", "aria-label": label });
     this.#read = element("p", { class: "time-read", "aria-hidden": "true" });
@@ -35,12 +38,19 @@ export class TimeBars {
 
   /** The number of bars that fit. */
   get bins() {
-    return Math.max(10, Math.floor((this.#canvas.parentElement.clientWidth - BARS_LEFT - BARS_RIGHT) / BAR_WIDTH));
+    return Math.max(10, Math.floor(this.#place().width / BAR_WIDTH));
+  }
+
+  /** Where the bars are, in pixels from the canvas's left edge: below the lanes, at the same times. */
+  #place() {
+    const box = this.#canvas.parentElement.getBoundingClientRect(), lanes = this.#page.lanes;
+    const left = lanes ? lanes.left - box.left : BARS_LEFT;
+    return { left, width: Math.max(1, lanes?.width ?? box.width - left) };
   }
 
   /**
    * @param {object} shown {columns: Float64Array[] by series, series: {name, color: a variable of the style}[], axis:
-   *   {from, to}, ranges, said: (value) => text, time: (at) => text, lines: whether the columns are lines of sums}
+   *   {from, to}, ranges, unit: nanoseconds of a unit of the axis, said: (value) => text, time: (at) => text}
    */
   show(shown) {
     this.#shown = shown;
@@ -54,7 +64,7 @@ export class TimeBars {
     const width = this.#canvas.parentElement.clientWidth;
     const context = sharpened(this.#canvas, width, this.#height);
     const bins = columns[0]?.length ?? 0;
-    const plot = { left: BARS_LEFT, width: Math.max(1, width - BARS_LEFT - BARS_RIGHT), top: 6, height: this.#height - BARS_BOTTOM - 6 };
+    const plot = { ...this.#place(), top: 6, height: this.#height - BARS_BOTTOM - 6 };
     const sums = new Float64Array(bins);
     for (const column of columns) column.forEach((value, bin) => (sums[bin] += value));
     const most = sums.reduce((most, sum) => Math.max(most, sum), 0);
@@ -88,7 +98,7 @@ export class TimeBars {
   }
 
   #drawAxes(context, plot, most, said) {
-    const { axis, time } = this.#shown;
+    const { axis, unit } = this.#shown;
     context.fillStyle = styleColour("--faint");
     context.strokeStyle = styleColour("--line");
     context.font = "11px system-ui, sans-serif";
@@ -103,12 +113,11 @@ export class TimeBars {
     context.lineTo(plot.left + plot.width, plot.top + plot.height + 0.5);
     context.stroke();
     context.textBaseline = "top";
-    // A unit of time is one of nanoseconds or microseconds: what is round in it is round in seconds.
-    const step = tickStep(((axis.to - axis.from) * 120) / Math.max(1, plot.width));
-    for (let at = Math.ceil(axis.from / step) * step; at <= axis.to; at += step) {
+    context.textAlign = "left";
+    for (const { at, text } of timeTicks(axis.from, axis.to, plot.width, unit)) {
       const x = this.#x(at, plot);
-      context.textAlign = x < plot.left + 20 ? "left" : x > plot.left + plot.width - 30 ? "right" : "center";
-      context.fillText(time(at), x, plot.top + plot.height + 4);
+      context.fillRect(Math.round(x), plot.top + plot.height, 1, 4);
+      if (x + context.measureText(text).width + 3 < plot.left + plot.width) context.fillText(text, x + 3, plot.top + plot.height + 4);
     }
   }
 
@@ -120,9 +129,8 @@ export class TimeBars {
 
   /** The time at this many pixels from the left, as a number of the axis. */
   #at(x) {
-    const width = this.#canvas.clientWidth - BARS_LEFT - BARS_RIGHT;
-    const { from, to } = this.#shown.axis;
-    return from + (to - from) * Math.max(0, Math.min(1, (x - BARS_LEFT) / Math.max(1, width)));
+    const { left, width } = this.#place(), { from, to } = this.#shown.axis;
+    return from + (to - from) * Math.max(0, Math.min(1, (x - left) / width));
   }
 
   /** The brush's surface: the stretch of a pixel, and the edges of ranges. */
@@ -132,16 +140,16 @@ export class TimeBars {
       element,
       isClickChoosing: false,
       spanAt: (x, _y, isDragging = false) => {
-        const isInside = x >= BARS_LEFT && x <= element.clientWidth - BARS_RIGHT;
-        if (!this.#shown || (!isInside && !isDragging)) return null;
-        const from = Math.max(0, Math.floor(this.#at(x)));
-        return [from, from + 1];
+        const { left, width } = this.#place();
+        if (!this.#shown || ((x < left || x > left + width) && !isDragging)) return null;
+        const { from, to } = this.#shown.axis;
+        return spanOfPixel(this.#at(x), (to - from) / width, this.#length);
       },
       edgeAt: (x) => {
         if (!this.#shown) return null;
-        const { axis, ranges } = this.#shown;
-        const pixels = (element.clientWidth - BARS_LEFT - BARS_RIGHT) / Math.max(1, axis.to - axis.from);
-        const isNear = (at) => Math.abs(BARS_LEFT + (at - axis.from) * pixels - x) < 4;
+        const { axis, ranges } = this.#shown, { left, width } = this.#place();
+        const pixels = width / Math.max(1, axis.to - axis.from);
+        const isNear = (at) => Math.abs(left + (at - axis.from) * pixels - x) < 4;
         for (const [index, [from, to]] of ranges.entries()) {
           if (isNear(to)) return { index, edge: "to" };
           if (isNear(from)) return { index, edge: "from" };

@@ -105,16 +105,12 @@ function coverWeights(lane, weight, from) {
   return at;
 }
 
-/** The range that lanes cover, as far as it is in the ranges of time that are selected: {start, end}. */
-export function extentOfLanes(lanes, ranges) {
+/** The range that lanes cover: {start, end}. */
+export function extentOfLanes(lanes) {
   let [start, end] = [Infinity, -Infinity];
   for (const lane of lanes) {
     start = Math.min(start, lane.start[0]);
     end = Math.max(end, lane.end[lane.end.length - 1]);
-  }
-  if (ranges.length > 0) {
-    start = Math.max(start, Math.min(...ranges.map(([from]) => from)));
-    end = Math.min(end, Math.max(...ranges.map(([, to]) => to)));
   }
   return start < end ? { start, end } : { start: 0, end: 0 };
 }

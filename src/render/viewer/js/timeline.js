@@ -9,15 +9,20 @@ import { HeatMap } from "./heatmap.js";
 import { LaneList } from "./lane_list.js";
 import { LANE_HEIGHT, LaneSums, countingTracks, drawLane, drawMarks, drawSumLane, laneChosen, markedNodes } from "./lane_rows.js";
 import { currentShades } from "./shades.js";
-import { clockText, sinceStart, tickStep, timeClock, timeTicks } from "./time_axis.js";
+import { clockText, shownTime, sinceStart, spanOfPixel, tickStep, timeClock, timeTicks } from "./time_axis.js";
 import { TimeBar } from "./time_bar.js";
 
 const GUTTER = 200;
-const RIGHT = 10;
+/** Beside the lanes there is room for a scroll bar of a part below, so that pictures there are as wide. */
+const RIGHT = 24;
 const AXIS_HEIGHT = 20;
 const EDGE_SLACK = 4;
 /** The share of the window's height that the lanes may take. */
 const LANES_SHARE = 0.17;
+/** In lower windows the time part takes little room unless the reader wants all of it. */
+const LOW_WINDOW = 760;
+/** The number of lanes that it has then. */
+const FEW_LANES = 2;
 /** The number of functions that the pointer is reported for. */
 const TOLD_FUNCTIONS = 3;
 /** With more samples than this the other parts follow a drag only when it rests. */
@@ -43,6 +48,7 @@ class TimePart {
     this.sums = new LaneSums(page.profile, this.clock);
     this.brush = new Brush(page.store, this.length, () => this.ask());
     this.bar = new TimeBar(page, this.clock, {
+      fold: () => page.store.set({ timeRows: this.isFolded ? "all" : "few" }),
       clear: () => this.brush.choose([]), zoom: () => this.zoomToRanges(), whole: () => page.store.set({ timeView: [] }),
       copy: toClipboard,
     });
@@ -91,9 +97,8 @@ class TimePart {
   surface(of, holds) {
     const spanAt = (x, y, always) => {
       if (!always && !holds(x, y)) return null;
-      const at = Math.max(0, Math.min(this.width, x - GUTTER));
-      const from = Math.floor(this.timeAt(at)), to = Math.max(from + 1, Math.floor(this.timeAt(at + 1)));
-      return [Math.min(from, this.length - 1), Math.min(to, this.length)];
+      const at = Math.max(0, Math.min(this.width, x - GUTTER)), [from, to] = this.view;
+      return spanOfPixel(this.timeAt(at), (to - from) / this.width, this.length);
     };
     const edgeAt = (x, y) => holds(x, y) || Math.abs(x - GUTTER) < EDGE_SLACK ? this.edgeAt(x - GUTTER) : null;
     return { element: of, spanAt, edgeAt, isClickChoosing: false };
@@ -110,8 +115,12 @@ class TimePart {
 
   /** The visible part of the time: from, to. */
   get view() {
-    const [from, to] = this.page.store.state.timeView;
-    return from >= 0 && to > from && from < this.length ? [from, Math.min(to, this.length)] : [0, this.length];
+    return shownTime(this.page.store.state, this.length);
+  }
+
+  get isFolded() {
+    const { timeRows } = this.page.store.state;
+    return timeRows === "few" || (timeRows === "auto" && innerHeight < LOW_WINDOW);
   }
 
   get isZoomed() {
@@ -124,6 +133,7 @@ class TimePart {
     const { clientWidth, clientHeight, scrollTop } = this.scroller;
     this.width = Math.max(50, clientWidth - GUTTER - RIGHT);
     [this.height, this.scrolled] = [clientHeight, scrollTop];
+    this.page.lanes = { left: this.scroller.getBoundingClientRect().left + GUTTER, width: this.width };
   }
 
   /** Pixels from the left edge of the lanes. */
@@ -181,11 +191,13 @@ class TimePart {
     const event = Math.min(state.event, this.page.profile.events.length - 1);
     sums.arrange(event, state.lanes);
     this.brush.pause = sums.rows.length > LIVE_ROWS ? 150 : 0;
-    const most = Math.max(3, Math.floor(innerHeight * LANES_SHARE / LANE_HEIGHT));
+    const { isFolded } = this, most = isFolded ? FEW_LANES : Math.max(3, Math.floor(innerHeight * LANES_SHARE / LANE_HEIGHT));
     const isAlone = !this.clock && sums.lanes.length < 2;
     this.box.hidden = isAlone;
     this.box.style.height = `${Math.min(most, sums.lanes.length) * LANE_HEIGHT}px`;
     this.axis.hidden = !this.clock;
+    this.heatBox.hidden = isFolded || !this.heat?.isLong;
+    this.bar.showFold(isFolded, sums.lanes.length > FEW_LANES || Boolean(this.heat?.isLong));
     this.bar.show(this.brush.ranges(), this.isZoomed);
     this.bar.rows.parentElement?.toggleAttribute("hidden", isAlone);
     if (!this.clock) this.bar.told.textContent = "These samples have no times: only sums of them were recorded.";
@@ -222,7 +234,7 @@ class TimePart {
     const place = (time) => this.place(time);
     this.drawAxis();
     this.drawRanges(sharpened(this.over, width, height), ranges, height);
-    this.heat.draw(this.sums, state, this.view, width, place, ranges, this.hovered?.heat ?? null);
+    if (!this.heatBox.hidden) this.heat.draw(this.sums, state, this.view, width, place, ranges, this.hovered?.heat ?? null);
   }
 
   drawAxis() {

@@ -12,7 +12,7 @@ import { SumArrays } from "./selection.js";
  * @property {Int32Array} parent -1 for the root
  * @property {Int32Array} group what is reported for a node: a number of `functionGroups`; -1 for the root
  * @property {Int32Array} depth 0 for the root
- * @property {Int32Array} first a child; -1: none. In no certain order: see `childrenByWeight`
+ * @property {Int32Array} first a child; -1: none. In the order of names
  * @property {Int32Array} next another child of the same parent; -1: none
  * @property {Int32Array} place by node of the profile, where samples that end there are; -1: they do not count
  * @property {Int32Array | null} at by node of the profile, where its frame is, be it that samples there do not count; the
@@ -72,24 +72,36 @@ class ShapeBuilder {
   }
 
   /** @returns {TreeShape} */
-  finish(takesEmpty, at = null) {
+  finish({ rank }, takesEmpty, at = null) {
     const length = this.#length;
     const [parent, group] = [this.#parent.subarray(0, length), this.#group.subarray(0, length)];
-    return withLinks({ length, parent, group, place: this.place, at, takesEmpty });
+    return withLinks({ length, parent, group, place: this.place, at, takesEmpty }, rank);
   }
 }
 
-/** The shape of a tree whose nodes have parents, with their depths and children. @returns {TreeShape} */
-export function withLinks(shape) {
+/** The shape of a tree whose nodes have parents, with their depths, and their children in the order of their groups'
+ * ranks. @returns {TreeShape} */
+export function withLinks(shape, rank) {
   const { length, parent } = shape;
   const depth = new Int32Array(length);
   const [first, next] = [new Int32Array(length).fill(-1), new Int32Array(length).fill(-1)];
   for (let node = 1; node < length; node++) depth[node] = depth[parent[node]] + 1;
-  for (let node = length - 1; node > 0; node--) {
+  const order = nodesByRank(shape, rank);
+  for (let at = order.length - 1; at >= 0; at--) {
+    const node = order[at];
     next[node] = first[parent[node]];
     first[parent[node]] = node;
   }
   return { ...shape, depth, first, next };
+}
+
+/** All nodes but the root, by their groups' ranks; equal ones in the order of their numbers. */
+function nodesByRank({ length, group }, rank) {
+  const starts = new Uint32Array(rank.length + 1), order = new Uint32Array(length - 1);
+  for (let node = 1; node < length; node++) starts[rank[group[node]] + 1]++;
+  for (let at = 1; at < starts.length; at++) starts[at] += starts[at - 1];
+  for (let node = 1; node < length; node++) order[starts[rank[group[node]]]++] = node;
+  return order;
 }
 
 function hashOfChild(parent, group) {
@@ -196,7 +208,7 @@ export function callTreeShape(profile, groups, state) {
     at[node] = shown[node] < 0 ? above : builder.child(above, shown[node]);
     if (!inside || inside[node]) builder.place[node] = at[node];
   }
-  return builder.finish(!inside, at);
+  return builder.finish(groups, !inside, at);
 }
 
 /** The stacks from their ends on: what ran itself below the root, its callers below it. */
@@ -208,7 +220,7 @@ export function bottomUpShape(profile, groups, state) {
   for (let node = 0; node < profile.nodeCount; node++) {
     if (ends[node] && (!inside || inside[node])) builder.place[node] = reversedPath(builder, profile, shown, node);
   }
-  return builder.finish(!inside);
+  return builder.finish(groups, !inside);
 }
 
 /** By node, whether any sample of any event ends there. */
@@ -244,7 +256,7 @@ export function calleesShape(profile, groups, state, number) {
     if (above < 0) place[node] = shown[node] === group ? builder.child(0, group) : -1;
     else place[node] = shown[node] < 0 ? above : builder.child(above, shown[node]);
   }
-  return builder.finish(false, place);
+  return builder.finish(groups, false, place);
 }
 
 /** The callers of a function: the root's only child is the function, its callers below it. Each sample counts once,
@@ -259,5 +271,5 @@ export function callersShape(profile, groups, state, number) {
     const parent = profile.nodeParent[node];
     place[node] = parent >= 0 && inside[parent] ? place[parent] : reversedPath(builder, profile, shown, node);
   }
-  return builder.finish(false);
+  return builder.finish(groups, false);
 }
