@@ -141,7 +141,7 @@ pub struct SourceArgs {
     #[arg(long, value_name = "INNER=OUTER", value_parser = pid_pair)]
     #[arg(hide_short_help = true)]
     map_pid: Vec<(Pid, Pid)>,
-    /// Show names and lines as authors wrote them (JavaScript)
+    /// Show JavaScript and WebAssembly as it was written
     ///
     /// `auto` uses the source maps that scripts name or that are beside them, and WebAssembly modules beside the input
     /// or in --debug-dir. A map, a module or a directory of them is tried first; FILE=SCRIPT is for this script only.

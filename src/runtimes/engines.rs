@@ -55,6 +55,7 @@ pub(super) const V8_EXAMPLES: &[(&str, Option<Tier>)] = &[
     ("LazyCompile:*push /a/list.js:10:5", Some(Optimised)),
     ("JS:wasm-function[0]-0-liftoff", Some(Wasm)),
     ("JS:wasm-function[0]-0-turbofan", Some(Wasm)),
+    ("JS:fib-3-liftoff /a/fib.rs:4:1", Some(Wasm)),
     ("JS:fib-3-turbofan /a/fib.rs:4:1", Some(Wasm)),
     ("Function:fib-3-liftoff", Some(Wasm)),
     ("Function:fib-3-turbofan", Some(Wasm)),

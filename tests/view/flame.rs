@@ -300,7 +300,7 @@ fn the_graph_follows_a_range_of_time() {
 }
 
 #[test]
-fn pictures_of_time_stand_below_the_lanes_at_the_same_times() {
+fn pictures_of_time_line_up_with_the_lanes_above() {
     let mut shown = Shown::fixture("php-recording/perf.data.zst").part("flame");
     shown.set(&json!({ "order": "time" }));
     let edges = shown.page.evaluate(

@@ -53,11 +53,14 @@ struct WrittenInput {
     known: InMessage,
 }
 
+/// A process, and the attributes of its resource.
+type ResourceKey = (Option<Pid>, BTreeMap<Box<str>, Box<str>>);
+
 /// The parts of an input that the current message contains.
 #[derive(Debug, Default)]
 struct InMessage {
     places: Places,
-    resources: FxHashMap<(Option<Pid>, BTreeMap<Box<str>, Box<str>>), usize>,
+    resources: FxHashMap<ResourceKey, usize>,
     slots: FxHashMap<(usize, usize, bool), Slot>,
     owners: FxHashMap<TrackId, Owner>,
 }
