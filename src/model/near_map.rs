@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 /// A map by process, thread, or both.
 pub type NearMap<K, V> = HashMap<K, V, BuildHasherDefault<NearHasher>>;
 
-/// The hash with which [`Numbers`](super::interner::Numbers) of such keys are found.
+/// The hash with which [`InternedNumbers`](super::interner::InternedNumbers) of such keys are found.
 pub fn near_hash<Q: Hash + ?Sized>(key: &Q) -> u32 {
     BuildHasherDefault::<NearHasher>::default().hash_one(key) as u32
 }
