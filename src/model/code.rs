@@ -199,7 +199,7 @@ pub struct Unwind<'data> {
     pub eh_frame: &'data [u8],
     /// The `.eh_frame_hdr` bytes.
     pub eh_frame_hdr: &'data [u8],
-    /// The number of bytes of it are mapped in the process behind the code; 0 if it is only in the dump.
+    /// The number of its bytes that are mapped in the process behind the code; 0 if it is only in the dump.
     pub mapped_size: u64,
 }
 

@@ -35,7 +35,7 @@ pub struct ViewOptions {
     pub before: Option<InPath>,
     /// The title of the page; `None`: the command that was recorded.
     pub title: Option<String>,
-    /// The number of code ranges are listed.
+    /// The number of code ranges that are listed.
     pub code: usize,
     /// True if a browser must show it, where somebody looks.
     pub open: bool,

@@ -17,7 +17,7 @@ use super::frame_pointer::Stage;
 /// The number of instructions that are looked at: an epilogue behind a loop of a leaf function is farther away than a
 /// prologue.
 const AHEAD: usize = 128;
-/// The number of instructions of a prologue are looked back at.
+/// The number of instructions that are looked back at for a prologue.
 const BEHIND: usize = 8;
 
 const FP: u32 = 29;
