@@ -69,7 +69,7 @@ def test_all_recordings_are_in_the_data_set_once(tmp_path, recordings):
     assert asked(dataset, total % input)[0][0] == weight > 0
     ((path, error),) = asked(dataset, "select path, error from {recordings} where error is not null")
     assert path.endswith("cut/perf.data") and "cut/perf.data: " in error
-    assert not list(dataset.glob("_under_way/*")), "what is under way is no part of the data set"
+    assert not list(dataset.glob("_under_way/*")), "files under way must not stay in the data set"
 
     before = hashes(dataset)
     told = fleet(recordings, dataset, questions)

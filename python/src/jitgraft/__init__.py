@@ -147,7 +147,7 @@ def _flags(options: dict[str, Option]) -> list[str]:
     flags: list[str] = []
     for name, option in options.items():
         if name in _REFUSED:
-            raise TypeError(f"{name} is no option here: rows are what is read and written")
+            raise TypeError(f"{name} is not an option here: this function always reads rows")
         flag = "--" + name.replace("_", "-")
         is_one = option is None or isinstance(option, (str, bytes, os.PathLike)) or not isinstance(option, Iterable)
         for value in [option] if is_one else option:  # type: ignore[union-attr]

@@ -75,7 +75,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// True if there is no stack.
+    /// True if it contains no stacks.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
