@@ -18,6 +18,12 @@ pub(crate) fn hex(digits: &[u8]) -> Option<u64> {
     (!digits.is_empty()).then_some(value)
 }
 
+/// The bytes that pairs of hexadecimal digits stand for; `None` if it is anything else.
+pub(crate) fn hex_bytes(digits: &[u8]) -> Option<Vec<u8>> {
+    let (pairs, []) = digits.as_chunks::<2>() else { return None };
+    pairs.iter().map(|&[high, low]| Some(hex_digit(high)? << 4 | hex_digit(low)?)).collect()
+}
+
 /// Eight digits at once.
 #[inline]
 fn hex_of_8(digits: [u8; 8]) -> Option<u64> {

@@ -247,8 +247,9 @@ impl BuildId {
 
     /// From hexadecimal digits; `None` if it is anything else, such as a build ID of Go.
     pub fn from_digits(text: &[u8]) -> Option<Self> {
-        let digits = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-        let bytes: Option<Vec<u8>> = text.chunks(2).map(|pair| (pair.len() == 2).then(|| digits(pair))?).collect();
+        let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+        let (pairs, []) = text.as_chunks::<2>() else { return None };
+        let bytes: Option<Vec<u8>> = pairs.iter().map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?)).collect();
         Self::new(&bytes?)
     }
 

@@ -5,6 +5,7 @@
 //! string and a string for a number, and both spellings of a field's name.
 
 use super::schema::{Field, Kind, PROFILES_DATA, Schema};
+use crate::bytes::digits::hex_bytes;
 use crate::bytes::protobuf::{FieldValue, Fields, put_field};
 use crate::error::{Error, Result};
 use base64::Engine;
@@ -198,8 +199,7 @@ fn from_digits(text: &str) -> Option<Vec<u8>> {
     if ![0, 16, 32].contains(&digits.len()) {
         return None;
     }
-    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    digits.chunks(2).map(byte).collect()
+    hex_bytes(digits)
 }
 
 /// Writes a `ProfilesData` as one object. Its lists must be whole, as encoders write them.

@@ -2,6 +2,7 @@
 
 use super::dictionary::{Attribute, Link, Value};
 use super::messages::LinkMessage;
+use crate::bytes::digits::hex_bytes;
 use crate::model::recorded::Labels;
 use std::fmt::Write;
 
@@ -76,12 +77,7 @@ fn digits(id: &[u8]) -> String {
 /// The link of a row with these labels, if they have one.
 pub(super) fn link(labels: &Labels) -> Option<LinkMessage> {
     let labels = labels.as_ref()?;
-    let id = |key: &str, len: usize| {
-        let digits = labels.get(key)?.as_bytes();
-        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-        let bytes: Vec<u8> = digits.chunks(2).map(byte).collect::<Option<_>>()?;
-        (bytes.len() == len && digits.len() == 2 * len).then_some(bytes)
-    };
+    let id = |key: &str, len: usize| hex_bytes(labels.get(key)?.as_bytes()).filter(|id| id.len() == len);
     Some(LinkMessage { trace_id: id(TRACE, 16)?, span_id: id(SPAN, 8)? })
 }
 
@@ -98,8 +94,10 @@ mod tests {
         let mut none = None;
         add_link(&Link { trace: &[0; 16], span: &[0; 8] }, &mut none);
         assert_eq!((none.is_none(), link(&none)), (true, None));
-        put("span_id", "xyz", &mut labels);
-        assert_eq!(link(&labels), None);
+        for other in ["xyz", "+1020304050607+8"] {
+            put("span_id", other, &mut labels);
+            assert_eq!(link(&labels), None, "{other}");
+        }
     }
 
     #[test]

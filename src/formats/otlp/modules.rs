@@ -1,6 +1,7 @@
 //! The files of mappings: build IDs, and where their code was.
 
 use super::dictionary::{Dictionary, Mapping};
+use crate::bytes::digits::hex_bytes;
 use crate::model::about::{MappedRange, Module};
 use crate::model::backing::Backing;
 use crate::model::process::BuildId;
@@ -52,7 +53,5 @@ pub(super) const HTL_HASH: &str = "process.executable.build_id.htlhash";
 
 /// The bytes of such a hash.
 pub(super) fn htl_hash(digits: &[u8]) -> Option<[u8; 16]> {
-    let (pairs, []) = digits.as_chunks::<2>() else { return None };
-    let byte = |pair: &[u8; 2]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    pairs.iter().map(byte).collect::<Option<Vec<u8>>>()?.try_into().ok()
+    hex_bytes(digits)?.try_into().ok()
 }

@@ -75,10 +75,3 @@ impl MachineCode {
         true
     }
 }
-
-/// Reads hexadecimal digits, two a byte.
-pub(super) fn from_hex(digits: &[u8]) -> Option<Vec<u8>> {
-    let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
-    let (pairs, []) = digits.as_chunks::<2>() else { return None };
-    pairs.iter().map(|&[high, low]| Some((digit(high)? << 4) | digit(low)?)).collect()
-}

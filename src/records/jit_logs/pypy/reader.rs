@@ -2,11 +2,11 @@
 
 use super::calls::{MergePointId, MergePoints};
 use super::lines::{Bracket, bracket, guard_of, head_id, leaves_call, machine_of, merge_point};
-use super::machine_code::{Block, MachineCode, from_hex};
+use super::machine_code::{Block, MachineCode};
 use super::place::Place;
 use super::positions::{Operations, Positions};
 use super::trace::{Trace, TraceId};
-use crate::bytes::digits::hex;
+use crate::bytes::digits::{hex, hex_bytes};
 use crate::error::Error;
 use crate::records::jit_logs::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind};
 use memchr::memmem;
@@ -132,7 +132,7 @@ impl PypyLogReader<'_> {
         let mut word = || words.next();
         let start = word().and_then(hex);
         let behind = word().and_then(|word| std::str::from_utf8(word.strip_prefix(b"+")?).ok()?.parse::<u64>().ok());
-        let code = word().and_then(from_hex);
+        let code = word().and_then(hex_bytes);
         let (Some(start), Some(behind), Some(code)) = (start, behind, code) else {
             return self.log.skipped.add(Error::new("CODE_DUMP has no address, offset and code").at(offset as u64));
         };
