@@ -3,57 +3,40 @@
 //! Rows keep their `input` and all other columns, and `recordings` keeps every entry. The data set that is read does not
 //! change: queries see every row once at any time, and a run that was killed can be repeated.
 
+use super::data_set::{SAMPLES, Set};
 use super::known::{COMPACTED, RECORDINGS, digits, entries, is_compacted, stem_of, tables_in, unread_name};
 use super::options::ExportOptions;
-use super::parted_file::{PartedFile, Table};
-use super::partition::root;
-use super::rows;
+use super::parted_file::PartedFile;
 use crate::analysis::quantity::counted;
-use crate::contract::format::{DataSet, Writer};
 use crate::contract::rows::{RowOrigin, RowWriter};
 use crate::error::{Error, Result, Warning};
-use crate::io::{self, InPath, OutDirectory, OutPath, Output, Run};
+use crate::io::{self, InPath, OutDirectory, OutPath, Output};
 use crate::model::recorded::Entry;
-use crate::pipeline::any::LoadOptions;
 use crate::pipeline::listed::expand;
 use crate::pipeline::open::Opened;
 use crate::pipeline::rows::RowsRead;
-use crate::pipeline::writers::load_options;
 use crate::pipeline::{Job, Outcome};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The table of rows.
-const SAMPLES: &str = "samples";
-
 /// Copies the data set that is the input.
-pub(super) fn run(
-    writer: &Writer,
-    data_set: DataSet,
-    options: &ExportOptions,
-    run: &Run,
-    job: &Job,
-) -> Result<Outcome> {
-    let (from, to) = (source(options)?, root(options)?);
-    let start = writer.stream.ok_or_else(|| Error::usage(format!("{} has no rows", options.to)))?;
-    let load = rows::load_options(&load_options(&options.load, writer), options);
+pub(super) fn run(set: &Set<'_>, job: &Job) -> Result<Outcome> {
+    let from = source(set.options)?;
     // A recording that is added meanwhile has no entry here. All of it is left out.
     let mut all = Vec::new();
     for path in tables_in(&from.join(RECORDINGS))? {
-        all.extend(entries(&path, data_set).map_err(|error| error.in_file(&path))?);
+        all.extend(entries(&path, set.data_set).map_err(|error| error.in_file(&path))?);
     }
-    let tables = [(SAMPLES, start), ("stacks", data_set.stacks)];
-    let mut copying =
-        Copying { tables, to, load: &load, run, outcome: Outcome::default(), found: FxHashSet::default() };
+    let mut copying = Copying { set, outcome: Outcome::default(), found: FxHashSet::default() };
     let (mut files, directories) = (0, directories(from, &all, &mut copying.outcome)?);
     for (directory, paths) in &directories {
         files += paths.len() as u64;
         copying.directory(directory, paths, job)?;
     }
     copying.check(&all)?;
-    put_entries(all, to, data_set, run)?;
+    put_entries(all, set)?;
     let (files, directories) = (counted(files, "file"), counted(directories.len() as u64, "file"));
     copying.outcome.summary.push(format!("{files} of rows became {directories}"));
     Ok(copying.outcome)
@@ -105,10 +88,7 @@ fn directories(from: &Path, all: &[Entry], outcome: &mut Outcome) -> Result<BTre
 
 /// A copy under way.
 struct Copying<'a> {
-    tables: [Table; 2],
-    to: &'a Path,
-    load: &'a LoadOptions,
-    run: &'a Run,
+    set: &'a Set<'a>,
     outcome: Outcome,
     /// The names of files of the recordings whose rows were copied.
     found: FxHashSet<String>,
@@ -119,13 +99,13 @@ impl Copying<'_> {
     fn directory(&mut self, directory: &Path, paths: &[PathBuf], job: &Job) -> Result<()> {
         let names = paths.iter().filter_map(|path| path.file_name()?.to_str()).collect::<Vec<_>>().join("\n");
         let path = directory.join(format!("{COMPACTED}{}.parquet", digits(&names)));
-        let mut file = PartedFile::shared(self.to, self.tables, path, self.run);
+        let mut file = PartedFile::shared(self.set.root, self.set.tables(), path, self.set.run);
         for path in paths {
             let input = InPath::Path(path.clone());
             let opened = Opened::open(&input, job).map_err(|error| error.in_file(path))?;
             let mut read = RowsRead::default();
             let copied =
-                read.push((opened, &input), RowOrigin::default(), self.load, &mut file, (job, &mut self.outcome))?;
+                read.push((opened, &input), RowOrigin::default(), self.set.load, &mut file, (job, &mut self.outcome))?;
             self.found.extend(copied.iter().map(stem_of));
         }
         file.finish()
@@ -142,12 +122,12 @@ impl Copying<'_> {
 }
 
 /// Writes the entries. The entry of an unreadable file keeps a file of its own, which is removed once the file is read.
-fn put_entries(all: Vec<Entry>, to: &Path, data_set: DataSet, run: &Run) -> Result<()> {
-    let directory = to.join(RECORDINGS);
+fn put_entries(all: Vec<Entry>, set: &Set<'_>) -> Result<()> {
+    let directory = set.root.join(RECORDINGS);
     OutDirectory::make(&directory)?;
     let put = |name: String, entries: &[Entry]| {
-        let mut output = Output::create(&OutPath::Path(directory.join(name)), run)?;
-        (data_set.write_entries)(entries, &mut output)?;
+        let mut output = Output::create(&OutPath::Path(directory.join(name)), set.run)?;
+        (set.data_set.write_entries)(entries, &mut output)?;
         output.commit()
     };
     let (unread, read): (Vec<Entry>, Vec<Entry>) = all.into_iter().partition(|entry| entry.error.is_some());

@@ -1,6 +1,7 @@
 //! `export --to FORMAT`: any input → any format that can be written.
 
 mod compact;
+mod data_set;
 mod known;
 mod options;
 mod parted_file;
@@ -19,6 +20,7 @@ use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::terminal::refuse_terminal;
 use crate::pipeline::writers::{load_options, write, writer};
 use crate::pipeline::{Job, Outcome};
+use data_set::{Set, root};
 
 /// Exports.
 pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
@@ -28,10 +30,11 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
         return Err(refuse_terminal(&format!("{} ({why})", options.to)));
     }
     if options.table.partition
-        && let Some(data_set) = writer.data_set
+        && let (Some(data_set), Some(start)) = (writer.data_set, writer.stream)
     {
-        let write = if options.table.compact { compact::run } else { partition::run };
-        return write(&writer, data_set, options, &run, job);
+        let load = rows::load_options(&load_options(&options.load, &writer), options);
+        let set = Set { root: root(options)?, start, data_set, options, load: &load, run: &run };
+        return if options.table.compact { compact::run(&set, job) } else { partition::run(set, job) };
     }
     let mut first = first(options, job)?;
     // Spans of time need not become sums of stacks on their way to a format of spans.

@@ -10,63 +10,31 @@
 //! Files are named after the recording's bytes: who exports it again with the same options writes the same files in the
 //! same places. Its entry is written last: where that is, all is.
 
+use super::data_set::Set;
 use super::known::{Known, RECORDINGS, entry_name, read_file, unread_name};
-use super::options::ExportOptions;
 use super::parted_file::PartedFile;
-use super::rows;
 use crate::analysis::quantity::{counted, grouped};
-use crate::contract::format::{DataSet, StartRowsFn, Writer};
 use crate::contract::rows::{RowOrigin, RowWriter};
 use crate::error::{Error, Result, Warning};
-use crate::io::{self, InPath, OutDirectory, OutPath, Output, Run};
+use crate::io::{InPath, OutDirectory, OutPath, Output};
 use crate::model::recorded::{Entry, ReadFile, Recording};
 use crate::model::stacks::Profile;
-use crate::pipeline::any::LoadOptions;
 use crate::pipeline::listed::expand;
 use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::rows::{RowsRead, input_hash};
-use crate::pipeline::writers::load_options;
 use crate::pipeline::{Job, Outcome};
-use std::path::Path;
 
 /// Writes each input to files of its own.
-pub(super) fn run(
-    writer: &Writer,
-    data_set: DataSet,
-    options: &ExportOptions,
-    run: &Run,
-    job: &Job,
-) -> Result<Outcome> {
-    let load = rows::load_options(&load_options(&options.load, writer), options);
-    let (root, inputs) = (root(options)?, expand(&options.inputs)?);
-    let start = writer.stream.ok_or_else(|| Error::usage(format!("{} has no rows", options.to)))?;
+pub(super) fn run(set: Set<'_>, job: &Job) -> Result<Outcome> {
+    let inputs = expand(&set.options.inputs)?;
     let mut outcome = Outcome::default();
-    let known = Known::read(root, data_set, options.table.skip_existing, &mut outcome.warnings)?;
-    let set = Set { root, start, data_set, options, load: &load, run };
+    let known = Known::read(set.root, set.data_set, set.options.table.skip_existing, &mut outcome.warnings)?;
     if job.strict {
         set.check(&inputs, &known, job)?;
     }
     let mut building = Building { set, known, read: RowsRead::default(), outcome, counts: [0; 4] };
     inputs.iter().try_for_each(|path| building.add(path, job))?;
     building.finish(&inputs, job)
-}
-
-pub(super) fn root(options: &ExportOptions) -> Result<&Path> {
-    match &options.output {
-        OutPath::Path(path) if !io::is_there(path) || io::is_directory(path) => Ok(path),
-        output => Err(Error::usage("is not a directory: --partition writes a data set into one (-o DIR)")
-            .in_file(&output.shown())),
-    }
-}
-
-/// A data set, and how it is written.
-struct Set<'a> {
-    root: &'a Path,
-    start: StartRowsFn,
-    data_set: DataSet,
-    options: &'a ExportOptions,
-    load: &'a LoadOptions,
-    run: &'a Run,
 }
 
 /// A data set under way.
@@ -163,8 +131,7 @@ impl Set<'_> {
     }
 
     fn parted_file<'a>(&'a self, hash: &'a str) -> PartedFile<'a> {
-        let tables = [("samples", self.start), ("stacks", self.data_set.stacks)];
-        PartedFile::new(self.root, tables, self.options, self.run, hash)
+        PartedFile::new(self.root, self.tables(), self.options, self.run, hash)
     }
 
     /// Reads all inputs, and writes nothing.
