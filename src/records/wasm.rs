@@ -23,6 +23,13 @@ const CUSTOM: u8 = 0;
 const IMPORT: u8 = 2;
 const CODE: u8 = 10;
 
+/// The most functions that a module may import, and that it may have of its own: engines refuse others
+/// (<https://webassembly.github.io/spec/js-api/#limits>).
+const MOST_FUNCTIONS: u32 = 1_000_000;
+
+/// The most sections. Compilers write a few dozen.
+const MOST_SECTIONS: usize = 10_000;
+
 /// V8 takes the length of longer texts for their hash (`String::kMaxHashCalcLength`).
 const LONGEST_HASHED: usize = 16_383;
 
@@ -61,7 +68,8 @@ fn read(file: &FileBytes) -> Option<WasmModule> {
     }
     let names = module.section("name").to_vec();
     // What engines ignore is no reason to refuse the rest.
-    if let Some((name, names)) = read_names(&names) {
+    let functions = module.imports + u32::try_from(module.bodies.len()).ok()?;
+    if let Some((name, names)) = read_names(&names, functions) {
         (module.name, module.names) = (name, names);
     }
     Some(module)
@@ -75,6 +83,9 @@ fn sections(bytes: &[u8]) -> Option<Vec<Section>> {
         let (number, len) = (rest.byte()?, rest.number()? as usize);
         let begin = bytes.len() - rest.0.len();
         rest.take(len)?;
+        if sections.len() == MOST_SECTIONS {
+            return None;
+        }
         sections.push(Section { number, whole: start..begin + len, contents: begin..begin + len });
     }
     Some(sections)
@@ -97,7 +108,7 @@ fn imported_functions(contents: &[u8]) -> Option<u32> {
     const TAG: u8 = 4;
     let mut rest = Leb(contents);
     let mut functions = 0;
-    for _ in 0..rest.number()? {
+    for _ in 0..rest.number().filter(|imports| *imports <= MOST_FUNCTIONS)? {
         rest.text()?;
         rest.text()?;
         match rest.byte()? {
@@ -126,7 +137,7 @@ fn imported_functions(contents: &[u8]) -> Option<u32> {
 
 fn bodies(bytes: &[u8], contents: Range<usize>) -> Option<Vec<Range<usize>>> {
     let mut rest = Leb(&bytes[contents.clone()]);
-    let count = rest.number()?;
+    let count = rest.number().filter(|count| *count <= MOST_FUNCTIONS)?;
     let mut bodies = Vec::with_capacity((count as usize).min(rest.0.len()));
     for _ in 0..count {
         let len = rest.number()? as usize;
@@ -137,8 +148,8 @@ fn bodies(bytes: &[u8], contents: Range<usize>) -> Option<Vec<Range<usize>>> {
     Some(bodies)
 }
 
-/// The module's name and those of functions.
-fn read_names(section: &[u8]) -> Option<(Option<String>, BTreeMap<u32, String>)> {
+/// The module's name and those of functions, of which it has so many.
+fn read_names(section: &[u8], functions: u32) -> Option<(Option<String>, BTreeMap<u32, String>)> {
     /// Numbers of the parts of the section.
     const MODULE: u8 = 0;
     const FUNCTIONS: u8 = 1;
@@ -151,8 +162,10 @@ fn read_names(section: &[u8]) -> Option<(Option<String>, BTreeMap<u32, String>)>
             MODULE => module = Some(own.text()?.to_owned()),
             FUNCTIONS => {
                 for _ in 0..own.number()? {
-                    let function = own.number()?;
-                    names.insert(function, own.text()?.to_owned());
+                    let (function, name) = (own.number()?, own.text()?);
+                    if function < functions {
+                        names.insert(function, name.to_owned());
+                    }
                 }
             }
             _ => {}
@@ -306,6 +319,33 @@ mod tests {
         let whole = include_bytes!("../../fixtures/wasm-node/app.wasm");
         let hashes = parse(&FileBytes::new(whole.to_vec())).unwrap().hashes;
         assert!(hashes[1..].contains(&module.hashes[0]) && hashes[0] != module.hashes[0]);
+    }
+
+    fn leb(mut number: u32) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while number > 0x7f {
+            bytes.push(0x80 | (number & 0x7f) as u8);
+            number >>= 7;
+        }
+        bytes.push(number as u8);
+        bytes
+    }
+
+    #[test]
+    fn a_module_takes_no_more_memory_than_engines_allow() {
+        let many = [&MAGIC[..], &[4, 0].repeat(MOST_SECTIONS + 1)].concat();
+        assert!(parse(&FileBytes::new(many[..many.len() - 2].to_vec())).is_ok());
+        assert!(parse(&FileBytes::new(many)).is_err());
+        let bodies = |count: u32| {
+            let contents = [leb(count), vec![0; count as usize]].concat();
+            parse(&FileBytes::new([MAGIC, &[CODE], &leb(contents.len() as u32), &contents].concat()))
+        };
+        assert!(bodies(MOST_FUNCTIONS).is_ok() && bodies(MOST_FUNCTIONS + 1).is_err());
+        let named = |function| {
+            [MAGIC.to_vec(), section(CUSTOM, &[b"\x04name\x01\x04\x01", &[function][..], b"\x01a"].concat())].concat()
+        };
+        let names = |function| parse(&FileBytes::new(named(function))).unwrap().names.len();
+        assert_eq!(names(0), 0, "a module without functions has no names of functions");
     }
 
     #[test]

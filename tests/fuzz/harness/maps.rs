@@ -1,9 +1,11 @@
-//! Source maps: a map and a script, asked for positions and functions all over the script.
+//! Source maps: a map and a script, queried for positions and functions all over the script; and WebAssembly modules.
 
 use jitgraft::model::file_bytes::FileBytes;
 use jitgraft::records::source_map;
 use jitgraft::records::source_map::Mention;
-use jitgraft::resolve::authored::AuthoredScript;
+use jitgraft::records::wasm;
+use jitgraft::resolve::authored::{AuthoredModule, AuthoredScript};
+use std::rc::Rc;
 
 /// The map, a NUL, the script.
 pub(super) fn source_map(bytes: &[u8]) {
@@ -32,4 +34,16 @@ pub(super) fn source_map(bytes: &[u8]) {
         }
     }
     script.functions(names.iter().map(|name| (*name, Default::default())));
+}
+
+/// A WebAssembly module, and all that it states of its functions.
+pub(super) fn wasm(bytes: &[u8]) {
+    let Ok(module) = wasm::parse(&FileBytes::new(bytes.to_vec())) else { return };
+    let functions = module.imports..module.imports + module.bodies.len().min(1000) as u32;
+    assert!(module.bodies.iter().all(|body| module.code.start <= body.start && body.end <= module.code.end));
+    let modules = [Rc::new(module)];
+    let authored = AuthoredModule::new("x.wasm", &modules, functions.clone().map(|function| (function, function)));
+    for (name, place) in functions.filter_map(|function| authored.function(function)) {
+        assert!(!name.is_empty() && place.is_none_or(|place| place.line > 0 && !place.file.is_empty()));
+    }
 }

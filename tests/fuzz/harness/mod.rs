@@ -48,6 +48,7 @@ pub const TARGETS: &[(&str, Run)] = &[
     ("kallsyms", code::kallsyms),
     ("disasm", code::disasm),
     ("source_map", maps::source_map),
+    ("wasm", maps::wasm),
     ("demangle", code::demangle),
     ("measureme", spans::measureme),
     ("trace_event", spans::trace_event),
