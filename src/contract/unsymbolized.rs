@@ -1,6 +1,6 @@
 //! Profiles that hold addresses without names: what their rewriters ask, and how they are answered.
 //!
-//! A rewriter reads which addresses have no name, is reported what is there, and passes the file on with these names.
+//! A rewriter finds the addresses that have no name, gets what is there, and passes the file on with these names.
 //! It has nothing of where names come from. Anything unnamed stays byte for byte.
 
 use crate::error::{Result, Warnings};

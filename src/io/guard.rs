@@ -79,7 +79,7 @@ pub fn limit_memory(limit: MemoryLimit) -> Result<()> {
 /// The memory that this program might have taken before it was limited.
 static OLD_LIMIT: OnceLock<Rlimit> = OnceLock::new();
 
-/// Starts a program of the user's as if this one did not be between: neither the limit of memory nor the signal that is
+/// Starts a program of the user's as if this one were not between them: neither the limit of memory nor the signal that is
 /// ignored here is handed down.
 #[expect(unsafe_code, reason = "a signal's action is set")]
 pub(crate) fn as_started<T>(start: impl FnOnce() -> T) -> T {

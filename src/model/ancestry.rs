@@ -34,7 +34,7 @@ struct Fork {
     exec: Option<Nanos>,
     /// The number of processes above it, each forked no later than the next.
     generation: u32,
-    /// The first of these that is requested what the process still has of it, and as of when.
+    /// The first of these that still has something of what the process inherited, and the time of the inheritance.
     asked: Option<(Pid, Nanos)>,
     /// The same for what it may have had at any time.
     ever_asked: Option<(Pid, Nanos)>,

@@ -1,4 +1,4 @@
-//! A log beside a dump or a map of the same process: which of them is requested what.
+//! A log beside a dump or a map of the same process: the source that answers each question.
 //!
 //! | what was at an address | its name | its lines and inlined calls |
 //! |---|---|---|

@@ -68,7 +68,7 @@ impl OverFile {
     }
 
     /// The mapping there at the end, if it is a file that nothing was mapped over. While something else was there, or
-    /// was not there yet, each sample is requested what was mapped at its time.
+    /// was not there yet, the mapping is looked up for each sample, at its time.
     fn place_to_the_end(&self, spaces: &AddressSpaces) -> Option<Place> {
         let place = spaces.lookup(self.pid, self.common().start, END, CpuMode::User)?;
         (place.until >= END && spaces.dsos().get(place.dso).kind == DsoKind::File).then_some(place)

@@ -36,7 +36,7 @@ impl CallTree {
         &self.labels[label as usize].text
     }
 
-    /// The category of the frames of that label ; `None` for those that show whose stack it is.
+    /// The category of the frames of that label; `None` for those that show whose stack it is.
     pub fn category(&self, label: u32) -> Option<Category> {
         self.labels[label as usize].category
     }

@@ -30,8 +30,8 @@ impl CallTree {
         })
     }
 
-    /// Hangs every node where `place` states, which is reported what its parent became, unless that is the root, and
-    /// its label. A parent's number is smaller than its children's.
+    /// Hangs every node at the place that `place` returns. Its arguments are the node that the parent became (`None` for the
+    /// root) and the label. A parent's number is smaller than its children's.
     fn rehung(&self, mut tree: Self, mut place: impl FnMut(&mut Self, Option<u32>, u32) -> Option<u32>) -> Self {
         let mut became: Vec<Option<u32>> = vec![None; self.nodes.len()];
         tree.own = vec![0; self.nodes.len()];

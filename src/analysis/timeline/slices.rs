@@ -1,4 +1,4 @@
-//! Spans and instants with their depth, as a trace viewer keeps them: what the questions about a trace are queried of.
+//! Spans and instants with their depth, as a trace viewer keeps them. Questions about a trace are answered from them.
 
 use super::calls::CallSums;
 use super::lanes::{Lanes, Span};

@@ -50,7 +50,7 @@ impl<V> Default for RangeMap<V> {
 }
 
 impl<V: Copy> RangeMap<V> {
-    /// Puts a range on top; `overwritten` is shown what it removes. An empty range does nothing.
+    /// Puts a range on top; `overwritten` gets what it removes. An empty range does nothing.
     pub fn insert(&mut self, range: Range<u64>, value: V, overwritten: impl FnMut(Entry<V>)) {
         self.clear(range.clone(), overwritten);
         self.insert_into_gap(range, value);
