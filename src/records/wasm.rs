@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_module_takes_no_more_memory_than_engines_allow() {
-        let many = [&MAGIC[..], &[4, 0].repeat(MOST_SECTIONS + 1)].concat();
+        let many = [MAGIC, &[4, 0].repeat(MOST_SECTIONS + 1)].concat();
         assert!(parse(&FileBytes::new(many[..many.len() - 2].to_vec())).is_ok());
         assert!(parse(&FileBytes::new(many)).is_err());
         let bodies = |count: u32| {
