@@ -224,6 +224,7 @@ pub use model::tier::Tier;
 pub use model::{Addr, Nanos, Pid, Tid};
 pub use parallel::Pool;
 pub use pipeline::any::{LoadOptions, load, run as stream};
+pub use pipeline::inputs::JobInputs;
 pub use pipeline::sink::{Batches, Sink};
 pub use pipeline::{Job, Outcome};
 pub use records::elf_image::{Addressing, Image, ImageBuilder, Target as ElfTarget};

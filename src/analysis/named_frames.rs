@@ -11,7 +11,7 @@ use crate::runtimes::{RuntimeSet, Tiers};
 
 /// The data that a file states about a frame.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Told<'a> {
+pub struct StatedFrame<'a> {
     /// The function, as the file spells it.
     pub function: &'a [u8],
     /// The module; empty: not reported.
@@ -40,8 +40,8 @@ pub struct NamedFrames {
 
 impl NamedFrames {
     /// The frame's number in that profile.
-    pub fn frame(&mut self, profile: &mut Profile, told: Told<'_>) -> FrameId {
-        let Told { function, module, file, line, .. } = told;
+    pub fn frame(&mut self, profile: &mut Profile, told: StatedFrame<'_>) -> FrameId {
+        let StatedFrame { function, module, file, line, .. } = told;
         let named = is_name(function, module);
         let addr = told.addr.or_else(|| address(function));
         let name = profile.name(if named { function } else { UNKNOWN });
@@ -103,7 +103,7 @@ mod tests {
 
     fn frame(function: &str, module: &str) -> (String, FrameKind, Option<u64>) {
         let mut profile = Profile::new();
-        let told = Told { function: function.as_bytes(), module: module.as_bytes(), ..Told::default() };
+        let told = StatedFrame { function: function.as_bytes(), module: module.as_bytes(), ..StatedFrame::default() };
         let id = NamedFrames::default().frame(&mut profile, told);
         let frame = *profile.frame_of(id);
         (String::from_utf8_lossy(profile.name_of(frame.name)).into_owned(), frame.kind, frame.addr)

@@ -134,7 +134,7 @@ mod tests {
         let mut ask = |examined: &Examined<'_>, job: &Job, warnings: &mut Warnings| {
             hot = Some(hot_code(examined, &options, &load.recording().symbols, job, warnings));
         };
-        let profile = load_and_ask(None, &[input], Keep::EachRow, &load, &mut ask, &job, &mut outcome).unwrap();
+        let profile = load_and_ask((&[input]).into(), Keep::EachRow, &load, &mut ask, &job, &mut outcome).unwrap();
         let HotCode { annotation, spots } = hot.unwrap();
         let mut summed = vec![Vec::new(); annotation.listings.len()];
         for (event, (series, spots)) in profile.series.iter().zip(&spots).enumerate() {

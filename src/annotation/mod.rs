@@ -40,5 +40,5 @@ pub use annotated::{
 };
 pub use costs::{Cost, Costs};
 pub use hot::HotCode;
-pub use options::{AnnotateFormat, AnnotateOptions, CodeOptions, FunctionPattern, TextOptions, Told};
+pub use options::{AnnotateFormat, AnnotateOptions, CodeGrouping, CodeOptions, FunctionPattern, TextOptions};
 pub use spots::{EventSpots, Spot};

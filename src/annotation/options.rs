@@ -18,14 +18,14 @@ pub struct AnnotateOptions {
     /// How to read; of each stack only the innermost frame is needed, and as recorded.
     pub recording: RecordingOptions,
     /// The parts of the code that are reported.
-    pub told: Told,
+    pub told: CodeGrouping,
     /// The way it is written.
     pub format: AnnotateFormat,
 }
 
 /// The parts of the code that are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Told {
+pub struct CodeGrouping {
     /// True if the code ranges of one name are reported together.
     pub merge: bool,
     /// True if costs are reported for source lines, not of instructions.

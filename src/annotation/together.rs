@@ -2,12 +2,12 @@
 
 use super::annotated::{Calls, Code, Line, Listing, SourceFile, SourceLine, SourceLineCosts};
 use super::costs::Costs;
-use super::options::Told;
+use super::options::CodeGrouping;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Reports listings as is requested. Those of one name follow each other.
-pub(super) fn told(listings: Vec<Listing>, how: Told) -> Vec<Listing> {
+pub(super) fn told(listings: Vec<Listing>, how: CodeGrouping) -> Vec<Listing> {
     let listings = if how.merge { merged(listings) } else { listings };
     let by_line = |listing: Listing| match listing.code {
         Code::Listed { .. } => Listing { code: by_line(&[&listing]), ..listing },
@@ -154,7 +154,7 @@ mod tests {
         lines.iter().map(|line| (line.source.map(|source| source.line), line.costs.samples())).collect()
     }
 
-    const MERGE: Told = Told { merge: true, by_line: false };
+    const MERGE: CodeGrouping = CodeGrouping { merge: true, by_line: false };
 
     #[test]
     fn the_same_code_elsewhere_is_one_code() {
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn lines_can_be_reported_alone_and_other_names_stay_apart() {
         let listings = vec![code(1, [1, 2], Some(7), [3, 1]), code(1, [1, 2], None, [2, 0])];
-        let told = told(listings, Told { merge: true, by_line: true });
+        let told = told(listings, CodeGrouping { merge: true, by_line: true });
         let all: Vec<_> = told.iter().map(|listing| samples_by_line(&listing.code)).collect();
         assert_eq!(all, [vec![(Some(7), 3), (Some(8), 1)], vec![(None, 2)]]);
     }

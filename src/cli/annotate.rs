@@ -1,7 +1,7 @@
 //! `jitgraft annotate`
 
 use super::input::{InputArgs, OutputArgs, WeightArgs};
-use crate::annotation::{AnnotateFormat, AnnotateOptions, CodeOptions, FunctionPattern, TextOptions, Told};
+use crate::annotation::{AnnotateFormat, AnnotateOptions, CodeGrouping, CodeOptions, FunctionPattern, TextOptions};
 use crate::commands::annotate;
 use crate::contract::format::Detail;
 use crate::error::{Error, Result};
@@ -143,7 +143,7 @@ impl AnnotateArgs {
                 },
             },
             recording,
-            told: Told { merge: self.merge, by_line: self.by == ByName::Line },
+            told: CodeGrouping { merge: self.merge, by_line: self.by == ByName::Line },
             format,
         };
         annotate::run(&options, job)

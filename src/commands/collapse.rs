@@ -6,7 +6,8 @@ use crate::error::Result;
 use crate::formats::folded;
 use crate::io::{InPath, OutPath, Output, Run};
 use crate::model::stacks::Keep;
-use crate::pipeline::any::{LoadOptions, load_opened, say_no_samples};
+use crate::pipeline::any::{LoadOptions, load, say_no_samples};
+use crate::pipeline::inputs::JobInputs;
 use crate::pipeline::outputs::{each_event, each_named};
 use crate::pipeline::script_text::EventSums;
 use crate::pipeline::sorted::{self, Lines};
@@ -52,7 +53,7 @@ pub fn run(options: &CollapseOptions, job: &Job) -> Result<Outcome> {
         Some(Lines::Other(opened)) => Some(opened),
         None => None,
     };
-    let profile = load_opened(opened, &options.inputs, Keep::Sums, &options.load, job, &mut outcome)?;
+    let profile = load(JobInputs::opened(opened, &options.inputs), Keep::Sums, &options.load, job, &mut outcome)?;
     each_event(&profile, &options.output, &run, &mut outcome, |series, out| {
         let write = WriteOptions { series, ..options.write.clone() };
         write_text(out, |out| folded::write(&profile, &write, out))

@@ -1,6 +1,6 @@
 //! `doctor`: what is wrong with a recording, a running process or a callgrind file, and what to do about it.
 
-use crate::diagnosis::{Finding, Said, Subject, json, said, text};
+use crate::diagnosis::{Finding, ProblemText, Subject, json, problem_text, text};
 use crate::error::Result;
 use crate::io::{InPath, OutPath, Output, Run};
 use crate::pipeline::open::shown;
@@ -73,7 +73,7 @@ pub fn run(options: &DoctorOptions, job: &Job) -> Result<Outcome> {
 
 fn row(file: &Path, finding: &Finding) -> Vec<Cell> {
     let pid = finding.problem.process().map(|process| Cell::Signed(process.pid.0.into()));
-    let Said { key, cause, remedy, .. } = said(&finding.problem);
+    let ProblemText { key, cause, remedy, .. } = problem_text(&finding.problem);
     vec![
         Cell::text(file.display().to_string()),
         Cell::Word(key),

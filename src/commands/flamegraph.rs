@@ -7,7 +7,8 @@ use crate::error::{Error, Result};
 use crate::formats::folded;
 use crate::io::{self, InPath, OutPath, Output, Run};
 use crate::model::stacks::{Keep, Profile};
-use crate::pipeline::any::{LoadOptions, load, load_opened, why_no_samples};
+use crate::pipeline::any::{LoadOptions, load, why_no_samples};
+use crate::pipeline::inputs::JobInputs;
 use crate::pipeline::outputs::each_event;
 use crate::pipeline::sorted::{self, Sorted};
 use crate::pipeline::{Job, Outcome};
@@ -58,7 +59,7 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
         Some(Sorted::Other(opened)) => Some(opened),
         None => None,
     };
-    let profile = load_opened(opened, &options.inputs, keep, &options.load, job, &mut outcome)?;
+    let profile = load(JobInputs::opened(opened, &options.inputs), keep, &options.load, job, &mut outcome)?;
     if let Some(why) = outcome.no_samples.take() {
         return Err(Error::new(why));
     }

@@ -2,13 +2,14 @@
 
 use crate::analysis::code_shares::CodeShares;
 use crate::analysis::quantity::counted;
-use crate::diagnosis::{self, Finding, said};
+use crate::diagnosis::{self, Finding, problem_text};
 use crate::error::{Result, Warnings};
 use crate::io::{self, InPath};
 use crate::model::printable::readable;
 use crate::model::shell::quoted;
 use crate::model::stacks::{Keep, Profile, Series, Weight};
 use crate::pipeline::any::{LoadOptions, load_and_ask};
+use crate::pipeline::inputs::JobInputs;
 use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::recording::Examined;
 use crate::pipeline::{Job, Outcome};
@@ -34,7 +35,8 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
         finding = Some(first(diagnosis::diagnose(examined).findings()));
     };
     let inputs = std::slice::from_ref(&options.input);
-    let profile = load_and_ask(Some(opened), inputs, Keep::Sums, &options.load, &mut ask, job, &mut outcome)?;
+    let profile =
+        load_and_ask(JobInputs::opened(Some(opened), inputs), Keep::Sums, &options.load, &mut ask, job, &mut outcome)?;
     let file = path.as_os_str().as_bytes();
     io::print(|out| {
         writeln!(out, "{}: {about}", readable(file))?;
@@ -50,7 +52,7 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
 fn first(findings: &[Finding]) -> String {
     findings.first().map_or_else(
         || "no findings".to_owned(),
-        |finding| format!("{:.1} % of the samples: {}", finding.percent, said(&finding.problem).cause),
+        |finding| format!("{:.1} % of the samples: {}", finding.percent, problem_text(&finding.problem).cause),
     )
 }
 

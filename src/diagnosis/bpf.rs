@@ -30,7 +30,7 @@ impl BpfFrames {
     }
 
     /// In words, for a person.
-    pub(super) fn said(self) -> String {
+    pub(super) fn sentence(self) -> String {
         let Self { all, with_code, with_lines } = self;
         let known = match (with_code, with_lines) {
             (0, _) => "recorded without their code and source lines".to_owned(),

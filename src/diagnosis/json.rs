@@ -6,8 +6,8 @@ use super::counted::CountedDiagnosis;
 use super::live::{LiveDiagnosis, LiveSource};
 use super::origin::Origin;
 use super::problem::{Finding, SourceFile};
+use super::problem_texts::{ProblemText, problem_text};
 use super::recorded::{Diagnosis, ProcessDiagnosis};
-use super::said::{Said, said};
 use crate::analysis::code_shares::CodeShares;
 use crate::model::abi::machine_name;
 use crate::sources::{Account, ClockUse, SourceState};
@@ -123,7 +123,7 @@ pub(super) fn findings(findings: &[Finding]) -> Vec<Value> {
 }
 
 fn finding(finding: &Finding) -> Value {
-    let Said { key, about, cause, remedy, .. } = said(&finding.problem);
+    let ProblemText { key, about, cause, remedy, .. } = problem_text(&finding.problem);
     let process = finding.problem.process();
     json!({
         "problem": key,

@@ -185,7 +185,7 @@ impl LiveSource {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnosis::said::said;
+    use crate::diagnosis::problem_texts::problem_text;
     use std::fs;
 
     /// A directory that looks like `/proc` with one process: its program, its words, and whether it has JIT memory.
@@ -207,7 +207,7 @@ mod tests {
     }
 
     fn problems(diagnosis: &LiveDiagnosis) -> Vec<&'static str> {
-        diagnosis.findings.iter().map(|finding| said(&finding.problem).key).collect()
+        diagnosis.findings.iter().map(|finding| problem_text(&finding.problem).key).collect()
     }
 
     #[test]

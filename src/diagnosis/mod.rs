@@ -3,7 +3,7 @@
 //! | file | what it is for |
 //! |---|---|
 //! | `problem` | what can be wrong, as data |
-//! | `said` | what is reported about each, and what to do: the compiler requests all of it |
+//! | `problem_texts` | what is reported about each, and what to do: the compiler requires all of it |
 //! | `causes`, `places`, `tally` | what is counted: frames without a name by cause, stacks that end too soon |
 //! | `bpf` | what is known of BPF programs |
 //! | `doubtful` | frames that a log names, and whose time it does not know well enough |
@@ -24,9 +24,9 @@ mod live;
 mod origin;
 mod places;
 mod problem;
+mod problem_texts;
 mod recorded;
 mod rules;
-mod said;
 mod tally;
 pub(crate) mod text;
 
@@ -42,8 +42,8 @@ use crate::records::perf_data::{Form, Header, Recording};
 use counted::CountedDiagnosis;
 use live::LiveDiagnosis;
 pub use problem::{Finding, NamedFile, Problem, SourceFile, Who};
+pub(crate) use problem_texts::{ProblemText, problem_text};
 pub(crate) use recorded::Diagnosis;
-pub(crate) use said::{Said, said};
 use std::path::Path;
 
 /// The name of callgrind's format in the table of formats.

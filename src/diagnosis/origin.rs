@@ -29,7 +29,7 @@ impl Origin {
     }
 
     /// The machine where it was recorded, if it was elsewhere.
-    pub(super) fn said(&self) -> Option<String> {
+    pub(super) fn sentence(&self) -> Option<String> {
         let system = self.os_release.as_ref().map(|release| format!("Linux {release}"));
         let host = self.host.as_ref().map(|host| format!("host {host}"));
         let about: Vec<String> = system.into_iter().chain(host).collect();
@@ -52,10 +52,10 @@ mod tests {
             is_here: false,
         };
         let here = machine_name(HOST_MACHINE);
-        let said = elsewhere(Some(183), Some("qemu")).said().unwrap();
-        assert_eq!(said, format!("recorded on aarch64 (Linux 6.1.0, host qemu), read on {here}"));
-        let said = elsewhere(None, None).said().unwrap();
-        assert_eq!(said, format!("recorded on another machine (Linux 6.1.0), read on {here}"));
-        assert_eq!(Origin { is_here: true, ..elsewhere(None, None) }.said(), None);
+        let sentence = elsewhere(Some(183), Some("qemu")).sentence().unwrap();
+        assert_eq!(sentence, format!("recorded on aarch64 (Linux 6.1.0, host qemu), read on {here}"));
+        let sentence = elsewhere(None, None).sentence().unwrap();
+        assert_eq!(sentence, format!("recorded on another machine (Linux 6.1.0), read on {here}"));
+        assert_eq!(Origin { is_here: true, ..elsewhere(None, None) }.sentence(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The possible problems of a recording, as data. The texts about each are in `said`.
+//! The possible problems of a recording, as data. The texts about each are in `problem_texts`.
 
 use crate::model::{Addr, Pid};
 use crate::resolve::symbols::no_elf::NoElf;

@@ -4,8 +4,8 @@ use super::context::RecordedStacks;
 use super::counted::CountedDiagnosis;
 use super::live::LiveDiagnosis;
 use super::problem::Finding;
+use super::problem_texts::{self, ProblemText, problem_text};
 use super::recorded::{Diagnosis, ProcessDiagnosis};
-use super::said::{self, Said, said};
 use super::tally::percent;
 use crate::error::Result;
 use crate::model::printable::readable;
@@ -24,7 +24,7 @@ pub(crate) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> Result<()> {
         "{file}: {samples} samples of {}, {stacks}; {named} of {frames} frames have a name ({part:.2}%)",
         readable(events.as_bytes())
     )?;
-    if let Some(origin) = diagnosis.origin.said() {
+    if let Some(origin) = diagnosis.origin.sentence() {
         writeln!(out, "{origin}")?;
     }
     for shares in diagnosis.shares.iter().filter(|shares| shares.whole > 0) {
@@ -34,7 +34,7 @@ pub(crate) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> Result<()> {
     write_processes(&diagnosis.processes, out)?;
     if diagnosis.bpf.all > 0 {
         writeln!(out)?;
-        write_wrapped(&diagnosis.bpf.said(), 2, out)?;
+        write_wrapped(&diagnosis.bpf.sentence(), 2, out)?;
     }
     write_minor(&diagnosis.minor, out)
 }
@@ -44,7 +44,7 @@ fn write_minor(minor: &[Finding], out: &mut dyn Write) -> Result<()> {
         writeln!(out, "\nOrdinary, or too little to matter:")?;
     }
     for finding in minor {
-        writeln!(out, "  {:>5.2}%  {}", finding.percent, said(&finding.problem).cause)?;
+        writeln!(out, "  {:>5.2}%  {}", finding.percent, problem_text(&finding.problem).cause)?;
     }
     Ok(())
 }
@@ -63,7 +63,7 @@ fn write_list(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
     let mut shown: Vec<&str> = Vec::new();
     for finding in findings {
         writeln!(out)?;
-        let Said { cause, remedy, .. } = said(&finding.problem);
+        let ProblemText { cause, remedy, .. } = problem_text(&finding.problem);
         write_wrapped(&format!("{:>6.1}%  {cause}", finding.percent), 9, out)?;
         match finding.command.as_deref() {
             Some(command) if shown.contains(&command) => writeln!(out, "         → record it again as above")?,
@@ -124,11 +124,11 @@ fn write_processes(processes: &[ProcessDiagnosis], out: &mut dyn Write) -> Resul
 fn write_process(process: &ProcessDiagnosis, out: &mut dyn Write) -> Result<()> {
     let runtime = process.process.runtime.map_or("no known runtime", |runtime| runtime.name);
     let code = if process.runs_jit() { "JIT code" } else { "unnamed code (no file)" };
-    let (pid, comm) = (said::number(process.process.pid), readable(process.process.comm.as_bytes()));
+    let (pid, comm) = (problem_texts::number(process.process.pid), readable(process.process.comm.as_bytes()));
     let (named, whole) = (process.named, process.named + process.unnamed);
     writeln!(out, "\nProcess {pid} ({comm}), {runtime}: {named} of {whole} frames of {code} have a name")?;
     for (account, source) in &process.sources {
-        writeln!(out, "  {}", said::source(account, Some(source.clone())))?;
+        writeln!(out, "  {}", problem_texts::source(account, Some(source.clone())))?;
         if let Some(remark) = &account.remark {
             write_wrapped(&format!("    {}", readable(remark.as_bytes())), 4, out)?;
         }
@@ -138,7 +138,7 @@ fn write_process(process: &ProcessDiagnosis, out: &mut dyn Write) -> Result<()> 
 
 /// Writes what is known of a running process.
 pub(crate) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> Result<()> {
-    let who = said::who(&diagnosis.process);
+    let who = problem_texts::who(&diagnosis.process);
     let mib = diagnosis.jit_bytes as f64 / f64::from(1 << 20);
     writeln!(out, "{who} runs; it has {mib:.1} MiB of memory for JIT code")?;
     if let Some(inner) = diagnosis.inner {
@@ -158,7 +158,7 @@ pub(crate) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> R
     }
     for finding in &diagnosis.findings {
         let jcmd = format!("jcmd {}", diagnosis.process.pid);
-        let Said { cause, remedy, .. } = said(&finding.problem);
+        let ProblemText { cause, remedy, .. } = problem_text(&finding.problem);
         writeln!(out)?;
         write_wrapped(&format!("  {cause}"), 2, out)?;
         if let Some(command) = &finding.command {
@@ -174,7 +174,7 @@ pub(crate) fn write_counted(diagnosis: &CountedDiagnosis, out: &mut dyn Write) -
     let CountedDiagnosis { cost, nameable, unnameable, .. } = diagnosis;
     let file = readable(diagnosis.file.as_os_str().as_bytes());
     let (event, jit) = (readable(diagnosis.event.as_bytes()), percent((nameable + unnameable) as f64, *cost));
-    let who = said::who(&diagnosis.process);
+    let who = problem_texts::who(&diagnosis.process);
     writeln!(out, "{file}: {cost} {event} of {who}, {jit:.2}% of it in JIT code without a name")?;
     match diagnosis.findings.len() {
         0 => writeln!(out, "Nothing is wrong with it.")?,
@@ -183,7 +183,7 @@ pub(crate) fn write_counted(diagnosis: &CountedDiagnosis, out: &mut dyn Write) -
     }
     write_list(&diagnosis.findings, out)?;
     for account in &diagnosis.accounts {
-        writeln!(out, "\n  {}", said::source(account, None))?;
+        writeln!(out, "\n  {}", problem_texts::source(account, None))?;
     }
     write_minor(&diagnosis.minor, out)
 }

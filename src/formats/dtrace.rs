@@ -11,7 +11,7 @@
 //! A line without a module in front of a stack is a further key of the aggregation, such as `execname`. Lines the first
 //! blank line are DTrace's own.
 
-use crate::analysis::named_frames::{NamedFrames, Told};
+use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::bytes::digits::decimal;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
@@ -78,10 +78,10 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 }
 
 /// `module`function+0x15`
-fn told(line: &[u8]) -> Told<'_> {
+fn told(line: &[u8]) -> StatedFrame<'_> {
     let tick = memchr::memchr(b'`', line);
     let (module, function) = tick.map_or((&b""[..], line), |tick| (&line[..tick], &line[tick + 1..]));
     let end = memchr::memmem::rfind(function, b"+0x").filter(|&end| end > 0).unwrap_or(function.len());
     let kind = KERNELS.contains(&module).then_some(FrameKind::Kernel);
-    Told { function: &function[..end], module, kind, ..Told::default() }
+    StatedFrame { function: &function[..end], module, kind, ..StatedFrame::default() }
 }

@@ -13,8 +13,8 @@
 //!
 //! Two characters are one level. Threads that wait count like others.
 
-use crate::analysis::named_frames::{NamedFrames, Told};
-use crate::analysis::told_tree::{OwnWeights, ToldTree};
+use crate::analysis::indented_tree::{IndentedTree, OwnWeights};
+use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::stacks::{Profile, Row, Track, TrackId, Unit};
@@ -40,7 +40,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         profile,
         series,
         named: NamedFrames::default(),
-        tree: ToldTree::default(),
+        tree: IndentedTree::default(),
         own: OwnWeights::default(),
     };
     let (mut skipped, mut in_tree, mut offset) = (Skipped::new("line"), false, 0);
@@ -71,7 +71,7 @@ struct SampleReader {
     profile: Profile,
     series: usize,
     named: NamedFrames,
-    tree: ToldTree,
+    tree: IndentedTree,
     own: OwnWeights,
 }
 
@@ -81,7 +81,7 @@ impl SampleReader {
         let stack = match line.depth.checked_sub(1) {
             None => None,
             Some(depth) => {
-                let told = Told { function: line.name, module: line.module, ..Told::default() };
+                let told = StatedFrame { function: line.name, module: line.module, ..StatedFrame::default() };
                 let frame = self.named.frame(&mut self.profile, told);
                 match self.tree.at(depth, frame, &mut self.profile) {
                     None => return false,

@@ -1,8 +1,8 @@
 //! VTune's top-down tree as CSV (`vtune -report top-down -format csv -csv-delimiter comma`): a function is indented by
 //! its depth and has the seconds of its own.
 
-use crate::analysis::named_frames::{NamedFrames, Told};
-use crate::analysis::told_tree::ToldTree;
+use crate::analysis::indented_tree::IndentedTree;
+use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::bytes::csv_line::fields;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
@@ -23,7 +23,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let mut profile = Profile::keeping(options.keep);
     let series = profile.series_named("time", Unit::Nanos);
     let track = profile.track(Track::default());
-    let (mut named, mut tree) = (NamedFrames::default(), ToldTree::default());
+    let (mut named, mut tree) = (NamedFrames::default(), IndentedTree::default());
     let (mut columns, mut skipped, mut offset) = (None, Skipped::new("line"), 0);
     for whole in bytes.split_inclusive(|&byte| byte == b'\n') {
         let line = whole.trim_ascii_end();
@@ -33,7 +33,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             Some(_) if line.is_empty() => {}
             Some(columns) => {
                 let told = columns.told(line).and_then(|line| {
-                    let told = Told { function: &line.function, module: &line.module, ..Told::default() };
+                    let told = StatedFrame { function: &line.function, module: &line.module, ..StatedFrame::default() };
                     let frame = named.frame(&mut profile, told);
                     let stack = tree.at(line.depth, frame, &mut profile)?;
                     let weight = (line.seconds * 1e9).round() as u64;

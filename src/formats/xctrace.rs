@@ -6,7 +6,7 @@
 //! is written by one program and is scanned for its tags; entities in attributes are all that is made of XML's finer
 //! points.
 
-use crate::analysis::named_frames::{NamedFrames, Told};
+use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::stacks::{FrameId, Profile, Row, StackId, Track, TrackId, Unit};
@@ -298,9 +298,10 @@ impl XctraceReader {
     }
 
     fn push(&mut self, row: &mut RowParts, open: &FrameUnderWay, module: &[u8]) {
-        let frame = self
-            .named
-            .frame(&mut self.profile, Told { function: &open.function, module, addr: open.addr, ..Told::default() });
+        let frame = self.named.frame(
+            &mut self.profile,
+            StatedFrame { function: &open.function, module, addr: open.addr, ..StatedFrame::default() },
+        );
         if let Some(id) = open.id {
             self.known.frames.insert(id, frame);
         }

@@ -38,7 +38,7 @@ pub struct Processes {
     /// process.
     pub is_recording: bool,
     /// True if others may be reported for later.
-    pub told: Told,
+    pub told: ProcessListState,
     /// The control groups by the numbers that samples have, as labels.
     pub cgroups: FxHashMap<u64, Labels>,
     /// Events in the order of time; the state before the recording began is not reported.
@@ -47,7 +47,7 @@ pub struct Processes {
 
 /// The completeness of the list of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Told {
+pub enum ProcessListState {
     /// There are not others.
     #[default]
     Whole,

@@ -2,6 +2,7 @@
 
 use super::authored;
 use super::estimate;
+use super::inputs::JobInputs;
 use super::job::{Job, Outcome};
 use super::lines;
 use super::nothing_left;
@@ -54,27 +55,20 @@ pub struct LoadOptions {
 }
 
 /// Reads all inputs into one profile.
-pub fn load(inputs: &[InPath], keep: Keep, options: &LoadOptions, job: &Job, outcome: &mut Outcome) -> Result<Profile> {
-    load_opened(None, inputs, keep, options, job, outcome)
-}
-
-/// The same, if somebody had to look into the first one: standard input opens once.
-pub(crate) fn load_opened(
-    first: Option<Opened>,
-    inputs: &[InPath],
+pub fn load<'a>(
+    inputs: impl Into<JobInputs<'a>>,
     keep: Keep,
     options: &LoadOptions,
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Profile> {
-    load_and_ask(first, inputs, keep, options, &mut |_, _, _| {}, job, outcome)
+    load_and_ask(inputs.into(), keep, options, &mut |_, _, _| {}, job, outcome)
 }
 
 /// The same, and of each recording of addresses what `ask` wants to know, in the order of the inputs. The rows that
 /// it is shown become, in their order, the rows of the profile's series.
 pub(crate) fn load_and_ask(
-    first: Option<Opened>,
-    inputs: &[InPath],
+    inputs: JobInputs<'_>,
     keep: Keep,
     options: &LoadOptions,
     ask: &mut Ask<'_>,
@@ -82,12 +76,13 @@ pub(crate) fn load_and_ask(
     outcome: &mut Outcome,
 ) -> Result<Profile> {
     let mut whole = Whole::new(keep, options.jit_names);
-    run_opened(first, inputs, options, (&mut whole, ask), job, outcome)?;
+    let paths = inputs.paths;
+    run_and_ask(inputs, options, (&mut whole, ask), job, outcome)?;
     let mut whole = whole.into_profile();
     whole.check()?;
     keep_events(&mut whole, &options.event)?;
     if whole.series.iter().all(|series| series.rows.is_empty()) {
-        say_no_samples(inputs, options, job, outcome);
+        say_no_samples(paths, options, job, outcome);
     }
     Ok(whole)
 }
@@ -114,20 +109,19 @@ pub(crate) fn why_no_samples(inputs: &[InPath], filter: &Filter, by_event: bool,
 }
 
 /// Reads one input after the other and pushes its rows into a sink.
-pub fn run(
-    inputs: &[InPath],
+pub fn run<'a>(
+    inputs: impl Into<JobInputs<'a>>,
     options: &LoadOptions,
     sink: &mut dyn Sink,
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<()> {
-    run_opened(None, inputs, options, (sink, &mut |_, _, _| {}), job, outcome)
+    run_and_ask(inputs.into(), options, (sink, &mut |_, _, _| {}), job, outcome)
 }
 
-/// The same, if the first one is open already, and with the questions of [`load_and_ask`].
-pub(super) fn run_opened(
-    mut first: Option<Opened>,
-    inputs: &[InPath],
+/// The same, with the questions of [`load_and_ask`].
+fn run_and_ask(
+    JobInputs { mut first, paths: inputs }: JobInputs<'_>,
     options: &LoadOptions,
     (sink, ask): (&mut dyn Sink, &mut Ask<'_>),
     job: &Job,

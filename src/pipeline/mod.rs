@@ -26,6 +26,7 @@ pub(crate) mod archive;
 mod authored;
 pub(crate) mod callgrind;
 mod estimate;
+pub mod inputs;
 mod job;
 mod lines;
 pub(crate) mod listed;

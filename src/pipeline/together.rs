@@ -1,6 +1,7 @@
-//! Inputs of a merge that one worker reads at once: a group of small texts, or a large input.
+//! JobInputs of a merge that one worker reads at once: a group of small texts, or a large input.
 
-use super::any::{LoadOptions, run_opened};
+use super::any::{LoadOptions, run};
+use super::inputs::JobInputs;
 use super::job::{Job, Outcome};
 use super::open::{Opened, shown};
 use super::sink::Whole;
@@ -15,8 +16,8 @@ pub(super) fn read(group: Vec<Given<'_>>, options: &LoadOptions, job: &Job) -> V
 
 fn read_apart(path: &InPath, opened: Opened, options: &LoadOptions, job: &Job) -> InputSums {
     let (mut whole, mut outcome) = (Whole::new(Keep::Sums, options.jit_names), Outcome::default());
-    let input = std::slice::from_ref(path);
-    let done = run_opened(Some(opened), input, options, (&mut whole, &mut |_, _, _| {}), job, &mut outcome);
+    let input = JobInputs::opened(Some(opened), std::slice::from_ref(path));
+    let done = run(input, options, &mut whole, job, &mut outcome);
     let profile = done.map(|()| whole.into_profile()).map_err(|error| error.in_file(&shown(path)));
     InputSums { profile, outcome }
 }

@@ -15,6 +15,7 @@ mod account;
 mod beside;
 mod clock;
 mod discover;
+mod dump;
 mod evidence;
 mod guest;
 mod history;

@@ -13,6 +13,9 @@ pub(super) struct ReadSource<'data> {
     pub(super) warnings: Warnings,
 }
 
+/// The code of a source, how it was read, and its machine (e_machine).
+pub(super) type SourceEvents<'data> = (CodeList<'data>, SourceState, Option<u16>);
+
 impl<'data> ReadSource<'data> {
     /// Takes what a log states, now that it has times. The number of the dump's functions for which it gives the lines.
     pub(super) fn take(&mut self, dated: DatedLog<'data>, lines_of: u64) {

@@ -4,7 +4,7 @@
 //! change: queries see every row once at any time, and a run that was killed can be repeated.
 
 use super::data_set::{SAMPLES, Set};
-use super::known::{COMPACTED, RECORDINGS, digits, entries, is_compacted, stem_of, tables_in, unread_name};
+use super::data_set_content::{COMPACTED, RECORDINGS, digits, entries, is_compacted, stem_of, tables_in, unread_name};
 use super::options::ExportOptions;
 use super::parted_file::PartedFile;
 use crate::analysis::quantity::counted;

@@ -2,7 +2,7 @@
 
 mod compact;
 mod data_set;
-mod known;
+mod data_set_content;
 mod options;
 mod parted_file;
 mod partition;
@@ -15,7 +15,8 @@ pub use options::{ExportOptions, TableOptions};
 use crate::error::Result;
 use crate::formats::not_for_terminals;
 use crate::io::Run;
-use crate::pipeline::any::load_opened;
+use crate::pipeline::any::load;
+use crate::pipeline::inputs::JobInputs;
 use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::terminal::refuse_terminal;
 use crate::pipeline::writers::{load_options, write, writer};
@@ -51,7 +52,7 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     }
     rows::refuse_options(options)?;
     let mut outcome = Outcome::default();
-    let profile = load_opened(first, &options.inputs, writer.rows, &load_options, job, &mut outcome)?;
+    let profile = load(JobInputs::opened(first, &options.inputs), writer.rows, &load_options, job, &mut outcome)?;
     write(&profile, &writer, (&options.output, &options.write), &run, &mut outcome)?;
     Ok(outcome)
 }

@@ -11,7 +11,7 @@
 //! same places. Its entry is written last: where that is, all is.
 
 use super::data_set::Set;
-use super::known::{Known, RECORDINGS, entry_name, read_file, unread_name};
+use super::data_set_content::{DataSetContent, RECORDINGS, entry_name, read_file, unread_name};
 use super::parted_file::PartedFile;
 use crate::analysis::quantity::{counted, grouped};
 use crate::contract::rows::{RowOrigin, RowWriter};
@@ -28,7 +28,7 @@ use crate::pipeline::{Job, Outcome};
 pub(super) fn run(set: Set<'_>, job: &Job) -> Result<Outcome> {
     let inputs = expand(&set.options.inputs)?;
     let mut outcome = Outcome::default();
-    let known = Known::read(set.root, set.data_set, set.options.table.skip_existing, &mut outcome.warnings)?;
+    let known = DataSetContent::read(set.root, set.data_set, set.options.table.skip_existing, &mut outcome.warnings)?;
     if job.strict {
         set.check(&inputs, &known, job)?;
     }
@@ -40,7 +40,7 @@ pub(super) fn run(set: Set<'_>, job: &Job) -> Result<Outcome> {
 /// A data set under way.
 struct Building<'a> {
     set: Set<'a>,
-    known: Known,
+    known: DataSetContent,
     read: RowsRead,
     outcome: Outcome,
     /// The number of inputs by outcome.
@@ -135,7 +135,7 @@ impl Set<'_> {
     }
 
     /// Reads all inputs, and writes nothing.
-    fn check(&self, inputs: &[InPath], known: &Known, job: &Job) -> Result<()> {
+    fn check(&self, inputs: &[InPath], known: &DataSetContent, job: &Job) -> Result<()> {
         for path in inputs.iter().filter(|path| !known.has(&read_file(path), self.bucket())) {
             let opened = Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?;
             let (input, mut outcome) = ((opened, path), Outcome::default());

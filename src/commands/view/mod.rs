@@ -49,7 +49,7 @@ pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
         recorded.push(Recorded::new(examined, &options.load, options.code, job, warnings));
     };
     let (inputs, load_options) = (&options.inputs, &options.load);
-    let mut profile = load_and_ask(None, inputs, Keep::EachRow, load_options, &mut ask, job, &mut outcome)?;
+    let mut profile = load_and_ask(inputs.into(), Keep::EachRow, load_options, &mut ask, job, &mut outcome)?;
     let before = match &options.before {
         Some(before) => Some(load(std::slice::from_ref(before), Keep::EachRow, &options.load, job, &mut outcome)?),
         None => None,

@@ -12,7 +12,7 @@ pub(super) use files::is_packaged;
 use super::context::DoctorContext;
 use super::corrected;
 use super::problem::{Finding, Problem};
-use super::said::said;
+use super::problem_texts::problem_text;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
@@ -38,7 +38,7 @@ fn added_up(found: Vec<Finding>) -> Vec<Finding> {
     let mut places: HashMap<(&str, &str), usize> = HashMap::new();
     for mut finding in found {
         let runtime = finding.problem.process().map(|process| process.runtime.map_or("", |runtime| runtime.name));
-        let key = said(&finding.problem).key;
+        let key = problem_text(&finding.problem).key;
         let place = runtime.map(|runtime| *places.entry((key, runtime)).or_insert(sums.len()));
         let Some(sum) = place.and_then(|place| sums.get_mut(place)) else {
             sums.push(finding);

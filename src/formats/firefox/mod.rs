@@ -36,7 +36,7 @@ use libraries::Libraries;
 use meta::Meta;
 use rustc_hash::FxHashMap;
 use std::io::Write;
-use tables::{Known, Shared};
+use tables::{Shared, ThreadNumbers};
 use thread::Thread;
 use writing::Writing;
 
@@ -55,7 +55,7 @@ fn write_keeping(most: usize, profile: &Profile, options: &WriteOptions, out: &m
     let mut categories = Categories::default();
     let rows = threads(profile, series);
     let moments = moments(profile, &rows);
-    let mut known = Known::default();
+    let mut known = ThreadNumbers::default();
     let mut make = |at: usize, libraries: &mut Libraries, categories: &mut Categories| {
         let mut shared = Shared { writing: &writing, libraries, categories };
         Thread::new(&rows[at], &moments[at], &mut shared, &mut known)

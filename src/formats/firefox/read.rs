@@ -6,7 +6,7 @@
 //! one by one or each since the one before.
 
 use crate::analysis::category::Category;
-use crate::analysis::named_frames::{NamedFrames, Told};
+use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::stacks::{FrameId, FrameKind, Profile, Row, ScriptStart, StackId, Track, TrackId, Unit};
@@ -270,7 +270,7 @@ impl<'f> Resolving<'f> {
         (0..table.func.len()).map(|at| named.frame(profile, self.told(table, at))).collect()
     }
 
-    fn told(&self, table: &ReadFrames, at: usize) -> Told<'f> {
+    fn told(&self, table: &ReadFrames, at: usize) -> StatedFrame<'f> {
         let of = |column: Option<&'f Column>, at: Option<usize>| row(column?, at?);
         let func = row(&table.func, at);
         let funcs = self.funcs;
@@ -286,7 +286,7 @@ impl<'f> Resolving<'f> {
         let number = |number: Option<usize>| number.and_then(|number| u32::try_from(number).ok()).unwrap_or(0);
         let of_maps = |column: Option<usize>| number(column.filter(|_| self.columns));
         let start_column = of(funcs.map(|funcs| &funcs.column_number), func);
-        Told {
+        StatedFrame {
             function: self.string(of(funcs.map(|funcs| &funcs.name), func)),
             module: lib.and_then(|lib| self.libs.get(lib)).map_or(&[], Lib::module),
             file: self.string(file),

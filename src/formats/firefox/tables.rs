@@ -73,7 +73,7 @@ pub(super) struct StackTable {
 
 /// The numbers of a profile's parts in a thread.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct ThreadNumbers {
     stacks: Numbers,
     /// Frames that are neither expanded calls nor below a garbage collector.
     frames: Numbers,
@@ -83,7 +83,7 @@ pub(super) struct Known {
     down: Vec<(StackId, FrameId)>,
 }
 
-impl Known {
+impl ThreadNumbers {
     /// Nothing yet.
     fn clear(&mut self) {
         self.stacks.clear();
@@ -101,9 +101,9 @@ pub(super) struct Tables<'k> {
     pub(super) stacks: StackTable,
     function_numbers: FxHashMap<(NameId, Option<NameId>), u32>,
     resource_numbers: FxHashMap<usize, u32>,
-    /// The frames that [`Known`] has not.
+    /// The frames that [`ThreadNumbers`] has not.
     frame_numbers: FxHashMap<(FrameId, InStack), u32>,
-    known: &'k mut Known,
+    known: &'k mut ThreadNumbers,
 }
 
 /// The kind of a frame by its surroundings.
@@ -122,7 +122,7 @@ pub(super) struct Shared<'a> {
 
 impl<'k> Tables<'k> {
     /// Empty ones. The numbers of the thread before are dropped.
-    pub(super) fn new(known: &'k mut Known) -> Self {
+    pub(super) fn new(known: &'k mut ThreadNumbers) -> Self {
         known.clear();
         Self {
             strings: Strings::default(),

@@ -2,7 +2,7 @@
 
 use super::columns::{Column, Object};
 use super::markers::MarkerTable;
-use super::tables::{FrameTable, FuncTable, Known, ResourceTable, Shared, StackTable, Tables};
+use super::tables::{FrameTable, FuncTable, ResourceTable, Shared, StackTable, Tables, ThreadNumbers};
 use super::writing::{Counted, Writing, millis};
 use crate::analysis::thread_rows::ThreadRows;
 use crate::model::Nanos;
@@ -42,7 +42,7 @@ impl<'p> Thread<'p> {
         thread: &'p ThreadRows<'p>,
         moments: &[&Moment],
         shared: &mut Shared<'_>,
-        known: &mut Known,
+        known: &mut ThreadNumbers,
     ) -> Self {
         let writing = shared.writing;
         let mut tables = Tables::new(known);

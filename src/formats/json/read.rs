@@ -1,6 +1,6 @@
 //! Reading the plain JSON that is written here.
 
-use crate::analysis::named_frames::{NamedFrames, Told};
+use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::stacks::{FrameId, FrameKind, Profile, Row, Sampling, Track, Unit};
@@ -106,7 +106,7 @@ fn unit(name: &str) -> Unit {
 fn frame(entry: &JsonFrame, named: &mut NamedFrames, profile: &mut Profile) -> FrameId {
     named.frame(
         profile,
-        Told {
+        StatedFrame {
             function: entry.name.as_bytes(),
             module: entry.module.as_bytes(),
             file: entry.file.as_bytes(),
@@ -114,7 +114,7 @@ fn frame(entry: &JsonFrame, named: &mut NamedFrames, profile: &mut Profile) -> F
             addr: entry.address.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()),
             kind: FrameKind::of_key(&entry.kind),
             tier: entry.tier.as_deref().and_then(Tier::named),
-            ..Told::default()
+            ..StatedFrame::default()
         },
     )
 }

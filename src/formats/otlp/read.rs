@@ -7,7 +7,7 @@ use super::owner::{Owner, Tracks};
 use super::sample::{Sample, Times};
 use super::version::Version;
 use crate::analysis::category::Category;
-use crate::analysis::named_frames::{NamedFrames, Told};
+use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::bytes::protobuf::{Fields, inner};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
@@ -123,7 +123,7 @@ impl LocationFrames {
         let has_address = location.address != 0 && (mapping.is_some() || kind != Some(FrameKind::Jit));
         let mapping = mapping.unwrap_or_default();
         let addr = has_address.then(|| mapping.in_file(location.address));
-        let told = Told { module: dictionary.string(mapping.file), addr, kind, tier, ..Told::default() };
+        let told = StatedFrame { module: dictionary.string(mapping.file), addr, kind, tier, ..StatedFrame::default() };
         let mut lines = location.lines().peekable();
         if lines.peek().is_none() {
             self.frames.push(to.named.frame(&mut to.profile, told));
@@ -133,7 +133,7 @@ impl LocationFrames {
             let names = [dictionary.string(function.name), dictionary.string(function.system_name)];
             self.frames.push(to.named.frame(
                 &mut to.profile,
-                Told {
+                StatedFrame {
                     function: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
                     file: dictionary.string(function.file),
                     line: u32::try_from(line.line).unwrap_or(0),

@@ -11,7 +11,7 @@
 use super::about::about;
 use super::labels::{self, Label};
 use super::tables::{Line, Location, Tables, ValueType};
-use crate::analysis::named_frames::{NamedFrames, Told};
+use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::bytes::protobuf::{FieldValue, Fields, inner};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
@@ -196,7 +196,7 @@ impl FrameLists {
     fn add(&mut self, location: &Location<'_>, tables: &Tables<'_>, named: &mut NamedFrames, profile: &mut Profile) {
         let mapping = tables.mappings.get(&location.mapping).copied().unwrap_or_default();
         let addr = (location.address != 0).then(|| mapping.in_file(location.address));
-        let told = Told { module: tables.string(mapping.file), addr, ..Told::default() };
+        let told = StatedFrame { module: tables.string(mapping.file), addr, ..StatedFrame::default() };
         let mut lines = location.lines().peekable();
         if lines.peek().is_none() {
             self.frames.push(named.frame(profile, told));
@@ -206,7 +206,7 @@ impl FrameLists {
             let names = [tables.string(function.name), tables.string(function.system_name)];
             self.frames.push(named.frame(
                 profile,
-                Told {
+                StatedFrame {
                     function: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
                     file: tables.string(function.file),
                     line: number(line.line),

@@ -4,7 +4,7 @@
 //! evented one a list of frames that open and close, whose time between two events belongs to the stack that is open.
 //! Weights are decimal numbers in a unit of their own; they are rounded so that their sum is right.
 
-use crate::analysis::named_frames::{NamedFrames, Told};
+use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::backing::base_name;
@@ -94,14 +94,14 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 }
 
 /// Line and column are those at which a function starts: profiles of V8 are converted so.
-fn told(frame: &SharedFrame, columns: bool) -> Told<'_> {
+fn told(frame: &SharedFrame, columns: bool) -> StatedFrame<'_> {
     let file = frame.file.as_deref().unwrap_or_default().as_bytes();
     let line = frame.line.unwrap_or(0.0) as u32;
     // Profilers of native code have a module where those of languages have a source file; only a source file has lines.
     let (module, file) = if line == 0 && is_module(file) { (file, &b""[..]) } else { (&b""[..], file) };
     let column = frame.col.filter(|_| columns).unwrap_or(0.0) as u32;
     let start = ScriptStart { line, column };
-    Told { function: frame.name.as_bytes(), module, file, line, start, ..Told::default() }
+    StatedFrame { function: frame.name.as_bytes(), module, file, line, start, ..StatedFrame::default() }
 }
 
 fn is_module(file: &[u8]) -> bool {

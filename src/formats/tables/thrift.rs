@@ -28,7 +28,7 @@ pub(super) enum Kind {
 pub(super) type Field = (i16, Kind);
 
 /// Is reported each number, by the numbers of the fields that lead to it, and of the end of each structure.
-pub(super) type Told<'t> = &'t mut dyn FnMut(&[i16], Option<i64>) -> Result<()>;
+pub(super) type NumberVisitor<'t> = &'t mut dyn FnMut(&[i16], Option<i64>) -> Result<()>;
 
 /// Types as they are in the bytes.
 mod kind {
@@ -51,14 +51,14 @@ mod kind {
 const MAX_DEPTH: u32 = 32;
 
 /// A copy of the structure that bytes begin with, of its known fields alone.
-pub(super) fn copy(bytes: &[u8], fields: &[Field], told: Told<'_>) -> Result<Vec<u8>> {
+pub(super) fn copy(bytes: &[u8], fields: &[Field], told: NumberVisitor<'_>) -> Result<Vec<u8>> {
     let mut walk = Walk { bytes, left: bytes, copy: Some(Vec::with_capacity(bytes.len())), path: Vec::new(), told };
     walk.fields(fields)?;
     Ok(walk.copy.unwrap_or_default())
 }
 
 /// The length of the structure that bytes begin with.
-pub(super) fn check(bytes: &[u8], fields: &[Field], told: Told<'_>) -> Result<usize> {
+pub(super) fn check(bytes: &[u8], fields: &[Field], told: NumberVisitor<'_>) -> Result<usize> {
     let mut walk = Walk { bytes, left: bytes, copy: None, path: Vec::new(), told };
     walk.fields(fields)?;
     Ok(walk.at())
@@ -70,7 +70,7 @@ struct Walk<'b, 't> {
     /// The copy; `None` if the crate reads the bytes themselves.
     copy: Option<Vec<u8>>,
     path: Vec<i16>,
-    told: Told<'t>,
+    told: NumberVisitor<'t>,
 }
 
 impl Walk<'_, '_> {

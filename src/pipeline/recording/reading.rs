@@ -1,7 +1,9 @@
 //! Reads samples, in parallel over chunks of the recording.
 //!
 //! Each thread numbers the places, chains and threads that it meets, and keeps these numbers from chunk to chunk: a
-//! chunk carries only what is new in it. Frames that a sample shares with the sample before are not looked up again.
+//! chunk carries only what is new in it. A stack is looked up in three steps, from the cheapest to the dearest: as a
+//! whole (`chain_memo`), by the frames that it shares with the stack before (`previous_stack`), frame by frame
+//! (`newest_answers`).
 
 use super::branches::{lbr_chain, put_history};
 use super::chain_memo::{ChainKey, ChainMemo};
@@ -9,12 +11,13 @@ use super::chain_words::ChainWords;
 use super::counted::{Counted, Member, own};
 use super::locator::{LIMIT_FRAME, LocatedFrame, Locator, TRUNCATED_FRAME};
 use super::merging::SampleChunk;
-use super::samples::{Beside, KeptRegisters, SampleRow, Samples, StackEnd, Taken};
+use super::newest_answers::NewestAnswers;
+use super::previous_stack::{KeptFrame, ModeFrame, PreviousStack};
+use super::samples::{KeptRegisters, OtherFields, SampleRow, Samples, StackEnd, Taken};
 use crate::analysis::filter::PlacedFilter;
 use crate::model::about::{self, TimeExtent};
 use crate::model::chains::{ChainId, PlaceId};
-use crate::model::interner::InternedNumbers;
-use crate::model::near_map::near_hash;
+use crate::model::lasting::{Lasting, UNTIMED};
 use crate::model::process::CpuMode;
 use crate::model::recorded::Labels;
 use crate::model::stacks::{Keep, Track};
@@ -24,7 +27,6 @@ use crate::records::perf_data::{Branch, Branches, EventAttr, RawRecord, Recordin
 use crate::resolve::unwind::registers::{Machine, Registers};
 use crate::resolve::unwind::{Cache, MAX_DEPTH, Moment, Unwinder, UnwoundChain, UserStack};
 use rustc_hash::FxHashMap;
-use std::ops::Range;
 
 /// The number of frames that the kernel gives at most unless it is requested another number (`PERF_MAX_STACK_DEPTH`).
 const KERNEL_LIMIT: u16 = 127;
@@ -62,39 +64,26 @@ pub(super) struct Context<'a> {
 /// Process, thread, and processor and control group where they are kept apart.
 type TrackKey = (Option<Pid>, Option<Tid>, Option<u32>, Option<u64>);
 
-/// Of samples without a time: after everything that has one.
-const UNTIMED: Nanos = Nanos(u64::MAX - 1);
-
 /// Reads samples on one thread.
 #[derive(Debug)]
-pub(super) struct Reading<'a, 'data> {
+pub(super) struct SampleReader<'a, 'data> {
     context: Context<'a>,
-    /// The thread.
-    reader: usize,
+    /// The number of the thread.
+    thread: usize,
     samples: Samples,
-    /// Chains that were read before.
+    /// The numbers of places, chains and tracks that the chunks before carry.
+    sent: (usize, usize, usize),
+    /// Call chains that were read before.
     memo: ChainMemo<'data, ReadChain>,
-    /// The number of places, chains and threads the chunks before have reported of.
-    told: (usize, usize, usize),
-    /// The frames of the sample available, innermost first.
-    frames: Vec<(CpuMode, FrameAddr)>,
+    previous: PreviousStack<'data>,
+    /// The frames that the current sample does not share with it, innermost first.
+    frames: Vec<ModeFrame>,
     unwound: UnwoundChain,
-    cache: Cache,
-    /// The stack of the sample before, outermost first.
-    before: Vec<KeptFrame>,
-    before_of: Option<(Pid, Nanos)>,
-    /// The words of its frames, if they are nothing else.
-    before_words: Option<ChainWords<'data>>,
-    /// The results for addresses, each at its last time.
-    found: Vec<SeenAddress>,
-    /// The index of an address among them.
-    seen: InternedNumbers,
-    /// The one by which each chain was reached last: those of one stack stand side by side.
-    reached: Vec<u32>,
-    /// The tracks of threads, each while it had that name last.
-    named: Vec<NamedThread>,
-    /// The index of a thread among them.
-    named_at: InternedNumbers,
+    unwind_cache: Cache,
+    places: NewestAnswers<(Pid, ModeFrame), PlaceId>,
+    /// By chain, the number in `places` of the answer that continued it last: those of one stack are side by side.
+    continued_by: Vec<u32>,
+    tracks: NewestAnswers<TrackKey, u32>,
 }
 
 /// The call chain of a sample.
@@ -106,72 +95,35 @@ struct ReadChain {
     ip: Addr,
 }
 
-/// A frame of the sample before.
-#[derive(Debug, Clone, Copy)]
-struct KeptFrame {
-    frame: (CpuMode, FrameAddr),
-    chain: ChainId,
-    /// Until when this and all frames outside of it are what they were.
-    until: Nanos,
-}
-
-/// The name of a thread, and its period.
-#[derive(Debug)]
-struct NamedThread {
-    key: TrackKey,
-    track: u32,
-    holds: Range<Nanos>,
-}
-
-/// The result for an address, and its time.
-#[derive(Debug, Clone, Copy)]
-struct SeenAddress {
-    pid: Pid,
-    frame: (CpuMode, FrameAddr),
-    place: PlaceId,
-    from: Nanos,
-    until: Nanos,
-}
-
-impl SeenAddress {
-    fn holds(&self, time: Nanos) -> bool {
-        self.from <= time && time < self.until
-    }
-}
-
-impl<'a, 'data> Reading<'a, 'data> {
-    pub(super) fn new(context: Context<'a>, reader: usize) -> Self {
+impl<'a, 'data> SampleReader<'a, 'data> {
+    pub(super) fn new(context: Context<'a>, thread: usize) -> Self {
         Self {
             context,
-            reader,
+            thread,
             samples: Samples::keeping(context.keep),
+            sent: (0, 0, 0),
             memo: ChainMemo::default(),
-            told: (0, 0, 0),
+            previous: PreviousStack::default(),
             frames: Vec::new(),
             unwound: UnwoundChain::default(),
-            cache: Cache::default(),
-            before: Vec::new(),
-            before_of: None,
-            before_words: None,
-            found: Vec::new(),
-            seen: InternedNumbers::default(),
-            reached: Vec::new(),
-            named: Vec::new(),
-            named_at: InternedNumbers::default(),
+            unwind_cache: Cache::default(),
+            places: NewestAnswers::default(),
+            continued_by: Vec::new(),
+            tracks: NewestAnswers::default(),
         }
     }
 
     /// The samples of a chunk.
     pub(super) fn chunk(&mut self, records: impl Iterator<Item = RawRecord<'data>>, counted: &Counted) -> SampleChunk {
         if self.samples.chains.len() > MOST_CHAINS {
-            *self = Self::new(self.context, self.reader);
+            *self = Self::new(self.context, self.thread);
         }
         self.read(records, counted);
         let samples = &mut self.samples;
-        let (places, chains, tracks) = self.told;
-        self.told = (samples.chains.places().len(), samples.chains.len(), samples.tracks.items().len());
+        let (places, chains, tracks) = self.sent;
+        self.sent = (samples.chains.places().len(), samples.chains.len(), samples.tracks.items().len());
         SampleChunk {
-            reader: self.reader,
+            reader: self.thread,
             begins: (places, chains, tracks) == (0, 0, 0),
             checked: samples.check(),
             places: samples.chains.places()[places..].to_vec(),
@@ -230,7 +182,7 @@ impl<'a, 'data> Reading<'a, 'data> {
         let before = self.samples.rows.len();
         members.iter().filter(wanted).for_each(|member| self.samples.push(row(member)));
         if self.context.keep_beside {
-            let beside = Beside {
+            let beside = OtherFields {
                 addr: sample.addr,
                 interrupted: sample.intr_regs.map(KeptRegisters::of),
                 user: sample.user_regs.map(KeptRegisters::of),
@@ -241,23 +193,14 @@ impl<'a, 'data> Reading<'a, 'data> {
 
     fn track(&mut self, key: TrackKey, time: Option<Nanos>) -> u32 {
         let (now, (pid, tid, cpu, cgroup)) = (time.unwrap_or(UNTIMED), key);
-        let hash = near_hash(&key);
-        let known = self.named_at.find(hash, |number| self.named[number as usize].key == key);
-        if let Some(named) = known.map(|at| &self.named[at as usize]).filter(|named| named.holds.contains(&now)) {
-            return named.track;
-        }
-        let threads = self.context.threads;
-        let comm = threads.name(pid, tid, time).into_owned();
-        let labels = cgroup.and_then(|cgroup| self.context.cgroups?.get(&cgroup)?.clone());
-        let track = self.samples.tracks.intern(Track { comm, pid, tid, cpu, labels, recording: None });
-        let named = NamedThread { key, track, holds: now..threads.holds_until(pid, tid, now) };
-        if let Some(at) = known {
-            self.named[at as usize] = named;
-        } else {
-            self.named_at.insert(hash, self.named.len() as u32);
-            self.named.push(named);
-        }
-        track
+        let Context { threads, cgroups, .. } = self.context;
+        let number = self.tracks.number(key, now, || {
+            let comm = threads.name(pid, tid, time).into_owned();
+            let labels = cgroup.and_then(|cgroup| cgroups?.get(&cgroup)?.clone());
+            let answer = self.samples.tracks.intern(Track { comm, pid, tid, cpu, labels, recording: None });
+            Lasting { answer, holds: now..threads.holds_until(pid, tid, now) }
+        });
+        self.tracks.get(number).1.answer
     }
 
     fn chain(&mut self, sample: &Sample<'data>, pid: Pid) -> ReadChain {
@@ -267,46 +210,50 @@ impl<'a, 'data> Reading<'a, 'data> {
         if let Some(known) = key.as_ref().and_then(|key| self.memo.get(key, time)) {
             return known;
         }
+        let (outside, end) = self.find_frames(sample, (pid, time), leaf_caller);
+        let frames = std::mem::take(&mut self.frames);
+        let innermost = frames.iter().rev().fold(outside, |caller, &frame| {
+            let kept = self.continued(caller, pid, frame, time);
+            self.previous.push(kept);
+            Some(kept)
+        });
+        self.frames = frames;
+        let ip = innermost.map_or(Addr(0), |innermost| innermost.frame.1.raw());
+        let read = ReadChain { chain: innermost.map(|innermost| innermost.chain), end, ip };
+        if let (Some(key), Some(innermost)) = (key, innermost) {
+            self.memo.put(key, read, time..innermost.until);
+        }
+        read
+    }
+
+    /// Puts the frames that the sample does not share with the sample before into `self.frames`, innermost first.
+    /// Returns the innermost shared frame, and why the stack ends where it does.
+    fn find_frames(
+        &mut self,
+        sample: &Sample<'data>,
+        (pid, time): (Pid, Nanos),
+        leaf_caller: Option<Addr>,
+    ) -> (Option<KeptFrame>, StackEnd) {
         let mut frames = std::mem::take(&mut self.frames);
         frames.clear();
         // With a caller put in, the words of the chain are not all of its frames.
-        let shared = if leaf_caller.is_none() { self.shared(sample, pid, time, &mut frames) } else { None };
-        let (known, end) = match shared {
-            Some((words, known)) => {
-                self.before_words = Some(words);
-                (known, StackEnd::Recorded)
-            }
+        let is_plain = leaf_caller.is_none() && self.is_plain(sample);
+        let by_words = match is_plain {
+            true => self.previous.shared_words(sample, pid, time, &mut frames),
+            false => None,
+        };
+        let (words, shared, end) = match by_words {
+            Some((words, shared)) => (Some(words), shared, StackEnd::Recorded),
             None => {
                 frames.clear();
-                let end = self.look(sample, (pid, time), leaf_caller, &mut frames);
-                let known = self.known(&frames, pid, time);
-                frames.truncate(frames.len() - known);
-                let is_plain = leaf_caller.is_none() && self.is_plain(sample);
-                self.before_words = is_plain.then(|| ChainWords::of(sample.callchain));
-                (known, end)
+                let end = self.all_frames(sample, (pid, time), leaf_caller, &mut frames);
+                let shared = self.previous.shared_frames(&frames, pid, time);
+                frames.truncate(frames.len() - shared);
+                (is_plain.then(|| ChainWords::of(sample.callchain)), shared, end)
             }
         };
-        let mut last = known.checked_sub(1).map(|last| self.before[last]);
-        self.before.truncate(known);
-        for &frame in frames.iter().rev() {
-            let caller = last.map(|last| last.chain);
-            let (chain, until) = match self.again(caller, pid, frame, time) {
-                Some(reached) => reached,
-                None => self.reach(caller, pid, frame, time),
-            };
-            let until = last.map_or(until, |last| last.until.min(until));
-            let kept = KeptFrame { frame, chain, until };
-            self.before.push(kept);
-            last = Some(kept);
-        }
-        self.before_of = Some((pid, time));
-        let ip = self.before.last().map_or(Addr(0), |innermost| innermost.frame.1.raw());
         self.frames = frames;
-        let read = ReadChain { chain: last.map(|last| last.chain), end, ip };
-        if let (Some(key), Some(last)) = (key, last) {
-            self.memo.put(key, read, time..last.until);
-        }
-        read
+        (self.previous.begin(shared, (pid, time), words), end)
     }
 
     /// True if the frames of a sample are those of its call chain and nothing else.
@@ -321,53 +268,44 @@ impl<'a, 'data> Reading<'a, 'data> {
         self.is_call_chain(sample) && sample.callchain.len() < limit.min(max_stack)
     }
 
-    /// The number of frames, outermost first, are those of the sample before, if their words alone give; the others go
-    /// into `frames`, innermost first.
-    fn shared(
-        &self,
-        sample: &Sample<'data>,
-        pid: Pid,
-        time: Nanos,
-        frames: &mut Vec<(CpuMode, FrameAddr)>,
-    ) -> Option<(ChainWords<'data>, usize)> {
-        let before = self.before_words.filter(|_| self.is_before(pid, time) && self.is_plain(sample))?;
-        let kept = |same: usize| Some(self.before.get(same - 1).filter(|kept| time < kept.until)?.frame);
-        before.shared(sample.callchain, sample.context(), kept, frames)
+    /// The chain that continues another one by a frame.
+    #[inline]
+    fn continued(&mut self, caller: Option<KeptFrame>, pid: Pid, frame: ModeFrame, time: Nanos) -> KeptFrame {
+        let outside = caller.map(|caller| caller.chain);
+        let (chain, until) = match self.continued_before(outside, pid, frame, time) {
+            Some(known) => known,
+            None => self.continue_chain(outside, pid, frame, time),
+        };
+        KeptFrame { frame, chain, until: caller.map_or(until, |caller| caller.until.min(until)) }
     }
 
-    /// The chain that continues another with a frame, if it was reached so before, and until when it is that one.
+    /// The same if that frame continued the chain before, with the time until which the answer holds.
     #[inline]
-    fn again(
+    fn continued_before(
         &self,
         caller: Option<ChainId>,
         pid: Pid,
-        frame: (CpuMode, FrameAddr),
+        frame: ModeFrame,
         time: Nanos,
     ) -> Option<(ChainId, Nanos)> {
         self.samples.chains.newest(caller).find_map(|(chain, place)| {
-            let found = self.found[self.reached[chain.0 as usize] as usize];
-            // The current code may be at another place than when the chain was reached.
-            let is_it = found.place == place && found.frame == frame && found.pid == pid;
-            (is_it && found.holds(time)).then_some((chain, found.until))
+            let (key, found) = self.places.get(self.continued_by[chain.0 as usize]);
+            // The code at the address may be another one than when the chain was continued.
+            let is_it = found.answer == place && *key == (pid, frame) && found.holds.contains(&time);
+            is_it.then_some((chain, found.holds.end))
         })
     }
 
-    fn reach(
-        &mut self,
-        caller: Option<ChainId>,
-        pid: Pid,
-        frame: (CpuMode, FrameAddr),
-        time: Nanos,
-    ) -> (ChainId, Nanos) {
-        let at = self.find(pid, frame, time);
-        let SeenAddress { place, until, .. } = self.found[at as usize];
-        let chain = self.samples.chains.chain(caller, place);
+    fn continue_chain(&mut self, caller: Option<ChainId>, pid: Pid, frame: ModeFrame, time: Nanos) -> (ChainId, Nanos) {
+        let number = self.find_place(pid, frame, time);
+        let Lasting { answer: place, holds } = &self.places.get(number).1;
+        let chain = self.samples.chains.chain(caller, *place);
         // Only the newest chain has no entry yet.
-        match self.reached.get_mut(chain.0 as usize) {
-            Some(reached) => *reached = at,
-            None => self.reached.push(at),
+        match self.continued_by.get_mut(chain.0 as usize) {
+            Some(by) => *by = number,
+            None => self.continued_by.push(number),
         }
-        (chain, until)
+        (chain, holds.end)
     }
 
     /// Keeps the branches of a sample, if asked for.
@@ -382,55 +320,26 @@ impl<'a, 'data> Reading<'a, 'data> {
         (start, self.samples.branches.len() as u32)
     }
 
-    /// The number of frames, outermost first, are those of the sample before.
-    fn known(&self, frames: &[(CpuMode, FrameAddr)], pid: Pid, time: Nanos) -> usize {
-        if !self.is_before(pid, time) {
-            return 0;
-        }
-        let same = |(kept, frame): &(&KeptFrame, &(CpuMode, FrameAddr))| kept.frame == **frame && time < kept.until;
-        self.before.iter().zip(frames.iter().rev()).take_while(same).count()
+    fn place(&mut self, pid: Pid, frame: ModeFrame, time: Nanos) -> PlaceId {
+        let number = self.find_place(pid, frame, time);
+        self.places.get(number).1.answer
     }
 
-    /// True if the sample before is of the same process, and not later.
-    fn is_before(&self, pid: Pid, time: Nanos) -> bool {
-        self.before_of.is_some_and(|(of, from)| of == pid && from <= time)
-    }
-
-    fn place(&mut self, pid: Pid, frame: (CpuMode, FrameAddr), time: Nanos) -> PlaceId {
-        let at = self.find(pid, frame, time);
-        self.found[at as usize].place
-    }
-
-    /// Its index among the results.
-    fn find(&mut self, pid: Pid, frame: (CpuMode, FrameAddr), time: Nanos) -> u32 {
-        let hash = near_hash(&(pid, frame));
-        let is_it = |number: u32| {
-            let SeenAddress { pid: of, frame: at, .. } = self.found[number as usize];
-            (of, at) == (pid, frame)
-        };
-        let known = self.seen.find(hash, is_it);
-        if let Some(at) = known.filter(|at| self.found[*at as usize].holds(time)) {
-            return at;
-        }
-        let LocatedFrame { spot, until } = self.context.spots.find(pid, frame.0, frame.1, time);
-        let found = SeenAddress { pid, frame, place: self.samples.chains.place(spot), from: time, until };
-        let Some(at) = known else {
-            let new = self.found.len() as u32;
-            self.found.push(found);
-            self.seen.insert(hash, new);
-            return new;
-        };
-        self.found[at as usize] = found;
-        at
+    /// The number of its answer.
+    fn find_place(&mut self, pid: Pid, frame: ModeFrame, time: Nanos) -> u32 {
+        self.places.number((pid, frame), time, || {
+            let LocatedFrame { spot, until } = self.context.spots.find(pid, frame.0, frame.1, time);
+            Lasting { answer: self.samples.chains.place(spot), holds: time..until }
+        })
     }
 
     /// The frames of a sample, innermost first, and why there are no more.
-    fn look(
+    fn all_frames(
         &mut self,
         sample: &Sample<'_>,
         (pid, time): (Pid, Nanos),
         leaf_caller: Option<Addr>,
-        frames: &mut Vec<(CpuMode, FrameAddr)>,
+        frames: &mut Vec<ModeFrame>,
     ) -> StackEnd {
         let Context { recording, max_stack, branch_stack, .. } = self.context;
         let attr = &recording.events[sample.event].attr;
@@ -457,7 +366,7 @@ impl<'a, 'data> Reading<'a, 'data> {
             let recorded = sample.chain_len();
             if recorded >= usize::from(limit) {
                 end = StackEnd::Limit(limit);
-                // Nothing is reported about what the reader wants no more frames of.
+                // A stack that --max-stack cuts off is not reported.
                 frames.extend((recorded <= max_stack).then_some(LIMIT_FRAME));
             }
         }
@@ -485,7 +394,7 @@ impl<'a, 'data> Reading<'a, 'data> {
         let Some(machine) = Machine::of_sample(machine, regs.abi) else { return false };
         let registers = &Registers::from_perf(machine, regs.mask, regs.values.iter());
         let stack = UserStack { pid, time, registers, bytes: stack.bytes };
-        unwinder.unwind(&stack, &mut self.cache, &mut self.unwound);
+        unwinder.unwind(&stack, &mut self.unwind_cache, &mut self.unwound);
         !self.unwound.frames.is_empty()
     }
 
@@ -499,7 +408,7 @@ impl<'a, 'data> Reading<'a, 'data> {
         let link = Registers::from_perf(machine, regs.mask, regs.values.iter()).link()?;
         let mut frames = sample.frames().filter(|(mode, _)| *mode == CpuMode::User).map(|(_, frame)| frame.raw());
         let (leaf, next) = (frames.next()?, frames.next().map(|next| Addr(machine.plain(next.0))));
-        unwinder.leaf_caller(Moment { pid, time, machine }, leaf, link, next, &mut self.cache)
+        unwinder.leaf_caller(Moment { pid, time, machine }, leaf, link, next, &mut self.unwind_cache)
     }
 }
 

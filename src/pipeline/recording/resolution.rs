@@ -7,7 +7,7 @@ use super::merging::{Merging, SampleChunk};
 use super::named::{Named, Origin};
 use super::options::RecordingOptions;
 use super::profile::Tables;
-use super::reading::{Context, Reading};
+use super::reading::{Context, SampleReader};
 use super::replaced::say_which_are_replaced;
 use super::samples::Samples;
 use super::survey::Survey;
@@ -123,8 +123,8 @@ impl<'a> Resolution<'a> {
     fn read(&self, keep: Keep, job: &Job, each: impl FnMut(SampleChunk) -> Result<()>) -> Result<()> {
         self.with_context(keep, job, |context, chunks, progress| {
             let readers = AtomicUsize::new(0);
-            let reading = || Reading::new(context, readers.fetch_add(1, Ordering::Relaxed));
-            let chunk = |reading: &mut Reading<'_, 'a>, (records, counted): (Records<'a>, Counted)| {
+            let reading = || SampleReader::new(context, readers.fetch_add(1, Ordering::Relaxed));
+            let chunk = |reading: &mut SampleReader<'_, 'a>, (records, counted): (Records<'a>, Counted)| {
                 reading.chunk(told(records, progress), &counted)
             };
             job.pool.stream_with(chunks, reading, chunk, each)
@@ -134,7 +134,7 @@ impl<'a> Resolution<'a> {
     /// Reads all chunks on this thread.
     fn read_all(&self, keep: Keep, job: &Job) -> Samples {
         self.with_context(keep, job, |context, chunks, progress| {
-            let mut reading = Reading::new(context, 0);
+            let mut reading = SampleReader::new(context, 0);
             chunks.for_each(|(records, counted)| reading.read(told(records, progress), &counted));
             reading.into_samples()
         })

@@ -70,7 +70,7 @@ pub(crate) struct Taken {
 
 /// The other fields of a sample, for commands that print it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Beside {
+pub(crate) struct OtherFields {
     /// The data address.
     pub(crate) addr: Option<Addr>,
     /// The registers at the interrupt.
@@ -104,7 +104,7 @@ pub(crate) struct Samples {
     /// The branches of all rows, newest first.
     pub(crate) branches: Vec<Taken>,
     /// The other fields of each row, if they are kept; else empty.
-    pub(crate) beside: Vec<Beside>,
+    pub(crate) beside: Vec<OtherFields>,
     /// Samples that could not be read.
     pub(super) skipped: Skipped,
 }
@@ -182,6 +182,6 @@ pub(super) struct TakenRows {
     pub(super) rows: Vec<SampleRow>,
     pub(super) sampled: Option<TimeExtent>,
     pub(super) branches: Vec<Taken>,
-    pub(super) beside: Vec<Beside>,
+    pub(super) beside: Vec<OtherFields>,
     pub(super) skipped: Skipped,
 }

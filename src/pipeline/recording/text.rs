@@ -4,7 +4,7 @@
 
 use super::Loaded;
 use super::named::FrameView;
-use super::samples::{Beside, KeptRegisters, SampleRow, Samples, Taken};
+use super::samples::{KeptRegisters, OtherFields, SampleRow, Samples, Taken};
 use crate::error::Result;
 use crate::model::chains::PlaceId;
 use crate::pipeline::job::Job;
@@ -34,7 +34,7 @@ pub(crate) fn write_text(loaded: &Loaded, options: TextOptions, job: &Job, out: 
     rows.sort_by_key(|(row, _)| row.time);
     let writing = TextWriter::new(loaded, options);
     let rows = rows.as_slice();
-    let text = |rows: &[(&SampleRow, Option<&Beside>)]| {
+    let text = |rows: &[(&SampleRow, Option<&OtherFields>)]| {
         let mut text = Vec::new();
         rows.iter().for_each(|(row, beside)| writing.sample(row, *beside, &mut text));
         text
@@ -70,7 +70,7 @@ impl<'a> TextWriter<'a> {
         Self { loaded, options, lines, ends, event_width }
     }
 
-    fn sample(&self, row: &SampleRow, beside: Option<&Beside>, out: &mut Vec<u8>) {
+    fn sample(&self, row: &SampleRow, beside: Option<&OtherFields>, out: &mut Vec<u8>) {
         let Loaded { recording, samples, .. } = self.loaded;
         let event = &recording.events[row.event as usize];
         let track = &samples.tracks.items()[row.track as usize];

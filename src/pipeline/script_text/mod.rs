@@ -26,7 +26,7 @@ use super::terminal::write_text;
 use crate::error::{Result, Warning, Warnings};
 use crate::io::{InPath, OutPath, Output, Run, Stream};
 use crate::model::Pid;
-use crate::model::process::{Processes, Told};
+use crate::model::process::{ProcessListState, Processes};
 use crate::records::perf_script::rewrite;
 use crate::records::perf_script::rewrite::memo::Memo;
 use crate::records::perf_script::rewrite::{Counts, Needs, Rewritten, State, Style, Wanted};
@@ -150,7 +150,7 @@ impl TextFilter<'_> {
         // perf script does not print the clock. A jitdump needs the monotonic one, so that is what was recorded if
         // its times are any good.
         processes.clock.clockid = Some(1);
-        processes.told = Told::Begun(None);
+        processes.told = ProcessListState::Begun(None);
         let (mut counts, mut pending) = (Counts::default(), Vec::new());
         let mut maps: Vec<String>;
         let (mut natives, mut natives_said) = (Natives::new(self.symbols), Warnings::new());
@@ -180,7 +180,7 @@ impl TextFilter<'_> {
                 }
             };
             if processes.by_pid.is_empty() {
-                processes.told = Told::Begun(first_asked(&asked));
+                processes.told = ProcessListState::Begun(first_asked(&asked));
             }
             for (needs, state) in asked {
                 ask_for(&mut processes, &needs.pids, &state);

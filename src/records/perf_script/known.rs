@@ -36,7 +36,7 @@ pub enum FileAddresses {
 
 /// Facts from record lines so far. Cloning is cheap.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct RecordLineFacts {
     facts: Arc<Facts>,
 }
 
@@ -73,7 +73,7 @@ struct Map {
     path: Vec<u8>,
 }
 
-impl Known {
+impl RecordLineFacts {
     /// The process of a thread, if a line said so.
     pub fn process_of(&self, tid: Tid) -> Option<Pid> {
         self.facts.threads.get(&tid).copied()
@@ -226,8 +226,8 @@ fn pair(text: &[u8], between: u8) -> Option<(i32, i32)> {
 mod tests {
     use super::*;
 
-    fn known(lines: &[&str]) -> Known {
-        let mut known = Known::default();
+    fn known(lines: &[&str]) -> RecordLineFacts {
+        let mut known = RecordLineFacts::default();
         for line in lines {
             known.apply(line.as_bytes());
         }

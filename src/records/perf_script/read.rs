@@ -14,7 +14,7 @@ mod tests;
 
 use super::frame::{Frame, Place, UNKNOWN};
 use super::header::Header;
-use super::known::{Known, is_record_line};
+use super::known::{RecordLineFacts, is_record_line};
 use crate::analysis::named_frames::kind_of_unnamed;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
@@ -30,7 +30,7 @@ use std::ops::Range;
 /// Reads a whole text. Each event is a series; a sample without a period weighs 1, as with inferno-collapse-perf.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut reader = PartReader::new(options.keep);
-    warnings.extend(reader.read(bytes, &Known::default()).into_warning());
+    warnings.extend(reader.read(bytes, &RecordLineFacts::default()).into_warning());
     Ok(reader.into_profile())
 }
 
@@ -53,7 +53,7 @@ impl PartReader {
 
     /// Reads a part that begins where a text was [`cut`]; `known` is what the lines before it reported. Lines that are
     /// none of a sample are skipped.
-    pub fn read(&mut self, text: &[u8], known: &Known) -> Skipped {
+    pub fn read(&mut self, text: &[u8], known: &RecordLineFacts) -> Skipped {
         self.lines.make_room();
         let mut reader = TextReader::new(text, known, self);
         reader.run();
@@ -103,8 +103,8 @@ struct TextReader<'t> {
     /// The state of earlier parts, too.
     part: &'t mut PartReader,
     /// The facts from lines before the text, and from its own.
-    before: &'t Known,
-    known: Known,
+    before: &'t RecordLineFacts,
+    known: RecordLineFacts,
     sample: Option<OpenSample<'t>>,
     skipped: Skipped,
     paragraphs: Paragraphs,
@@ -137,12 +137,12 @@ struct OpenSample<'t> {
 }
 
 impl<'t> TextReader<'t> {
-    fn new(text: &'t [u8], before: &'t Known, part: &'t mut PartReader) -> Self {
+    fn new(text: &'t [u8], before: &'t RecordLineFacts, part: &'t mut PartReader) -> Self {
         Self {
             text,
             part,
             before,
-            known: Known::default(),
+            known: RecordLineFacts::default(),
             sample: None,
             skipped: Skipped::new("line"),
             paragraphs: Paragraphs::default(),

@@ -5,7 +5,7 @@ use crate::error::{Error, Warning};
 use crate::io::door::Opened;
 use crate::io::is_directory;
 use crate::model::Pid;
-use crate::model::process::Told;
+use crate::model::process::ProcessListState;
 use crate::records::{jitdump, perf_map};
 use crate::resolve::symbols::files::ELF;
 use crate::sources::account::Kind;
@@ -81,9 +81,9 @@ impl Finder<'_> {
         };
         let inner = in_core.or_else(|| inner_pid(path)).or_else(by_header);
         let only = || match (self.processes.told, self.jit_processes) {
-            (Told::Whole, &[only]) => Some(only),
+            (ProcessListState::Whole, &[only]) => Some(only),
             // The process of a number may still come.
-            (Told::Begun(first), _) => first.filter(|_| inner.is_none()),
+            (ProcessListState::Begun(first), _) => first.filter(|_| inner.is_none()),
             _ => None,
         };
         let outer = inner.map(|inner| outer_pid(inner, self.processes, self.options));

@@ -95,21 +95,12 @@ impl<'a> ChunkRewriter<'a> {
                         lines.go_on_at(end);
                         continue;
                     }
-                    let renames =
-                        !in_unknown && self.names.resolve(name_field(value), false, offset) != ResolvedName::Unchanged;
-                    open = Some(OpenBlock { start: at, context: self.context, in_unknown, renames });
-                    self.lines.clear();
-                    self.callees.clear();
+                    open = Some(self.open(at, value, in_unknown));
                 }
                 Statement::Spec(Keyword::Cob, value) => cob = Some(NameRef::of(name_field(value))),
                 Statement::Spec(key @ (Keyword::Cfn | Keyword::Jfn), value) => {
                     if let Some(open) = open.as_mut().filter(|open| !open.in_unknown) {
-                        let in_unknown = cob.is_some() && self.names.index.is_unknown_object(cob, offset);
-                        let name = self.names.resolve(name_field(value), in_unknown, offset);
-                        open.renames |= name != ResolvedName::Unchanged;
-                        if key == Keyword::Cfn {
-                            self.callees.push(name);
-                        }
+                        open.renames |= self.renames_callee(key, value, cob, offset);
                     }
                 }
                 Statement::Spec(Keyword::Calls, _) => cob = None,
@@ -132,22 +123,32 @@ impl<'a> ChunkRewriter<'a> {
         self.draft.finish(self.stats)
     }
 
+    /// The block that begins here with `fn=`.
+    fn open(&mut self, start: usize, function: &'a [u8], in_unknown: bool) -> OpenBlock<'a> {
+        let offset = self.chunk.offset + start as u64;
+        let resolved = || self.names.resolve(name_field(function), false, offset);
+        let renames = !in_unknown && resolved() != ResolvedName::Unchanged;
+        self.lines.clear();
+        self.callees.clear();
+        OpenBlock { start, context: self.context, in_unknown, renames }
+    }
+
+    /// Resolves a function that a block of a known object calls or jumps to. True if it gets another name.
+    fn renames_callee(&mut self, key: Keyword, value: &'a [u8], cob: Option<NameRef<'a>>, offset: u64) -> bool {
+        let in_unknown = cob.is_some() && self.names.index.is_unknown_object(cob, offset);
+        let name = self.names.resolve(name_field(value), in_unknown, offset);
+        let renames = name != ResolvedName::Unchanged;
+        if key == Keyword::Cfn {
+            self.callees.push(name);
+        }
+        renames
+    }
+
     /// Copies what precedes `end` as it is.
     fn copy_to(&mut self, end: usize) {
         let Some(bytes) = self.chunk.bytes.get(self.copied..end) else { return };
         if let Some(reader) = &mut self.reader {
-            for (_, _, line) in statements(bytes) {
-                match line {
-                    Statement::Spec(Keyword::Ob, value) => {
-                        reader.ob = Some(OutputName::Input(NameRef::of(name_field(value))))
-                    }
-                    Statement::Spec(key @ (Keyword::Fl | Keyword::Fi | Keyword::Fe), value) => {
-                        reader.file = Some(OutputName::Input(NameRef::of(name_field(value))));
-                        reader.fl = if key == Keyword::Fl { reader.file } else { reader.fl };
-                    }
-                    _ => {}
-                }
-            }
+            statements(bytes).for_each(|(_, _, line)| follow(reader, line));
         }
         self.draft.copy(bytes);
         self.copied = end;
@@ -232,41 +233,19 @@ impl<'a> ChunkRewriter<'a> {
     /// Replaces the callees of a block of a known object.
     fn edit(&mut self, open: OpenBlock<'a>, end: usize) {
         let base = self.chunk.offset + open.start as u64;
-        let mut callee = PendingCallee::default();
         let block = &self.chunk.bytes[open.start..end];
-        let mut done = 0;
         let (lines, mut callees) = (std::mem::take(&mut self.lines), std::mem::take(&mut self.callees));
-        let mut named = callees.drain(..);
+        let (mut callee, mut named, mut done) = (PendingCallee::default(), callees.drain(..), 0);
         for &(at, text, line) in &lines {
             let at = at - open.start;
-            let offset = base + at as u64;
             match line {
-                Statement::Spec(Keyword::Calls, _) if callee.is_empty() => {
-                    callee.cob = None;
-                    continue;
+                Statement::Spec(Keyword::Calls, _) if callee.is_empty() => callee.cob = None,
+                Statement::Spec(key, value) if is_edited(key) => {
+                    self.draft.copy(&block[done..at]);
+                    done = (at + text.len() + 1).min(block.len());
+                    self.edit_line((key, text, value), &mut callee, &mut named, base + at as u64);
                 }
-                Statement::Spec(
-                    Keyword::Cob | Keyword::Cfi | Keyword::Cfn | Keyword::Fn | Keyword::Jfn | Keyword::Calls,
-                    _,
-                ) => {}
-                _ => continue,
-            }
-            self.draft.copy(&block[done..at]);
-            done = (at + text.len() + 1).min(block.len());
-            match line {
-                Statement::Spec(Keyword::Cob, value) => callee.hold(text, Some(value)),
-                Statement::Spec(Keyword::Cfi, _) => callee.hold(text, None),
-                Statement::Spec(Keyword::Cfn, value) => {
-                    let named = named.next().unwrap_or(ResolvedName::Unchanged);
-                    self.edit_callee(&mut callee, text, named, name_field(value));
-                }
-                Statement::Spec(Keyword::Fn, value) => self.edit_name(b"fn=", text, value, offset),
-                Statement::Spec(Keyword::Jfn, value) => self.edit_name(b"jfn=", text, value, offset),
-                _ => {
-                    callee.release(&mut self.draft);
-                    callee.cob = None;
-                    self.put_line(text);
-                }
+                _ => {}
             }
         }
         drop(named);
@@ -280,6 +259,31 @@ impl<'a> ChunkRewriter<'a> {
         callee.release(&mut self.draft);
         if is_torn {
             self.draft.unput();
+        }
+    }
+
+    /// Writes a line that names a function or ends what precedes a call.
+    fn edit_line(
+        &mut self,
+        (key, text, value): (Keyword, &'a [u8], &'a [u8]),
+        callee: &mut PendingCallee<'a>,
+        named: &mut impl Iterator<Item = ResolvedName<'a>>,
+        offset: u64,
+    ) {
+        match key {
+            Keyword::Cob => callee.hold(text, Some(value)),
+            Keyword::Cfi => callee.hold(text, None),
+            Keyword::Cfn => {
+                let named = named.next().unwrap_or(ResolvedName::Unchanged);
+                self.edit_callee(callee, text, named, name_field(value));
+            }
+            Keyword::Fn => self.edit_name(b"fn=", text, value, offset),
+            Keyword::Jfn => self.edit_name(b"jfn=", text, value, offset),
+            _ => {
+                callee.release(&mut self.draft);
+                callee.cob = None;
+                self.put_line(text);
+            }
         }
     }
 
@@ -329,5 +333,26 @@ impl<'a> ChunkRewriter<'a> {
             }
             ResolvedName::Unchanged | ResolvedName::Jit(..) => self.put_line(text),
         }
+    }
+}
+
+/// True if a line with this keyword is written anew in a block that has names to be replaced.
+fn is_edited(key: Keyword) -> bool {
+    use Keyword::{Calls, Cfi, Cfn, Cob, Fn, Jfn};
+    matches!(key, Cob | Cfi | Cfn | Fn | Jfn | Calls)
+}
+
+/// Follows what a reader of the output inherits from a line that is copied.
+fn follow<'a>(reader: &mut ReaderContext<'a>, line: Statement<'a>) {
+    let Statement::Spec(key, value) = line else { return };
+    let name = || Some(OutputName::Input(NameRef::of(name_field(value))));
+    match key {
+        Keyword::Ob => reader.ob = name(),
+        Keyword::Fl => {
+            reader.file = name();
+            reader.fl = reader.file;
+        }
+        Keyword::Fi | Keyword::Fe => reader.file = name(),
+        _ => {}
     }
 }

@@ -104,7 +104,7 @@ fn lines() -> impl Strategy<Value = String> {
 /// The content of a text, taken apart line by line, without the state of lines before.
 fn by_lines(text: &str) -> Vec<String> {
     let mut warnings = Warnings::new();
-    let known = Known::default();
+    let known = RecordLineFacts::default();
     let mut part = PartReader::new(Keep::EachRow);
     let mut reader = TextReader::new(text.as_bytes(), &known, &mut part);
     let mut at = 0;
@@ -137,7 +137,7 @@ proptest! {
     fn parts_hold_what_the_whole_holds(text in lines(), len in 1..200usize, readers in 1..4usize) {
         let mut warnings = Warnings::new();
         let whole = read(text.as_bytes(), &ReadOptions::default(), &mut warnings).unwrap();
-        let (mut known, mut parts, mut skipped) = (Known::default(), Profile::new(), Skipped::new("line"));
+        let (mut known, mut parts, mut skipped) = (RecordLineFacts::default(), Profile::new(), Skipped::new("line"));
         let (mut rest, mut at) = (text.as_bytes(), 0);
         // Each part is read by the one whose turn it is.
         let new = |_| (PartReader::new(Keep::EachRow), Taken::default(), Renumbered::default());

@@ -38,7 +38,7 @@ pub(super) enum Object {
 
 /// The remembered form of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Known<'a> {
+pub(super) enum KnownFrame<'a> {
     /// The text after its address.
     Named {
         /// As it is written.
@@ -72,11 +72,11 @@ struct RememberedFrame {
 
 impl RememberedFrame {
     /// The known answers; `for_all` holds less and less.
-    fn tell<'a>(&self, texts: &'a [u8], for_all: &mut Range<Nanos>) -> Known<'a> {
+    fn tell<'a>(&self, texts: &'a [u8], for_all: &mut Range<Nanos>) -> KnownFrame<'a> {
         narrow(for_all, &self.valid);
         let is_one_of_several = self.is_one_of_several;
-        let named = |text| Known::Named { text: &texts[text], is_one_of_several };
-        self.text.clone().map_or(Known::Unknown, named)
+        let named = |text| KnownFrame::Named { text: &texts[text], is_one_of_several };
+        self.text.clone().map_or(KnownFrame::Unknown, named)
     }
 
     fn holds(&self, when: When) -> bool {
@@ -92,7 +92,7 @@ const MOST_FRAMES: usize = 1 << 16;
 
 impl Memo {
     /// The known answer for a frame.
-    pub(super) fn get(&mut self, key: &Key, when: When) -> Option<Known<'_>> {
+    pub(super) fn get(&mut self, key: &Key, when: When) -> Option<KnownFrame<'_>> {
         let told = self.told.get(key).filter(|told| told.holds(when))?;
         Some(told.tell(&self.texts, &mut self.told_for))
     }
@@ -118,7 +118,7 @@ impl Memo {
     }
 
     /// The same of a return address of JIT code by its column, where objects are shown.
-    pub(super) fn get_column(&mut self, pid: Pid, column: Column, when: When) -> Option<Known<'_>> {
+    pub(super) fn get_column(&mut self, pid: Pid, column: Column, when: When) -> Option<KnownFrame<'_>> {
         let told = self.columns.get(&(pid, u128::from_ne_bytes(column))).filter(|told| told.holds(when))?;
         Some(told.tell(&self.texts, &mut self.told_for))
     }
@@ -213,7 +213,7 @@ mod tests {
         memo.add(key, &named("f"), Nanos(3)..Nanos(9), Style::default());
         let mut is_named = |time: Option<u64>| {
             let known = memo.get(&key, When { time: time.map(Nanos), markers: 0 });
-            known == Some(Known::Named { text: b" f+0xabc", is_one_of_several: false })
+            known == Some(KnownFrame::Named { text: b" f+0xabc", is_one_of_several: false })
         };
         assert_eq!([Some(3), None, Some(2), Some(9)].map(&mut is_named), [true, false, false, false]);
     }
@@ -223,7 +223,7 @@ mod tests {
         let (mut memo, key) = (Memo::default(), (Pid(1), FrameAddr::Ip(Addr(5)), Object::Jit));
         memo.add_unknown(key, Nanos(3)..Nanos(9), 1);
         let with = |markers| When { time: Some(Nanos(4)), markers };
-        assert_eq!(memo.get(&key, with(1)), Some(Known::Unknown));
+        assert_eq!(memo.get(&key, with(1)), Some(KnownFrame::Unknown));
         assert_eq!(memo.get(&key, with(2)), None);
     }
 

@@ -29,7 +29,7 @@ use crate::model::{Addr, FrameAddr, Pid};
 use column::Below;
 use frameless::{LastLine, SampleEnds};
 use memchr::memmem::Finder;
-use memo::{Key, Known, Memo, Object, When};
+use memo::{Key, KnownFrame, Memo, Object, When};
 use one_line::{first_word, named_frame, object_end, word_before};
 use samples::{Frames, NewFrames, Whose};
 use state::{Lines, Sample, last_paragraph};
@@ -247,12 +247,12 @@ impl<'b> RewriteJob<'b, '_, '_> {
                     let known = self.memo.get_column(pid, column, when).filter(|_| is_called);
                     let start = end + 1;
                     match known {
-                        Some(Known::Named { text, is_one_of_several }) => {
+                        Some(KnownFrame::Named { text, is_one_of_several }) => {
                             self.counts.named += 1;
                             self.counts.ambiguous += u64::from(is_one_of_several);
                             self.edited.replace(start + column::END..behind, text);
                         }
-                        Some(Known::Unknown) => self.counts.unresolved += 1,
+                        Some(KnownFrame::Unknown) => self.counts.unresolved += 1,
                         None => break,
                     }
                     self.last_frame = Some(behind);
@@ -404,12 +404,12 @@ impl<'b> RewriteJob<'b, '_, '_> {
     fn ask(&mut self, behind_address: Range<usize>, object: Object, wanted: Wanted<'_>) -> FrameAnswer {
         let key = (wanted.pid, wanted.addr, object);
         match self.memo.get(&key, When { time: wanted.time, markers: wanted.markers }) {
-            Some(Known::Named { text, is_one_of_several }) => {
+            Some(KnownFrame::Named { text, is_one_of_several }) => {
                 self.counts.ambiguous += u64::from(is_one_of_several);
                 self.edited.replace(behind_address, text);
                 return FrameAnswer::Named(key);
             }
-            Some(Known::Unknown) => return FrameAnswer::Unknown(key),
+            Some(KnownFrame::Unknown) => return FrameAnswer::Unknown(key),
             None => {}
         }
         match (self.namer)(wanted) {

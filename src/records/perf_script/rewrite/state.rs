@@ -3,7 +3,7 @@
 use super::frameless::LastLine;
 use crate::model::{Nanos, Pid, Tid};
 use crate::records::perf_script::header::Header;
-use crate::records::perf_script::known::{Known, is_record_line};
+use crate::records::perf_script::known::{RecordLineFacts, is_record_line};
 use memchr::memmem;
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use std::ops::Range;
 #[derive(Debug, Clone, Default)]
 pub struct State {
     pub(super) sample: Sample,
-    pub(super) known: Known,
+    pub(super) known: RecordLineFacts,
     pub(super) last_line: LastLine,
 }
 
@@ -34,7 +34,7 @@ pub fn cut(buffer: &[u8]) -> usize {
 
 impl State {
     /// The facts from the record lines so far.
-    pub fn known(&self) -> &Known {
+    pub fn known(&self) -> &RecordLineFacts {
         &self.known
     }
 

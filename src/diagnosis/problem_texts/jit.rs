@@ -1,6 +1,6 @@
 //! The texts about JIT code without names, or with names that may be wrong.
 
-use super::entry::{ANY, MUCH, Said};
+use super::entry::{ANY, MUCH, ProblemText};
 use super::text::{covers, file, number, text, who};
 use crate::diagnosis::problem::{SourceFile, Who};
 use crate::model::Pid;
@@ -35,7 +35,7 @@ fn is_python(process: &Who) -> bool {
     process.runtime.is_some_and(|runtime| runtime.name == "CPython")
 }
 
-pub(super) fn clock(_: &Who, source: &SourceFile, error: Option<u64>) -> Said {
+pub(super) fn clock(_: &Who, source: &SourceFile, error: Option<u64>) -> ProblemText {
     let cause = match error {
         Some(error) => format!(
             "{} has times of another clock than the recording: they are estimated to within {:.1} ms",
@@ -49,7 +49,7 @@ pub(super) fn clock(_: &Who, source: &SourceFile, error: Option<u64>) -> Said {
     };
     let is_log = matches!(source.kind, Kind::Log(_));
     let remedy = if is_log { WHEN_IT_BEGAN } else { "record with perf record -k mono" };
-    Said {
+    ProblemText {
         key: "clock",
         about: "the recording was made without `-k mono`: a dump's times are estimated, or not used, and frames are at addresses \
                 that had other code within the error",
@@ -59,13 +59,13 @@ pub(super) fn clock(_: &Who, source: &SourceFile, error: Option<u64>) -> Said {
     }
 }
 
-pub(super) fn doubtful(_: &Who, source: &SourceFile, error: Option<u64>) -> Said {
+pub(super) fn doubtful(_: &Who, source: &SourceFile, error: Option<u64>) -> ProblemText {
     let error = match error {
         Some(error) => format!("within {:.1} ms: so well are its times known", error as f64 / 1e6),
         None => "at some time: the error of its times is unknown".to_owned(),
     };
     let SourceFile { doubtful, covered, path, .. } = source;
-    Said {
+    ProblemText {
         key: "log-clock",
         about: "an engine's log is tied to the recording by estimate, and some frames are at addresses that had other code \
                 within the error",
@@ -78,7 +78,7 @@ pub(super) fn doubtful(_: &Who, source: &SourceFile, error: Option<u64>) -> Said
     }
 }
 
-pub(super) fn silent(process: &Who, inner: Option<Pid>, given: Option<&'static Switch>) -> Said {
+pub(super) fn silent(process: &Who, inner: Option<Pid>, given: Option<&'static Switch>) -> ProblemText {
     let what = match given {
         Some(switch) => format!("it was run with {}, and {} is not here", switch.name(), switch.leaves.join(", ")),
         None => "no jitdump, perf map or log that names it was found".to_owned(),
@@ -99,7 +99,7 @@ pub(super) fn silent(process: &Who, inner: Option<Pid>, given: Option<&'static S
         }
         (None, None) => switches(process),
     };
-    Said {
+    ProblemText {
         key: "no-dump-or-map",
         about: "a runtime wrote nothing that names its code, or its file is not here",
         threshold: ANY,
@@ -108,9 +108,9 @@ pub(super) fn silent(process: &Who, inner: Option<Pid>, given: Option<&'static S
     }
 }
 
-pub(super) fn silent_under_valgrind(process: &Who, path: &Path) -> Said {
+pub(super) fn silent_under_valgrind(process: &Who, path: &Path) -> ProblemText {
     let program = process.runtime.and_then(|runtime| runtime.valgrind).unwrap_or("PROGRAM with its switch for perf");
-    Said {
+    ProblemText {
         key: "no-dump-or-map",
         about: "a runtime wrote nothing that names its code, or its file is not here",
         threshold: ANY,
@@ -126,8 +126,8 @@ pub(super) fn silent_under_valgrind(process: &Who, path: &Path) -> Said {
     }
 }
 
-pub(super) fn not_named_yet(process: &Who, path: &Path) -> Said {
-    Said {
+pub(super) fn not_named_yet(process: &Who, path: &Path) -> ProblemText {
+    ProblemText {
         key: "not-named-yet",
         about: "of callgrind files: `jitgraft callgrind` was not run",
         threshold: ANY,
@@ -136,8 +136,8 @@ pub(super) fn not_named_yet(process: &Who, path: &Path) -> Said {
     }
 }
 
-pub(super) fn no_instructions(process: &Who) -> Said {
-    Said {
+pub(super) fn no_instructions(process: &Who) -> ProblemText {
+    ProblemText {
         key: "no-instruction-addresses",
         about: "of callgrind files: `--dump-instr=yes` was not given",
         threshold: ANY,
@@ -149,8 +149,8 @@ pub(super) fn no_instructions(process: &Who) -> Said {
     }
 }
 
-pub(super) fn not_written(process: &Who, word: &str, leaves: &str) -> Said {
-    Said {
+pub(super) fn not_written(process: &Who, word: &str, leaves: &str) -> ProblemText {
+    ProblemText {
         key: "not-written",
         about: "a running process was started with the option to write names, but wrote none",
         threshold: ANY,
@@ -159,7 +159,7 @@ pub(super) fn not_written(process: &Who, word: &str, leaves: &str) -> Said {
     }
 }
 
-pub(super) fn missing(process: &Who, path: &Path, inner: Option<Pid>) -> Said {
+pub(super) fn missing(process: &Who, path: &Path, inner: Option<Pid>) -> ProblemText {
     let container = inner.map_or_else(String::new, |inner| {
         format!(
             "; it was written in a container, as process {inner}: look at /proc/{}/root{} while it runs",
@@ -167,7 +167,7 @@ pub(super) fn missing(process: &Who, path: &Path, inner: Option<Pid>) -> Said {
             file(path)
         )
     });
-    Said {
+    ProblemText {
         key: "dump-missing",
         about: "the jitdump that a process mapped is gone",
         threshold: ANY,
@@ -176,9 +176,9 @@ pub(super) fn missing(process: &Who, path: &Path, inner: Option<Pid>) -> Said {
     }
 }
 
-pub(super) fn other_process(process: &Who, path: &Path, kind: Kind, of: Pid, fits: usize) -> Said {
+pub(super) fn other_process(process: &Who, path: &Path, kind: Kind, of: Pid, fits: usize) -> ProblemText {
     let others = if fits > 1 { format!(", as {} more do", fits - 1) } else { String::new() };
-    Said {
+    ProblemText {
         key: "source-of-other-process",
         about: "next to the recording is a dump or map of another process, which fits the addresses of unnamed code",
         threshold: ANY,
@@ -198,7 +198,7 @@ pub(super) fn other_process(process: &Who, path: &Path, kind: Kind, of: Pid, fit
     }
 }
 
-pub(super) fn refused(process: &Who, path: &Path, kind: Kind, why: &str) -> Said {
+pub(super) fn refused(process: &Who, path: &Path, kind: Kind, why: &str) -> ProblemText {
     let remedy = if why.contains("use -f") {
         format!(
             "if you trust it: -f, or chown it to yourself; or copy it, and give the copy by {} ({})",
@@ -212,7 +212,7 @@ pub(super) fn refused(process: &Who, path: &Path, kind: Kind, why: &str) -> Said
     } else {
         format!("record again and keep what the runtime writes: {}", switches(process))
     };
-    Said {
+    ProblemText {
         key: "source-refused",
         about: "a dump or map is there, and cannot be used: its owner, its format, its time",
         threshold: ANY,
@@ -227,8 +227,8 @@ pub(super) fn refused(process: &Who, path: &Path, kind: Kind, why: &str) -> Said
     }
 }
 
-pub(super) fn empty(process: &Who, source: &SourceFile) -> Said {
-    Said {
+pub(super) fn empty(process: &Who, source: &SourceFile) -> ProblemText {
+    ProblemText {
         key: "source-empty",
         about: "a dump or map contains no code",
         threshold: ANY,
@@ -239,7 +239,7 @@ pub(super) fn empty(process: &Who, source: &SourceFile) -> Said {
     }
 }
 
-pub(super) fn torn(process: &Who, source: &SourceFile, skipped: u64, at_end: bool) -> Said {
+pub(super) fn torn(process: &Who, source: &SourceFile, skipped: u64, at_end: bool) -> ProblemText {
     let is_map = source.kind == Kind::PerfMap;
     let unit = if is_map { "line" } else { "record" };
     let fault = match (at_end, skipped) {
@@ -250,7 +250,7 @@ pub(super) fn torn(process: &Who, source: &SourceFile, skipped: u64, at_end: boo
     };
     let remedy =
         if is_map { "copy the map again, whole, when the process has ended; or record again" } else { COPY_AGAIN };
-    Said {
+    ProblemText {
         key: "source-torn",
         about: "records or lines of a dump or map are damaged, or its end is missing",
         threshold: ANY,
@@ -262,8 +262,8 @@ pub(super) fn torn(process: &Who, source: &SourceFile, skipped: u64, at_end: boo
 const COPY_AGAIN: &str = "copy the dump again, whole, when the process has ended by itself: one that is killed, or still runs, has \
                           not written all of it; or the disk was full";
 
-pub(super) fn other_run(process: &Who, source: &SourceFile) -> Said {
-    Said {
+pub(super) fn other_run(process: &Who, source: &SourceFile) -> ProblemText {
+    ProblemText {
         key: "source-of-other-run",
         about: "a dump or map contains addresses of memory that the process did not have",
         threshold: ANY,
@@ -280,8 +280,8 @@ pub(super) fn other_run(process: &Who, source: &SourceFile) -> Said {
     }
 }
 
-pub(super) fn replaced(process: &Who, source: &SourceFile) -> Said {
-    Said {
+pub(super) fn replaced(process: &Who, source: &SourceFile) -> ProblemText {
+    ProblemText {
         key: "source-replaced",
         about: "a process ran another program (exec), whose dump or map took the place of the first one's",
         threshold: ANY,
@@ -297,8 +297,8 @@ pub(super) fn replaced(process: &Who, source: &SourceFile) -> Said {
     }
 }
 
-pub(super) fn ends_early(process: &Who, source: &SourceFile, before: u64) -> Said {
-    Said {
+pub(super) fn ends_early(process: &Who, source: &SourceFile, before: u64) -> ProblemText {
+    ProblemText {
         key: "dump-ends-early",
         about: "a dump's last record is older than most code without a name: the runtime was killed, or had not written all",
         threshold: ANY,
@@ -313,7 +313,7 @@ pub(super) fn ends_early(process: &Who, source: &SourceFile, before: u64) -> Sai
     }
 }
 
-pub(super) fn incomplete(process: &Who, source: &SourceFile) -> Said {
+pub(super) fn incomplete(process: &Who, source: &SourceFile) -> ProblemText {
     let runtime = process.runtime;
     let is_jvm = runtime.is_some_and(|runtime| runtime.frame_pointers.is_some());
     let remedy = match source.kind {
@@ -341,7 +341,7 @@ pub(super) fn incomplete(process: &Who, source: &SourceFile) -> Said {
             )
         }
     };
-    Said {
+    ProblemText {
         key: "source-incomplete",
         about: "a dump or map is sound, and lacks code that ran",
         threshold: STUBS,
@@ -350,9 +350,9 @@ pub(super) fn incomplete(process: &Who, source: &SourceFile) -> Said {
     }
 }
 
-pub(super) fn images_gone(process: &Who, path: &Path, count: usize) -> Said {
+pub(super) fn images_gone(process: &Who, path: &Path, count: usize) -> ProblemText {
     let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
-    Said {
+    ProblemText {
         key: "injected-images-gone",
         about: "names were injected, and the images `jitted-*.so` are gone",
         threshold: ANY,
@@ -363,7 +363,7 @@ pub(super) fn images_gone(process: &Who, path: &Path, count: usize) -> Said {
     }
 }
 
-pub(super) fn interpreted(process: &Who, too_old: Option<&str>, switched_on: Option<&str>) -> Said {
+pub(super) fn interpreted(process: &Who, too_old: Option<&str>, switched_on: Option<&str>) -> ProblemText {
     let version = too_old.map_or_else(String::new, |version| format!(" {version}"));
     let name = process.runtime.map_or("its runtime", |runtime| runtime.name);
     let interpreter = process.runtime.and_then(|runtime| runtime.interpreter.as_ref());
@@ -375,7 +375,7 @@ pub(super) fn interpreted(process: &Who, too_old: Option<&str>, switched_on: Opt
         }
         None => interpreter.map_or("", |interpreter| interpreter.remedy).to_owned(),
     };
-    Said {
+    ProblemText {
         key: "interpreted",
         about: "all that is seen of the program is its interpreter",
         threshold: MUCH,

@@ -1,11 +1,11 @@
 //! The texts about a recording as a whole.
 
-use super::entry::{ANY, MUCH, Said};
+use super::entry::{ANY, MUCH, ProblemText};
 use crate::model::Addr;
 use crate::model::printable::readable;
 
-pub(super) fn no_samples() -> Said {
-    Said {
+pub(super) fn no_samples() -> ProblemText {
+    ProblemText {
         key: "no-samples",
         about: "nothing was sampled",
         threshold: ANY,
@@ -17,8 +17,8 @@ pub(super) fn no_samples() -> Said {
     }
 }
 
-pub(super) fn few_samples(samples: u64) -> Said {
-    Said {
+pub(super) fn few_samples(samples: u64) -> ProblemText {
+    ProblemText {
         key: "few-samples",
         about: "there are too few samples: shares are chance",
         threshold: ANY,
@@ -27,8 +27,8 @@ pub(super) fn few_samples(samples: u64) -> Said {
     }
 }
 
-pub(super) fn damaged(why: &str) -> Said {
-    Said {
+pub(super) fn damaged(why: &str) -> ProblemText {
+    ProblemText {
         key: "recording-damaged",
         about: "the recording is damaged, or its end is missing",
         threshold: ANY,
@@ -38,8 +38,8 @@ pub(super) fn damaged(why: &str) -> Said {
     }
 }
 
-pub(super) fn lost(lost: u64) -> Said {
-    Said {
+pub(super) fn lost(lost: u64) -> ProblemText {
+    ProblemText {
         key: "samples-lost",
         about: "perf lost samples: it did not keep up",
         threshold: ANY,
@@ -49,8 +49,8 @@ pub(super) fn lost(lost: u64) -> Said {
     }
 }
 
-pub(super) fn no_call_chains() -> Said {
-    Said {
+pub(super) fn no_call_chains() -> ProblemText {
+    ProblemText {
         key: "no-call-chains",
         about: "no call chains were recorded",
         threshold: ANY,
@@ -59,7 +59,7 @@ pub(super) fn no_call_chains() -> Said {
     }
 }
 
-pub(super) fn kernel(hidden: bool) -> Said {
+pub(super) fn kernel(hidden: bool) -> ProblemText {
     let (cause, remedy) = if hidden {
         (
             "the kernel's functions have no names: perf record was not shown where the kernel is",
@@ -72,7 +72,7 @@ pub(super) fn kernel(hidden: bool) -> Said {
              addresses from others)",
         )
     };
-    Said {
+    ProblemText {
         key: "kernel-symbols",
         about: "the kernel's functions have no names",
         threshold: ANY,
@@ -81,8 +81,8 @@ pub(super) fn kernel(hidden: bool) -> Said {
     }
 }
 
-pub(super) fn guest() -> Said {
-    Said {
+pub(super) fn guest() -> ProblemText {
+    ProblemText {
         key: "guest",
         about: "code of a virtual machine's guest ran",
         threshold: MUCH,
@@ -91,9 +91,9 @@ pub(super) fn guest() -> Said {
     }
 }
 
-pub(super) fn nowhere(example: Option<Addr>) -> Said {
+pub(super) fn nowhere(example: Option<Addr>) -> ProblemText {
     let example = example.map_or_else(String::new, |addr| format!(" (such as {:#x})", addr.0));
-    Said {
+    ProblemText {
         key: "nowhere",
         about: "frames are at addresses where nothing was mapped",
         threshold: MUCH,

@@ -20,13 +20,13 @@ type Bucket = Option<i64>;
 
 /// The content of a data set.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct DataSetContent {
     files: FxHashSet<(ReadFile, Bucket)>,
     /// By hash.
     recordings: FxHashMap<(String, Bucket), Entry>,
 }
 
-impl Known {
+impl DataSetContent {
     /// The facts in the entries of a data set. Files that could not be read are tried again.
     ///
     /// Without `all`, only entries of compacted files count: a recording in one of these would not be replaced, but be there

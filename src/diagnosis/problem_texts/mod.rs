@@ -12,11 +12,11 @@ mod text;
 mod whole;
 
 use super::problem::{Finding, Problem};
-pub(crate) use entry::Said;
+pub(crate) use entry::ProblemText;
 pub(super) use text::{number, source, who};
 
 /// All that is reported about a problem.
-pub(crate) fn said(problem: &Problem) -> Said {
+pub(crate) fn problem_text(problem: &Problem) -> ProblemText {
     match problem {
         Problem::NoSamples => whole::no_samples(),
         Problem::FewSamples { samples } => whole::few_samples(*samples),
@@ -69,7 +69,7 @@ pub(crate) fn said(problem: &Problem) -> Said {
 impl Finding {
     /// True if it is worth a reader's time.
     pub fn is_significant(&self) -> bool {
-        self.percent >= said(&self.problem).threshold
+        self.percent >= problem_text(&self.problem).threshold
     }
 }
 
@@ -94,16 +94,16 @@ mod tests {
             include_str!("whole.rs"),
         ];
         let source = sources.concat().split_whitespace().collect::<Vec<_>>().join(" ").replace("\\ ", "");
-        let said: BTreeSet<(String, String)> =
+        let texts: BTreeSet<(String, String)> =
             values(&source, "key").into_iter().zip(values(&source, "about")).collect();
         assert_eq!(values(&source, "key").len(), values(&source, "about").len());
-        assert!(said.len() > 30, "{said:?}");
+        assert!(texts.len() > 30, "{texts:?}");
         let document = include_str!("../../../docs/doctor.md");
         let rows = document.split("| problem | what was found |").nth(1).unwrap().split("\n\n").next().unwrap();
         let cells =
             rows.lines().skip(2).filter_map(|row| row.strip_prefix("| `")?.strip_suffix(" |")?.split_once("` | "));
         let documented: BTreeSet<(String, String)> =
             cells.map(|(key, about)| (key.to_owned(), about.to_owned())).collect();
-        assert_eq!(documented, said);
+        assert_eq!(documented, texts);
     }
 }

@@ -4,11 +4,11 @@ use crate::model::stacks::{FrameId, Profile, Row, StackId, TrackId};
 
 /// The stack of each line.
 #[derive(Debug, Default)]
-pub struct ToldTree {
+pub struct IndentedTree {
     open: Vec<StackId>,
 }
 
-impl ToldTree {
+impl IndentedTree {
     /// The stack of a function of that depth, from 0; `None` if the line before leaves no caller for it.
     pub fn at(&mut self, depth: usize, frame: FrameId, profile: &mut Profile) -> Option<StackId> {
         if depth > self.open.len() {

@@ -1,10 +1,10 @@
 //! The texts about source maps.
 
-use super::entry::{ANY, PART, Said};
+use super::entry::{ANY, PART, ProblemText};
 use super::text::text;
 
-pub(super) fn missing(script: &str) -> Said {
-    Said {
+pub(super) fn missing(script: &str) -> ProblemText {
+    ProblemText {
         key: "source-map-missing",
         about: "minified JavaScript ran, and no [source map](recipes.md#source-maps-authored-names-for-bundled-javascript) was found for it",
         threshold: PART,
@@ -16,8 +16,8 @@ pub(super) fn missing(script: &str) -> Said {
     }
 }
 
-pub(super) fn misfit(script: &str, map: &str, why: &str) -> Said {
-    Said {
+pub(super) fn misfit(script: &str, map: &str, why: &str) -> ProblemText {
+    ProblemText {
         key: "source-map-misfit",
         about: "a script's source map can't be read, belongs to another build, or the script isn't the one that ran",
         threshold: ANY,

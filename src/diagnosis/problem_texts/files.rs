@@ -1,13 +1,13 @@
 //! The texts about files that ran.
 
-use super::entry::{ANY, MUCH, SOME, Said};
+use super::entry::{ANY, MUCH, ProblemText, SOME};
 use super::text::{have, is, was};
 use crate::diagnosis::problem::NamedFile;
 use crate::model::Pid;
 use crate::resolve::symbols::no_elf::NoElf;
 use crate::runtimes::Runtime;
 
-pub(super) fn gone(files: &[NamedFile], same_machine: bool, container: Option<Pid>) -> Said {
+pub(super) fn gone(files: &[NamedFile], same_machine: bool, container: Option<Pid>) -> ProblemText {
     let is_deleted = files.iter().all(|file| file.path.ends_with(" (deleted)"));
     let cause = match (is_deleted, same_machine) {
         (true, _) => format!("{} deleted or replaced while it ran", was(files)),
@@ -25,7 +25,7 @@ pub(super) fn gone(files: &[NamedFile], same_machine: bool, container: Option<Pi
              machine's root: --symfs DIR"
         }
     };
-    Said {
+    ProblemText {
         key: "files-missing",
         about: "files that ran are not here: deleted, of another machine, in a container",
         threshold: ANY,
@@ -38,8 +38,8 @@ fn build_id(files: &[NamedFile]) -> &str {
     files.iter().find_map(|file| file.build_id.as_deref()).unwrap_or("BUILD-ID")
 }
 
-pub(super) fn other_version(files: &[NamedFile]) -> Said {
-    Said {
+pub(super) fn other_version(files: &[NamedFile]) -> ProblemText {
+    ProblemText {
         key: "other-version",
         about: "files that ran are here in another version",
         threshold: ANY,
@@ -51,7 +51,7 @@ pub(super) fn other_version(files: &[NamedFile]) -> Said {
     }
 }
 
-pub(super) fn not_elf(files: &[NamedFile], what: NoElf, runtime: Option<&'static Runtime>) -> Said {
+pub(super) fn not_elf(files: &[NamedFile], what: NoElf, runtime: Option<&'static Runtime>) -> ProblemText {
     let (kind, each) = if files.len() == 1 { ("an ELF file", "") } else { ("ELF files", "each ") };
     let unnamed = runtime.map(|runtime| runtime.unnamed).filter(|unnamed| !unnamed.is_empty());
     let remedy = match (unnamed, what) {
@@ -61,7 +61,7 @@ pub(super) fn not_elf(files: &[NamedFile], what: NoElf, runtime: Option<&'static
         }
         (None, _) => "only what made them can name their code: it may write a perf map or a jitdump",
     };
-    Said {
+    ProblemText {
         key: "not-elf",
         about: "code ran in files of a format that is not read: SBCL's core, .NET's PE",
         threshold: ANY,
@@ -70,8 +70,8 @@ pub(super) fn not_elf(files: &[NamedFile], what: NoElf, runtime: Option<&'static
     }
 }
 
-pub(super) fn stripped(files: &[NamedFile]) -> Said {
-    Said {
+pub(super) fn stripped(files: &[NamedFile]) -> ProblemText {
+    ProblemText {
         key: "stripped",
         about: "a program of one's own has no symbols",
         threshold: ANY,
@@ -82,8 +82,8 @@ pub(super) fn stripped(files: &[NamedFile]) -> Said {
     }
 }
 
-pub(super) fn stripped_packages(files: &[NamedFile]) -> Said {
-    Said {
+pub(super) fn stripped_packages(files: &[NamedFile]) -> ProblemText {
+    ProblemText {
         key: "stripped-packages",
         about: "programs and libraries of packages have no symbols",
         threshold: SOME,
@@ -96,8 +96,8 @@ pub(super) fn stripped_packages(files: &[NamedFile]) -> Said {
     }
 }
 
-pub(super) fn symbolless(files: &[NamedFile]) -> Said {
-    Said {
+pub(super) fn symbolless(files: &[NamedFile]) -> ProblemText {
+    ProblemText {
         key: "no-symbol-there",
         about: "a file has symbols, and none at addresses that ran",
         threshold: MUCH,

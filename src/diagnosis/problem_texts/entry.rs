@@ -1,7 +1,7 @@
 //! The texts about every problem.
 
 /// The texts about a problem.
-pub(crate) struct Said {
+pub(crate) struct ProblemText {
     /// The key for programs; these words stay.
     pub(crate) key: &'static str,
     /// The line about the key in `docs/doctor.md`.

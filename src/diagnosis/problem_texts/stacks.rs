@@ -1,6 +1,6 @@
 //! The texts about stacks that end too soon.
 
-use super::entry::{ANY, ORDINARY, SOME, Said};
+use super::entry::{ANY, ORDINARY, ProblemText, SOME};
 use super::text::{list, who};
 use crate::diagnosis::problem::Who;
 use crate::model::abi::{EM_ARM, EM_S390, machine_name};
@@ -17,13 +17,13 @@ fn place(files: &[String], in_jit: bool) -> String {
     if in_jit { "JIT code".to_owned() } else { list(files) }
 }
 
-pub(super) fn jvm_frame_pointers(process: &Who, is_known: bool) -> Said {
+pub(super) fn jvm_frame_pointers(process: &Who, is_known: bool) -> ProblemText {
     let why = if is_known {
         "its JVM ran without -XX:+PreserveFramePointer"
     } else {
         "its JVM keeps no frame pointers there (its options are not in the recording)"
     };
-    Said {
+    ProblemText {
         key: "jvm-frame-pointers",
         about: "stacks break off in compiled Java code: it keeps no frame pointers without `-XX:+PreserveFramePointer`",
         threshold: ORDINARY,
@@ -33,7 +33,7 @@ pub(super) fn jvm_frame_pointers(process: &Who, is_known: bool) -> Said {
     }
 }
 
-pub(super) fn frame_pointers(process: &Who, files: &[String], in_jit: bool, machine: u16) -> Said {
+pub(super) fn frame_pointers(process: &Who, files: &[String], in_jit: bool, machine: u16) -> ProblemText {
     // Call chains of 32-bit Arm and s390x lead through no frame pointers that compilers make there.
     let has_frame_pointers = !matches!(machine, EM_ARM | EM_S390);
     let remedy = match (Machine::is_any_known(machine), has_frame_pointers) {
@@ -46,7 +46,7 @@ pub(super) fn frame_pointers(process: &Who, files: &[String], in_jit: bool, mach
             machine_name(machine)
         ),
     };
-    Said {
+    ProblemText {
         key: "frame-pointers",
         about: "stacks break off in code without frame pointers",
         threshold: ORDINARY,
@@ -55,8 +55,8 @@ pub(super) fn frame_pointers(process: &Who, files: &[String], in_jit: bool, mach
     }
 }
 
-pub(super) fn no_unwinder(machine: u16) -> Said {
-    Said {
+pub(super) fn no_unwinder(machine: u16) -> ProblemText {
+    ProblemText {
         key: "no-unwinder",
         about: "stacks were copied on a machine whose copies cannot be unwound",
         threshold: ANY,
@@ -68,8 +68,8 @@ pub(super) fn no_unwinder(machine: u16) -> Said {
     }
 }
 
-pub(super) fn chains_cut(limit: u16) -> Said {
-    Said {
+pub(super) fn chains_cut(limit: u16) -> ProblemText {
+    ProblemText {
         key: "call-chains-cut",
         about: "stacks have more frames than the kernel may record (`kernel.perf_event_max_stack`, or `max-stack` of the event)",
         threshold: ANY,
@@ -81,8 +81,8 @@ pub(super) fn chains_cut(limit: u16) -> Said {
     }
 }
 
-pub(super) fn too_deep() -> Said {
-    Said {
+pub(super) fn too_deep() -> ProblemText {
+    ProblemText {
         key: "stacks-too-deep",
         about: "stacks have more frames than are unwound (`--max-stack`)",
         threshold: ANY,
@@ -91,12 +91,12 @@ pub(super) fn too_deep() -> Said {
     }
 }
 
-pub(super) fn copies_short(bytes: u32) -> Said {
+pub(super) fn copies_short(bytes: u32) -> ProblemText {
     let remedy = match bytes.saturating_mul(2) > LARGEST_COPY {
         true => "no copy may be longer: build with -fno-omit-frame-pointer and record with -g instead".to_owned(),
         false => format!("record with longer copies: --call-graph dwarf,{LARGEST_COPY}"),
     };
-    Said {
+    ProblemText {
         key: "stack-copies-short",
         about: "stacks are cut where their copies end (`--call-graph dwarf,BYTES`)",
         threshold: ANY,
@@ -105,7 +105,7 @@ pub(super) fn copies_short(bytes: u32) -> Said {
     }
 }
 
-pub(super) fn not_unwound(process: &Who, files: &[String], in_jit: bool) -> Said {
+pub(super) fn not_unwound(process: &Who, files: &[String], in_jit: bool) -> ProblemText {
     let runtime = process.runtime;
     let remedy = match runtime {
         Some(runtime) if in_jit && runtime.name == "CPython" => {
@@ -126,7 +126,7 @@ pub(super) fn not_unwound(process: &Who, files: &[String], in_jit: bool) -> Said
              -fasynchronous-unwind-tables"
         }
     };
-    Said {
+    ProblemText {
         key: "not-unwound",
         about: "copies of stacks cannot be unwound to their end",
         threshold: SOME,

@@ -1,0 +1,290 @@
+//! Reads a jitdump into code events, on the recording's clock and with its process numbers.
+
+mod ahead;
+mod indexes;
+mod rundown;
+
+use super::account::SourceState;
+use super::clock::{Conversion, DumpTimes};
+use super::discover::Source;
+use super::guest::{GuestFiles, GuestNames};
+use super::lifetime::of_another_process;
+use super::options::{SourceOptions, outer_pid};
+use super::read_source::SourceEvents;
+use crate::bytes::cursor::Endian;
+use crate::error::{Result, Skipped, Warning, Warnings};
+use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId, Unwind};
+use crate::model::process::Processes;
+use crate::model::{Addr, Pid, Tid};
+use crate::parallel::Pool;
+use crate::records::jitdump::{Body, DebugInfo, Header, JitDump, Record, decode_lines};
+use crate::resolve::code_map::CodeList;
+use indexes::Indexes;
+use rustc_hash::FxHashMap;
+
+/// The warning about a dump whose times contain nothing.
+const NO_TIMES: &str =
+    "all its records have one time: it is used like a map, each address has the last code that was there";
+
+/// The warning about a dump that ends inside a LOAD whose name is whole.
+const CUT_IN_CODE: &str = "the dump was cut off here, in the code of its last function: that has its name all the same";
+
+/// Reads one dump. `ahead` are the threads that may look for records ahead of this one.
+pub(super) fn read<'data>(
+    origin: OriginId,
+    source: &'data Source,
+    (processes, options): (&Processes, &SourceOptions),
+    ahead: Option<&Pool>,
+    warnings: &mut Warnings,
+) -> Result<SourceEvents<'data>> {
+    let dump = JitDump::parse(&source.bytes)?;
+    let header = dump.header;
+    warn_of_header(&header, source, warnings);
+    let times = times_of(&dump, source);
+    let is_timed = has_times(&dump);
+    let conversion = choose_conversion(is_timed, &times, source, processes, warnings);
+    let pids = Pids { source, header: Pid(header.pid), processes, options };
+    pids.warn_if_foreign(warnings);
+    let guest = GuestFiles { given: &options.guest, command: &processes.command, force: options.force };
+    let guest = source.guest.get_or_init(|| GuestNames::of_dump(&dump, guest));
+    let mut reader = DumpReader::new(origin, conversion, pids, header.endian == Endian::Big, guest);
+    let end = reader.records(&dump, source, ahead, warnings);
+    if let (Conversion::Same, Some(first), Some(last)) = (conversion, times.first, end.last) {
+        let foreign = of_another_process(source.pid, source.marker, processes, (first, last));
+        warnings.extend(foreign.map(|message| Warning::new(message).in_file(&source.path, None)));
+    }
+    reader.unbias_lines();
+    rundown::date(&mut reader.list, source.pid, source.marker, processes);
+    let converted = |time: Option<u64>| time.and_then(|time| conversion.apply(time));
+    let state = SourceState::Loaded {
+        codes: reader.list.code_count() as u64,
+        skipped: end.skipped,
+        clock: is_timed.then(|| conversion.used()),
+        torn: end.torn,
+        times: converted(times.first).zip(converted(end.last)),
+        lent: 0,
+    };
+    Ok((reader.list, state, Some(header.machine).filter(|machine| *machine != 0)))
+}
+
+fn warn_of_header(header: &Header, source: &Source, warnings: &mut Warnings) {
+    let unknown = header.unknown_flags();
+    if unknown != 0 {
+        let message = Warning::new(format!("unknown flags {unknown:#x} in the header are not heeded"));
+        warnings.push(message.in_file(&source.path, Some(32)));
+    }
+    if header.version > 2 {
+        let message =
+            Warning::new(format!("version {} is newer than any known (1 and 2): read as version 2", header.version));
+        warnings.push(message.in_file(&source.path, Some(4)));
+    }
+}
+
+fn times_of(dump: &JitDump<'_>, source: &Source) -> DumpTimes {
+    DumpTimes {
+        arch: dump.header.has_arch_timestamps(),
+        header: dump.header.timestamp,
+        first: dump.records().flatten().next().map(|record| record.timestamp),
+        marker: source.marker,
+    }
+}
+
+fn choose_conversion(
+    is_timed: bool,
+    times: &DumpTimes,
+    source: &Source,
+    processes: &Processes,
+    warnings: &mut Warnings,
+) -> Conversion {
+    let (conversion, message) = match is_timed {
+        true => Conversion::choose(&processes.clock, times),
+        false => (Conversion::None, Some(NO_TIMES.to_owned())),
+    };
+    warnings.extend(message.map(|message| Warning::new(message).in_file(&source.path, None)));
+    conversion
+}
+
+/// True if the times of a dump report an order.
+fn has_times(dump: &JitDump<'_>) -> bool {
+    let code = dump.records().flatten().filter(|record| matches!(record.body, Body::Load(_) | Body::Move(_)));
+    let mut times = code.map(|record| record.timestamp);
+    match times.next() {
+        None => true,
+        Some(0) => times.any(|time| time != 0),
+        Some(first) => times.next().is_none_or(|second| second != first || times.any(|time| time != first)),
+    }
+}
+
+/// The processes of a dump's records.
+struct Pids<'a> {
+    source: &'a Source,
+    header: Pid,
+    processes: &'a Processes,
+    options: &'a SourceOptions,
+}
+
+impl Pids<'_> {
+    /// The recording's number of the process that a record names. A dump's own process is the one it was found for;
+    /// a child that was forked and goes on writing into it is known by its own number.
+    fn outer(&self, inner: Pid) -> Pid {
+        if inner == self.header || Some(inner) == self.source.inner {
+            return self.source.pid;
+        }
+        let outer = outer_pid(inner, self.processes, self.options);
+        let known = self.processes.by_pid.contains_key(&outer) || self.options.outer_of(inner).is_some();
+        if known { outer } else { self.source.pid }
+    }
+
+    /// A dump whose header names another process than its file is believed, but not without a word.
+    fn warn_if_foreign(&self, warnings: &mut Warnings) {
+        let expected = self.source.inner.unwrap_or(self.source.pid);
+        let given = self.options.jitdump.iter().find(|given| given.path == self.source.path);
+        if given.is_some_and(|given| given.pid == Some(self.source.pid)) {
+            return;
+        }
+        let misnamed = self.header != expected && self.header != self.source.pid;
+        let unasked =
+            self.source.marker.is_none() && outer_pid(self.header, self.processes, self.options) != self.source.pid;
+        if misnamed || unasked {
+            let message = format!(
+                "its header names process {}: used for process {} of the recording",
+                self.header, self.source.pid
+            );
+            warnings.push(Warning::new(message).in_file(&self.source.path, Some(20)));
+        }
+    }
+}
+
+/// The bias of V8's line entries: the size of an ELF header, which it takes to precede the code.
+const ELF_HEADER: u64 = 0x40;
+
+/// Puts the records of one dump together.
+struct DumpReader<'a, 'data> {
+    origin: OriginId,
+    conversion: Conversion,
+    pids: Pids<'a>,
+    big_endian: bool,
+    guest: &'data GuestNames,
+    list: CodeList<'data>,
+    /// By the address of the code that is to come.
+    pending_lines: FxHashMap<u64, DebugInfo<'data>>,
+    /// Belongs to the next load, whatever it is.
+    pending_unwind: Option<Unwind<'data>>,
+    indexes: Indexes,
+    /// Loads with lines, and the number of these that begin about [`ELF_HEADER`] too far.
+    with_lines: u64,
+    biased: u64,
+}
+
+/// How the records of a dump end.
+#[derive(Debug, Default)]
+struct DumpEnd {
+    /// The time of the last record.
+    last: Option<u64>,
+    /// The number of records that could not be read, or not wholly.
+    skipped: u64,
+    /// True if the last record is cut.
+    torn: bool,
+}
+
+impl<'a, 'data> DumpReader<'a, 'data> {
+    fn new(
+        origin: OriginId,
+        conversion: Conversion,
+        pids: Pids<'a>,
+        big_endian: bool,
+        guest: &'data GuestNames,
+    ) -> Self {
+        Self {
+            origin,
+            conversion,
+            pids,
+            big_endian,
+            guest,
+            list: CodeList::default(),
+            pending_lines: FxHashMap::default(),
+            pending_unwind: None,
+            indexes: Indexes::default(),
+            with_lines: 0,
+            biased: 0,
+        }
+    }
+
+    /// Reads all records.
+    fn records(
+        &mut self,
+        dump: &JitDump<'data>,
+        source: &Source,
+        ahead: Option<&Pool>,
+        warnings: &mut Warnings,
+    ) -> DumpEnd {
+        let mut skipped = Skipped::new("jitdump record");
+        let mut end = DumpEnd::default();
+        ahead::each_record(dump, ahead, |record| match record {
+            Ok(Record { timestamp, body, offset, .. }) => {
+                end.last = Some(timestamp);
+                end.torn = matches!(&body, Body::Load(load) if load.code.is_none());
+                if end.torn {
+                    end.skipped = 1;
+                    warnings.push(Warning::new(CUT_IN_CODE).in_file(&source.path, Some(offset)));
+                }
+                self.record(timestamp, body);
+            }
+            Err(error) => {
+                end.torn = true;
+                skipped.add(error);
+            }
+        });
+        end.skipped += skipped.count();
+        skipped.report(&source.path, warnings);
+        end
+    }
+
+    fn record(&mut self, timestamp: u64, body: Body<'data>) {
+        let time = self.conversion.apply(timestamp);
+        match body {
+            Body::Load(load) => {
+                let size = load.size;
+                let lines = self.lines(load.addr, size, load.name);
+                let unwind = self.pending_unwind.take();
+                let (addr, origin, bytes) = (Addr(load.addr), self.origin, load.code);
+                let name = self.guest.name(load.name);
+                let code = Code { name, addr, size, bytes, lines, unwind, origin };
+                self.indexes.push(load.index, self.list.len());
+                let pid = self.pids.outer(Pid(load.pid));
+                self.list.push(CodeEvent { pid, tid: Tid(load.tid), time, kind: CodeEventKind::Load(code) });
+            }
+            Body::Move(moved) => {
+                if let Some(load) = self.indexes.last(moved.index) {
+                    let pid = self.pids.outer(Pid(moved.pid));
+                    let kind = CodeEventKind::Move { load, to: Addr(moved.to) };
+                    self.list.push(CodeEvent { pid, tid: Tid(moved.tid), time, kind });
+                }
+            }
+            Body::DebugInfo(info) => {
+                self.pending_lines.insert(info.addr, info);
+            }
+            Body::Unwinding(unwind) => self.pending_unwind = unwind,
+            Body::Close | Body::Other(_) => {}
+        }
+    }
+
+    fn lines(&mut self, addr: u64, size: u64, function: &'data [u8]) -> Lines<'data> {
+        let Some(info) = self.pending_lines.remove(&addr) else { return Lines::default() };
+        if let Some(first) = info.first {
+            self.with_lines += 1;
+            let ahead = first.wrapping_sub(addr);
+            self.biased += u64::from((ELF_HEADER..ELF_HEADER + 8).contains(&ahead));
+        }
+        let (raw, count, big_endian) = (info.entries, info.count, self.big_endian);
+        let decode = Some(decode_lines as _);
+        Lines { raw, decode, count, base: addr, size, big_endian, function, positions: None, authored: None }
+    }
+
+    /// Takes V8's bias off, if most of the dump's entries have it.
+    fn unbias_lines(&mut self) {
+        if self.biased * 2 > self.with_lines {
+            self.list.unbias_lines(ELF_HEADER);
+        }
+    }
+}
