@@ -87,7 +87,7 @@ fn kind_of_function(module: &[u8]) -> FrameKind {
     }
 }
 
-/// The kind of code without a name, by its module. Memory that no file backs contains nothing about what runs there,
+/// The kind of code without a name, by its module. Memory that no file backs does not show what runs there,
 /// and neither does a map's name: perf calls all such memory after the map that would cover it.
 pub fn kind_of_unnamed(module: &[u8]) -> FrameKind {
     match Backing::of(module) {

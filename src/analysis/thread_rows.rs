@@ -17,7 +17,7 @@ pub struct ThreadRows<'p> {
     pub tid: Option<Tid>,
     /// Its last name.
     pub comm: &'p [u8],
-    /// In the order of time; of equal times, and if absent, in the order of the profile.
+    /// In the order of time. Rows of equal times, and rows without times, are in the order of the profile.
     pub rows: Vec<&'p Row>,
 }
 

@@ -88,8 +88,8 @@ pub struct Listing {
     pub code: Code,
 }
 
-/// The inclusive cost of a function as the input states it: that of the calls to it, or if absent, its own and that of
-/// its calls.
+/// The inclusive cost of a function as the input states it: that of the calls to it, or if there
+/// are none, its own and that of its calls.
 #[derive(Debug, Clone)]
 pub struct Inclusive {
     /// Its name in the input.

@@ -6,7 +6,7 @@ use super::options::CodeGrouping;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Reports listings as is requested. Those of one name follow each other.
+/// Puts listings together as requested. Those of one name follow each other.
 pub(super) fn told(listings: Vec<Listing>, how: CodeGrouping) -> Vec<Listing> {
     let listings = if how.merge { merged(listings) } else { listings };
     let by_line = |listing: Listing| match listing.code {

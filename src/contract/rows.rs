@@ -29,10 +29,10 @@ pub trait RowWriter: fmt::Debug {
     /// Takes these rows, all of them behind those that came before.
     fn rows(&mut self, profile: &Profile) -> Result<()>;
 
-    /// There are not more rows of this input.
+    /// This input has no more rows.
     fn end(&mut self, profile: &Profile) -> Result<()>;
 
-    /// There are not more inputs.
+    /// No input follows.
     fn finish(&mut self) -> Result<()>;
 }
 

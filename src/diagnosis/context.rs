@@ -30,7 +30,7 @@ pub(super) struct DoctorContext<'a> {
     pub(super) beside: Option<&'a Path>,
 }
 
-/// The way a recorder was queried to get stacks.
+/// The way in which a recorder was told to record stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecordedStacks {
     /// It copied this many bytes of each user stack.

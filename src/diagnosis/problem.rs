@@ -386,7 +386,7 @@ impl Problem {
         process_of!(self)
     }
 
-    /// The same, to be reported for others, too.
+    /// The same for other modules.
     pub(super) fn process_mut(&mut self) -> Option<&mut Who> {
         process_of!(self)
     }

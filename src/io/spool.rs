@@ -1,7 +1,7 @@
 //! Temporary files without a name, for what is read more than once and cannot be had twice: what comes through a pipe,
 //! is packed, or is somebody else's.
 //!
-//! A file that to more than anybody thinks must not fill the file system for all others: the last of its room is left.
+//! A file that unpacks to more than anybody expects must not fill the file system: some of its room is left.
 
 use super::mapped::{Bytes, map_regular};
 use crate::error::{Error, Result};

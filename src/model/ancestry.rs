@@ -1,4 +1,4 @@
-//! Forks: what a child did not load or map itself come from its ancestors, each as of the fork.
+//! Forks: what a child did not load or map itself comes from its ancestors, each as of the fork.
 //!
 //! ```text
 //! 7 ──┬─────────────────▶ time      asked for 9 as of d, the ancestors are 8 as of c and 7 as of a:
@@ -109,7 +109,7 @@ impl Ancestry {
         self
     }
 
-    /// All forks in the order of time; with equal times, a process that inherits from another child comes behindit.
+    /// All forks in the order of time; with equal times, a process that inherits from another child comes behind it.
     pub fn descents(&self) -> impl Iterator<Item = Descent> + use<> {
         let descent = |(&child, fork): (&Pid, &Fork)| (fork.at, fork.generation, child, fork.parent);
         let mut descents: Vec<_> = self.forks.iter().map(descent).collect();
@@ -145,8 +145,8 @@ impl Ancestry {
         })
     }
 
-    /// The stretch of time around a moment in which what a process has inherited stays as it is: a child's ancestors
-    /// are queried as of the fork, whenever it is queried. Before its fork that cannot be determined.
+    /// The stretch of time around a moment in which a process's inheritance stays the same: it is that of the fork,
+    /// whenever the question is asked. Before the fork it cannot be determined.
     pub fn settled(&self, pid: Pid, time: Nanos) -> Range<Nanos> {
         let Some(&Fork { at, exec, .. }) = self.forks.get(&pid) else { return Nanos(0)..Nanos(u64::MAX) };
         match exec {
@@ -161,7 +161,7 @@ impl Ancestry {
         self.line(Ancestor { pid, time: None }, |fork, _| fork.ever_asked.map(as_of_fork)).map(|ancestor| ancestor.pid)
     }
 
-    /// `asked` shows who is queried next and as of when, and when that one's child was forked.
+    /// `asked` returns the next ancestor and the time as of which it counts, with the time of its child's fork.
     fn line(
         &self,
         first: Ancestor,

@@ -56,7 +56,7 @@ impl<P: Copy + Eq + Hash> Chains<P> {
         self.places.items()
     }
 
-    /// True if everything got a number of its own. Chains that were read are to be queried before they are used.
+    /// True if everything got a number of its own. Check it after chains were read and before they are used.
     pub fn check(&self) -> Result<()> {
         match (self.places.is_full(), self.tree.is_full()) {
             (false, false) => Ok(()),

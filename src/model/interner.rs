@@ -103,7 +103,7 @@ impl<T, Id> Default for Interner<T, Id> {
 }
 
 impl<T: Hash + Eq, Id: From<u32>> Interner<T, Id> {
-    /// The number of a thing; that of the first one if absent left.
+    /// The number of a thing; that of the first thing if no number is left.
     pub fn intern(&mut self, item: T) -> Id {
         let hash = hash_of(&item);
         let known = self.numbers.find(hash, |number| self.items[number as usize] == item);

@@ -15,7 +15,7 @@ pub struct Lasting<T> {
 /// All the time there is.
 pub const ALWAYS: Range<Nanos> = Nanos(0)..Nanos(u64::MAX);
 
-/// The moment for entries moment without a time of their own: its answer may be another one than at any other time.
+/// The moment of entries without a time of their own: the answer may be another one than at any other time.
 pub const UNTIMED: Nanos = Nanos(u64::MAX - 1);
 
 /// The range that both have in common.
@@ -32,7 +32,7 @@ pub struct Quiet {
 }
 
 impl Quiet {
-    /// Nothing start or end that is known of.
+    /// No start and no end is known.
     pub fn around(moment: Nanos) -> Self {
         Self { moment, stretch: ALWAYS }
     }

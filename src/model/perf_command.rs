@@ -10,7 +10,7 @@ pub struct PerfCommand<'a> {
     pub options: &'a [Vec<u8>],
     /// The program that perf started, with its arguments.
     pub program: &'a [Vec<u8>],
-    /// True if perf recorded other processes (`-a`, `-p` …): then the program only shows how long.
+    /// True if perf recorded other processes (`-a`, `-p` …): then the program only determines how long.
     pub records_others: bool,
 }
 

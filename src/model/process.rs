@@ -45,10 +45,10 @@ pub struct Processes {
     pub moments: Vec<Moment>,
 }
 
-/// The completeness of the list of processes.
+/// The state of a list of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProcessListState {
-    /// There are not others.
+    /// It has all processes.
     #[default]
     Whole,
     /// A text is named while it is read, and others may come. This one is that of its first frames without a name, if

@@ -51,7 +51,7 @@ pub struct Frame {
     pub addr: Option<u64>,
     /// Its kind of code: decides annotation and color.
     pub kind: FrameKind,
-    /// The way its runtime came to run it so; `None` where that is not known, and for all that is not a JIT code.
+    /// The way its runtime came to run it so; `None` where that is not known, and for all that is not JIT code.
     pub tier: Option<Tier>,
     /// True if it is a call that was expanded into its caller, as the name of the caller's code reported
     /// ([`java_calls`](crate::runtimes::java_calls)).

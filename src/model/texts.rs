@@ -78,7 +78,7 @@ impl<Id> Default for Texts<Id> {
 }
 
 impl<Id: Copy + From<u32> + Into<u32>> Texts<Id> {
-    /// Keeps a text, once however often it comes; its number, or that of the first one if absent left.
+    /// Keeps a text, once however often it comes. Returns its number, or that of the first text if no number is left.
     pub fn intern(&mut self, text: &[u8]) -> Id {
         let hash = hash_of(text);
         if let Some(known) = self.known(hash, text) {

@@ -21,7 +21,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// One that states nothing, with a thread for each processor.
+    /// One that prints nothing, with a thread for each processor.
     pub fn quiet() -> Result<Self> {
         Ok(Self { pool: Pool::new(None)?, quiet: true, verbose: false, strict: false })
     }
@@ -44,7 +44,7 @@ pub struct Outcome {
     pub lacking: Option<PathBuf>,
     /// True if something was found that the caller asked to be recognized by the exit status.
     pub found: bool,
-    /// Why there were no samples, if absent.
+    /// Why there were no samples, if there were none.
     pub no_samples: Option<String>,
     /// The way the program ended that was run, if one was: this one ends likewise.
     pub ended: Option<Ended>,

@@ -33,7 +33,7 @@ pub(crate) fn write(
     }
 }
 
-/// The options that the writer needs, and its own usage where the user requests none.
+/// The options that the writer needs, and the writer's own spelling where the user requests none.
 pub(crate) fn load_options(asked: &LoadOptions, writer: &Writer) -> LoadOptions {
     let usual = Naming { resolved: writer.jit_names, given: JitNames::Raw };
     LoadOptions {

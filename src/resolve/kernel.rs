@@ -80,8 +80,8 @@ pub fn link_shift(reference: Option<&KernelReference>, images: &Images<'_>, kern
 }
 
 impl KernelSymbols {
-    /// Finds the list of the recorded kernel. Empty, with a warning, if absent that is surely right. Only the `wanted`
-    /// addresses may be requested later.
+    /// Finds the list of the recorded kernel. Empty, with a warning, if none is surely right. Only the `wanted` addresses
+    /// may be looked up later.
     pub fn find(
         wanted: &[u64],
         dsos: &Dsos,

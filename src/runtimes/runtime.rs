@@ -48,7 +48,7 @@ pub struct Runtime {
     pub marked_names: &'static [TierRule],
     /// Names that give the tier only where the process is known to run this runtime.
     pub plain_names: &'static [TierRule],
-    /// Names that contain nothing, though others of no shape of their own do.
+    /// Names that do not show a tier, though other names of no shape of their own do.
     pub untold_names: &'static [Shape],
     /// The tier of all its other code, if there is but one.
     pub other_names: Option<Tier>,

@@ -130,7 +130,7 @@ fn signed(to: u64, from: u64) -> i64 {
 }
 
 fn usable(tsc: &TscConversion) -> bool {
-    // The longer form without cap_zero contains nothing about the clock's origin.
+    // The longer form without cap_zero does not give the clock's origin.
     tsc.mult != 0 && tsc.shift < 64 && tsc.cap_zero
 }
 

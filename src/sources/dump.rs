@@ -22,7 +22,7 @@ use crate::resolve::code_map::CodeList;
 use indexes::Indexes;
 use rustc_hash::FxHashMap;
 
-/// The warning about a dump whose times contain nothing.
+/// The warning about a dump whose times are all the same.
 const NO_TIMES: &str =
     "all its records have one time: it is used like a map, each address has the last code that was there";
 

@@ -240,7 +240,7 @@ impl Timeline {
         let overlaps = sums.overlaps();
         let series = if options.clock == Clock::Wall { "wall-time" } else { "active-time" };
         let mut profile = sums.into_profile(&tracks, self.names.texts.list(), series, Unit::Nanos);
-        // There are not times before 0: then the first start is 0.
+        // No time is below 0: then the first start is 0.
         let first = u64::try_from(first).unwrap_or(0);
         for time in profile.series.iter_mut().flat_map(|series| &mut series.rows).filter_map(|row| row.time.as_mut()) {
             time.0 = time.0.saturating_add(first);

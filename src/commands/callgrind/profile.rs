@@ -121,7 +121,7 @@ fn say(
     let percent = if all == 0 { 0.0 } else { stats.named_cost as f64 / all as f64 * 100.0 };
     let what = match index.header.has_instr {
         true => format!("named, {percent:.1} % of the {all} {event} in unknown memory"),
-        // Each has the cost of whatever it jumped to: that share contains nothing about how much is right.
+        // Each has the cost of whatever it jumped to: that share does not show how much is right.
         false => format!(
             "entered by calls are named; the {all} {event} in unknown memory are booked on these and the callers alone \
              ({percent:.1} %), not on the functions that they are of: the profile has no instruction addresses"

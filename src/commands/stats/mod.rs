@@ -45,7 +45,7 @@ pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Formats that can be summarized by label are; others are requested their top-level spans.
+/// Summarizes by label where the format has labels, and else by top-level spans.
 fn by_default(options: &StatsOptions, job: &Job, outcome: &mut Outcome) -> Result<Titled> {
     let first =
         options.inputs.first().map(|path| Opened::open(path, job)).transpose().map_err(|error| {

@@ -100,7 +100,7 @@ impl<'d> Dictionary<'d> {
         Ok(())
     }
 
-    /// The string of that number; there is an empty one at 0 and if absent.
+    /// The string of that number; the empty one at 0, and where there is none.
     pub(super) fn string(&self, at: u64) -> &'d [u8] {
         at_place(&self.strings, at).copied().unwrap_or_default()
     }

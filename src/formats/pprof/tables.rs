@@ -118,7 +118,7 @@ impl<'d> Tables<'d> {
         }
     }
 
-    /// The string of that number; there is an empty one at 0 and if absent.
+    /// The string of that number; the empty one at 0, and where there is none.
     pub(super) fn string(&self, at: u64) -> &'d [u8] {
         usize::try_from(at).ok().and_then(|at| self.strings.get(at).copied()).unwrap_or_default()
     }

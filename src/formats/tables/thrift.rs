@@ -27,7 +27,7 @@ pub(super) enum Kind {
 /// A known field: its number and what it holds.
 pub(super) type Field = (i16, Kind);
 
-/// Is reported each number, by the numbers of the fields that lead to it, and of the end of each structure.
+/// Is called for each number, with the numbers of the fields that lead to it, and at the end of each structure.
 pub(super) type NumberVisitor<'t> = &'t mut dyn FnMut(&[i16], Option<i64>) -> Result<()>;
 
 /// Types as they are in the bytes.

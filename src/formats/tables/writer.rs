@@ -52,7 +52,7 @@ pub(super) trait BatchWriter: fmt::Debug {
     /// The batches since the last group are one, if there are any.
     fn group(&mut self) -> Result<()>;
 
-    /// There are not more batches.
+    /// No batch follows.
     fn finish(&mut self) -> Result<()>;
 }
 

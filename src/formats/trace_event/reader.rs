@@ -295,7 +295,7 @@ impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
         Ok(true)
     }
 
-    /// Takes chunks until there are this many bytes. False if absent to take.
+    /// Takes chunks until there are this many bytes. False if none is left.
     fn more_than(&mut self, len: usize) -> Result<bool> {
         let more = self.more()?;
         while more && self.rest().len() < len && self.more()? {}

@@ -1,5 +1,5 @@
-//! The memory that chunks and their events their events are kept in, again and again: memory that was just used is in a
-//! cache and need not be requested.
+//! Memory for chunks and their events, used again and again: memory that was just used is in a cache and need not be
+//! allocated.
 
 use super::events::Seen;
 use std::sync::{Arc, Mutex};

@@ -7,7 +7,7 @@
 use super::{Frame, FrameId, NameId, Profile, Series, StackId, Track, TrackId};
 use crate::model::texts::TextList;
 
-/// The entries that the tables of a profile gained since this was queried before, and the rows since then.
+/// The entries that the tables of a profile gained since the last call, and the rows since then.
 #[derive(Debug, Default)]
 pub struct Part {
     names: TextList,

@@ -49,7 +49,7 @@ pub(crate) struct Named {
     /// Of return addresses before which nothing is known: the functions that begin there. Signal handlers return
     /// to such a place (`__restore_rt`).
     entered: Frames,
-    /// For each spot: which of the locations it is, and what else is to be reported for it.
+    /// For each spot: which of the locations it is, and what else is reported of it.
     spots: Vec<(u32, LocationInfo)>,
     modules: Vec<Vec<u8>>,
 }

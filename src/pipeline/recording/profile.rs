@@ -22,7 +22,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Every place becomes its frames, every chain one stack. There are not rows yet.
+    /// Every place becomes its frames, every chain one stack. It has no rows yet.
     pub(super) fn new(recording: &Recording, samples: &Samples, named: &Named, keep: Keep) -> Self {
         let mut profile = Profile::keeping(keep);
         profile.perf_names = true;

@@ -28,7 +28,7 @@ use crate::resolve::unwind::registers::{Machine, Registers};
 use crate::resolve::unwind::{Cache, MAX_DEPTH, Moment, Unwinder, UnwoundChain, UserStack};
 use rustc_hash::FxHashMap;
 
-/// The number of frames that the kernel gives at most unless it is requested another number (`PERF_MAX_STACK_DEPTH`).
+/// The largest number of frames that the kernel records unless another one is requested (`PERF_MAX_STACK_DEPTH`).
 const KERNEL_LIMIT: u16 = 127;
 
 /// A thread that has this many chains begins anew: its cache must not be as much as the whole.
@@ -53,7 +53,7 @@ pub(super) struct Context<'a> {
     pub(super) cgroups: Option<&'a FxHashMap<u64, Labels>>,
     /// True if branches are reported above the callers.
     pub(super) branch_stack: bool,
-    /// The largest number of frames in a stack: stack of the kernel's call chain, and of unwound stacks.
+    /// The largest number of frames that are kept of a call chain, and of an unwound stack.
     pub(super) max_stack: usize,
     /// True if branches are kept beside the stacks.
     pub(super) keep_branches: bool,
@@ -412,7 +412,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     }
 }
 
-/// The number of frames that the kernel reports an event at most.
+/// The largest number of frames that the kernel records with an event.
 fn frames_limit(attr: &EventAttr) -> u16 {
     if attr.sample_max_stack == 0 { KERNEL_LIMIT } else { attr.sample_max_stack }
 }

@@ -80,7 +80,7 @@ pub fn run(input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> Resu
 /// The findings in a text.
 struct Filtered {
     counts: Counts,
-    /// Processes with JIT code of which no dump or map was found, if the text contains nothing about processes.
+    /// Processes with JIT code of which no dump or map was found, if the text does not name processes.
     nameless: Vec<Pid>,
     /// The summary of source maps.
     maps: Vec<String>,

@@ -70,7 +70,7 @@ pub struct CostedCalls {
 }
 
 impl StatedFunction {
-    /// Its inclusive cost, for each event: that of the calls to it, or if absent, its own and that of its calls.
+    /// Its inclusive cost, for each event: that of the calls to it, or if there are none, its own and that of its calls.
     pub fn inclusive(&self) -> &[u64] {
         if self.entry.is_some() { &self.called } else { &self.calling }
     }

@@ -17,7 +17,7 @@ const fn digits() -> [u8; 256] {
     digits
 }
 
-/// The number at the start of a text, which is behind it afterwards. `None` if absent, or it is too large.
+/// The number at the start of a text, which is behind it afterwards. `None` if there is none, or it is too large.
 #[inline]
 pub(super) fn unsigned(text: &mut &[u8]) -> Option<u64> {
     // Most numbers have one digit.

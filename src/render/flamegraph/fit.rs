@@ -15,7 +15,7 @@ pub enum Cut {
     Begin,
 }
 
-/// Fewer letters contain nothing.
+/// Fewer letters tell nothing apart.
 const FEWEST: usize = 3;
 
 /// The part of a name that fits a box with room for this many letters.

@@ -76,7 +76,7 @@ pub struct AuthoredPlace<'a> {
     pub is_third_party: bool,
 }
 
-/// Where a function was written, and its name if that is not the script's; `None` if the map contains nothing about it.
+/// Where a function was written, and its name if that is not the script's; `None` if the map does not have it.
 pub type FunctionAnswer<'a> = Result<Option<(AuthoredPlace<'a>, Option<String>)>, Contradiction>;
 
 /// Script, map and engine contradict each other.

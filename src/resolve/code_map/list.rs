@@ -23,7 +23,7 @@ pub(super) struct Change {
     /// Its place among its process's changes; not known before they are swept.
     pub(super) order: u32,
     pub(super) kind: ChangeKind,
-    /// True if it is queried only where others contain nothing.
+    /// True if it counts only where other sources have no code.
     pub(super) fills_in: bool,
 }
 
@@ -105,7 +105,7 @@ impl<'data> CodeList<'data> {
         self.changes.push(Change { time, start, end, code, pid, order: 0, kind, fills_in: false });
     }
 
-    /// Records that it is queried only where nothing else has code: what it reports the same code is worth less.
+    /// Records that it counts only where no other source has code.
     pub fn fill_in(&mut self) {
         self.changes.iter_mut().for_each(|change| change.fills_in = true);
     }

@@ -1,11 +1,11 @@
-//! The units of debugging information of a file that some addresses need, without the ot without the others.
+//! The units of debugging information of a file that some addresses need, without the others.
 //!
 //! A context reads the head of every unit, for which it needs the unit's abbreviations: in a file of two thousand
 //! units, of which ten are hit, that is nearly all of its work. Where `.debug_aranges` shows where units are, those
 //! that lie elsewhere are shown to it without abbreviations, and it leaves them out. Units that are not listed there
-//! stay, and of those that are, it need not know every range: where an address is listed nowhere, they are queried
-//! themselves. Where all addresses are listed, what lies behind the last unit that is hit is not even unpacked. Should
-//! a unit refer to one that was left out, a context of all units answers.
+//! stay, and of those that are, it need not know every range: where an address is listed nowhere, they are searched
+//! themselves. Where all addresses are listed, what lies behind the last unit that is hit is not even unpacked. If a
+//! unit refers to one that was left out, a context of all units answers.
 //!
 //! Lines are as much work as functions. If nobody requests them, units are shown without their line tables.
 

@@ -82,7 +82,7 @@ pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option
             let is_frame = returns > fp && returns.is_multiple_of(word) && read(returns - word).is_some();
             if is_frame { (Some(returns), registers.link()?, fp) } else { (saved, returns, fp) }
         }
-        // Functions of Arm and s390x keep no frame pointer, or one that contains nothing about where the caller is.
+        // Functions of Arm and s390x keep no frame pointer, or one that does not lead to the caller.
         (Machine::Arm | Machine::S390x, _) => return None,
     };
     caller.set(machine.pc(), machine.plain(returns));

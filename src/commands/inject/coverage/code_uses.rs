@@ -133,7 +133,7 @@ impl CodeUses {
 }
 
 impl UseId {
-    /// There are not more uses than numbers: each has a segment, an epoch of which is numbered as one.
+    /// There are no more uses than numbers: each has a segment, an epoch of which is numbered as one.
     fn new(index: usize) -> Self {
         Self(NonZeroU32::MIN.saturating_add(index as u32))
     }

@@ -28,8 +28,7 @@ enum AddrKind {
 /// The result for such an address.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StackAnswer {
-    /// The code that perf is to be reported for: that of the call, and that of the address behind it if it is another
-    /// one.
+    /// The code that perf must know: that of the call, and that of the address behind it if it is another one.
     pub(super) uses: [Option<UseId>; 2],
     /// The kind of frame.
     pub(super) kind: FramePlace,

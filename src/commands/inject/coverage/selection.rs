@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::model::Pid;
 use crate::resolve::code_map::{CodeMap, SegmentSet, SelectedCode, SelectedId, SelectedIds};
 
-/// The code that the images must have, and the samples before which perf must be reported for it.
+/// The code that the images must have, and the samples before which perf must know it.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct CodeSelection<'data> {
     pub(in crate::commands::inject) code: SelectedCode<'data>,

@@ -16,7 +16,7 @@ use crate::resolve::precedence::is_told_of;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The context that which code is at an address, and what may have shadowed it.
+/// The facts by which the code at an address is found, and what may have shadowed it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UseContext<'a, 'data> {
     pub(super) recording: &'a Recording,
@@ -95,11 +95,11 @@ impl FramesInMemory {
     }
 }
 
-/// The code that perf is to be reported for at an address.
+/// The code at an address that perf must know.
 #[derive(Debug, Clone, Copy)]
 struct UsedCode {
     id: UseId,
-    /// The first address behind the one asked for that may have another answer.
+    /// The first address behind the one looked up that may have another answer.
     end: Addr,
 }
 
@@ -329,7 +329,7 @@ impl<'a, 'data> UseFinder<'a, 'data> {
     fn epoch(&self, shadowings: Option<&ProcessShadowings>, id: SegmentId, now: RecordOrder) -> Lasting<u32> {
         let segment = self.context.codes.segment(id);
         let (last, next, number) = shadowings.map_or((None, None, 0), |all| all.around(id, segment, now));
-        // Records of equal time come in the order of the stream: such a moment is requested anew.
+        // Records of equal time come in the order of the stream: such a moment is looked up again.
         let start = last.map_or(Nanos(0), |last| Nanos(last.time.0.saturating_add(1)));
         Lasting { answer: number, holds: start..next.map_or(Nanos(u64::MAX), |next| next.time) }
     }

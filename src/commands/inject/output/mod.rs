@@ -77,7 +77,7 @@ pub(in crate::commands::inject) fn fill_cache(
     }
 }
 
-/// The part that the records, which are a range of the stream.
+/// All that precedes the records. `records` is their range in the stream.
 fn front(
     input: &PlainRecording,
     planned: &PlannedEdits<'_>,

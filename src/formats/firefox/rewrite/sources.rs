@@ -28,7 +28,7 @@ pub(super) struct Sources<'f, 'd> {
 }
 
 impl<'f, 'd> Sources<'f, 'd> {
-    /// `None` if absent that is understood.
+    /// `None` if the table has a column that is not understood.
     pub(super) fn of(columns: &'f BTreeMap<String, &'d RawValue>) -> Option<Self> {
         let is_known = |name: &String| {
             matches!(&name[..], "length" | "filename") || COLUMNS.iter().any(|(known, _)| name == known)

@@ -102,7 +102,7 @@ fn next_json(rest: &[u8]) -> (Form, Range<usize>, usize) {
     let mut documents = serde_json::Deserializer::from_slice(&rest[start..]).into_iter::<IgnoredAny>();
     let end = match documents.next() {
         Some(Ok(_)) => start + documents.byte_offset(),
-        // A line that is cut contains nothing about the next.
+        // A line that is cut does not show anything about the next.
         _ => {
             return (
                 Form::Damaged,

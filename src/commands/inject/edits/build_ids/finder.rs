@@ -1,7 +1,7 @@
 //! Finds the build IDs of files: reported by the user, by the recording, or by the files themselves.
 //!
-//! A file that has the recorded path may be another one: of another machine, or of another build. It is queried if the
-//! user named the root that it is below (`--symfs`), if it has the recorded inode, or if the recording is of this host
+//! A file that has the recorded path may be another one: of another machine, or of another build. Its build ID is taken if
+//! the user named the root that it is below (`--symfs`), if it has the recorded inode, or if the recording is of this host
 //! and does not contradict.
 
 use super::listed_file::{ListedFile, listed};
