@@ -3,6 +3,9 @@
 
 #[expect(dead_code, reason = "the flame graph's own page is driven by the rest of it")]
 mod browser;
+#[expect(dead_code, reason = "only the boxes are compared")]
+#[path = "support/page.rs"]
+mod picture;
 #[path = "support/runner.rs"]
 mod runner;
 
@@ -12,6 +15,8 @@ mod difference;
 mod flame;
 #[path = "view/functions.rs"]
 mod functions;
+#[path = "view/recordings.rs"]
+mod recordings;
 #[path = "view/shown.rs"]
 mod shown;
 #[path = "view/sums.rs"]

@@ -71,6 +71,8 @@ pub enum By {
     Tid,
     /// The processor, then the process's name.
     Cpu,
+    /// Nothing: stacks of all processes begin with their own frames.
+    Nothing,
 }
 
 /// The frames above all others that show whose stack it is, root first; none for a track without a name or number.
@@ -82,6 +84,9 @@ pub fn roots(track: &Track, by: By, annotate: Annotate) -> Vec<String> {
     let mut root = String::from_utf8_lossy(&track.comm).replace(' ', "_");
     let number = |id: Option<i32>| id.map_or_else(|| "?".to_owned(), |id| id.to_string());
     let (pid, tid) = (track.pid.map(|pid| pid.0), track.tid.map(|tid| tid.0));
+    if by == By::Nothing && !annotate.pid && !annotate.tid {
+        return roots;
+    }
     let with_tid = (annotate.tid || by == By::Tid) && tid.is_some();
     if with_tid {
         root += &format!("-{}/{}", number(pid), number(tid));
@@ -350,5 +355,6 @@ mod tests {
         assert_eq!(roots(&track, By::Pid, Annotate::default()), ["V8_Worker-7"]);
         assert_eq!(roots(&track, By::Cpu, Annotate::default()), ["cpu 1", "V8_Worker"]);
         assert!(roots(&Track::default(), By::Tid, tid).is_empty());
+        assert!(roots(&track, By::Nothing, Annotate::default()).is_empty());
     }
 }

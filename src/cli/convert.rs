@@ -65,13 +65,13 @@ impl ConvertArgs {
     }
 
     pub(super) fn checked(self) -> Convert {
-        self.checked_with(Naming::default())
+        self.checked_with(Naming::default(), By::Comm)
     }
 
-    /// The same, with names of JIT code written so where nothing is requested.
-    pub(super) fn checked_with(self, usual: Naming) -> Convert {
+    /// The same, with these names of JIT code and roots where nothing is requested.
+    pub(super) fn checked_with(self, usual: Naming, usual_by: By) -> Convert {
         let jit_names = self.input.naming(usual);
-        let (by, annotate) = (self.spelling.by(), self.spelling.annotate());
+        let (by, annotate) = (self.spelling.by().unwrap_or(usual_by), self.spelling.annotate());
         let detail = if annotate.addrs { Detail::Addresses } else { Detail::Names };
         let (inputs, load) = self.input.checked(detail, by == By::Cpu);
         let load = LoadOptions { jit_names, ..load };
@@ -83,10 +83,12 @@ impl ConvertArgs {
 /// The way stacks are spelled.
 #[derive(Debug, Args)]
 struct SpellingArgs {
-    /// The key that gets a root of its own
-    #[arg(long, value_enum, default_value_t = MergeKey::Comm, value_name = "WHAT")]
+    /// The key that gets a root of its own [default: comm]
+    ///
+    /// Flame graphs have no such roots by default, like the page of `view`.
+    #[arg(long, value_enum, value_name = "WHAT")]
     #[arg(hide_short_help = true)]
-    by: MergeKey,
+    by: Option<MergeKey>,
     /// Append to names: pid, tid, kernel (`_[k]`), jit (`_[j]`), inline (`_[i]`), addrs
     ///
     /// pid and tid are appended to the root; addrs appends the address to unknown functions.
@@ -114,13 +116,13 @@ enum AnnotatedWith {
 }
 
 impl SpellingArgs {
-    fn by(&self) -> By {
-        match self.by {
+    fn by(&self) -> Option<By> {
+        self.by.map(|key| match key {
             MergeKey::Comm => By::Comm,
             MergeKey::Pid => By::Pid,
             MergeKey::Tid => By::Tid,
             MergeKey::Cpu => By::Cpu,
-        }
+        })
     }
 
     fn annotate(&self) -> Annotate {

@@ -1,7 +1,7 @@
 //! `jitgraft flamegraph`
 
 use super::convert::{Convert, ConvertArgs};
-use crate::analysis::label::Tidied;
+use crate::analysis::label::{By, Tidied};
 use crate::commands::export;
 use crate::commands::flamegraph::{self, FlamegraphOptions};
 use crate::contract::format::WriteOptions;
@@ -234,7 +234,8 @@ impl FlamegraphArgs {
         }
         let style = self.look.style()?;
         let usual = if style == Style::Page { NAMING } else { Naming::default() };
-        let Convert { inputs, output, mut load, write } = self.convert.checked_with(usual);
+        let by = self.roots(style);
+        let Convert { inputs, output, mut load, write } = self.convert.checked_with(usual, by);
         load.sources.source_maps.usual = style == Style::Page;
         let tidied = match style {
             Style::Inferno => Tidied::All,
@@ -258,6 +259,15 @@ impl FlamegraphArgs {
         let mut outcome = flamegraph::run(&options, job)?;
         outcome.summary.extend(is_on_terminal.then(|| format!("drew {PICTURE}")));
         Ok(outcome)
+    }
+}
+
+impl FlamegraphArgs {
+    /// The roots of stacks where none are requested: those of the page of `view`. Lanes of a chart are called after
+    /// threads; a profile to compare with may be folded stacks, which have roots.
+    fn roots(&self, style: Style) -> By {
+        let is_page = style == Style::Page && !self.look.flamechart && self.diff.is_none();
+        if is_page { By::Nothing } else { By::Comm }
     }
 }
 

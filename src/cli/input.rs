@@ -227,6 +227,7 @@ impl InputArgs {
         let options = LoadOptions {
             event: self.event,
             by_cpu: by_cpu || !filter.cpu.is_empty(),
+            by_input: false,
             filter,
             detail,
             keep_modules: false,

@@ -138,6 +138,8 @@ pub struct Track {
     pub labels: Labels,
     /// The recording, where a table holds rows of several and the output keeps them apart.
     pub recording: Option<Arc<Recording>>,
+    /// The number of the input, where the output keeps the rows of several inputs apart.
+    pub input: Option<u32>,
 }
 
 /// The unit of the weights of a [`Series`].

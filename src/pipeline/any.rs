@@ -40,6 +40,8 @@ pub struct LoadOptions {
     pub asks_for_names: bool,
     /// True if samples of different processors are kept apart.
     pub by_cpu: bool,
+    /// True if rows of several inputs are kept apart ([`Track::input`](crate::model::stacks::Track::input)).
+    pub by_input: bool,
     /// True if the last branches are reported above the callers.
     pub branch_stack: bool,
     /// The number of frames that a stack from perf.data may have.
@@ -75,7 +77,8 @@ pub(crate) fn load_and_ask(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Profile> {
-    let mut whole = Whole::new(keep, options.jit_names);
+    let whole = if options.by_input { Whole::by_input } else { Whole::new };
+    let mut whole = whole(keep, options.jit_names);
     let paths = inputs.paths;
     run_and_ask(inputs, options, (&mut whole, ask), job, outcome)?;
     let mut whole = whole.into_profile();

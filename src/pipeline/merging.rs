@@ -130,7 +130,7 @@ impl MergedSum {
 fn kept(track: &Track, by: By) -> Track {
     let mut kept = Track { comm: track.comm.clone(), ..Track::default() };
     match by {
-        By::Comm => {}
+        By::Comm | By::Nothing => {}
         By::Pid => kept.pid = track.pid,
         By::Tid => (kept.pid, kept.tid) = (track.pid, track.tid),
         By::Cpu => kept.cpu = track.cpu,

@@ -1,7 +1,7 @@
 //! The sink for rows of a profile: into a sum, in order of time, or on in batches.
 
 use crate::error::Result;
-use crate::model::stacks::{Frame, FrameKind, Keep, Profile};
+use crate::model::stacks::{Frame, FrameKind, Keep, Profile, Track};
 use crate::runtimes::jit_names::{JitNames, ReadableNames};
 use std::borrow::Cow;
 use std::num::NonZeroUsize;
@@ -56,12 +56,19 @@ pub struct Whole {
     keep: Keep,
     naming: Naming,
     is_empty: bool,
+    /// The number of the next input, where rows of several inputs are kept apart.
+    input: Option<u32>,
 }
 
 impl Whole {
     /// No rows yet.
     pub fn new(keep: Keep, naming: Naming) -> Self {
-        Self { profile: Profile::keeping(keep), keep, naming, is_empty: true }
+        Self { profile: Profile::keeping(keep), keep, naming, is_empty: true, input: None }
+    }
+
+    /// The same, with the number of its input in the track of each row.
+    pub fn by_input(keep: Keep, naming: Naming) -> Self {
+        Self { input: Some(0), ..Self::new(keep, naming) }
     }
 
     /// The profile that was taken.
@@ -76,6 +83,9 @@ impl Sink for Whole {
     }
 
     fn take(&mut self, rows: &mut Profile) -> Result<()> {
+        if self.input.is_some() {
+            rows.map_tracks(|track| Track { input: self.input, ..track.clone() });
+        }
         let names = self.naming.of(rows);
         let first = std::mem::take(&mut self.is_empty);
         if names == JitNames::Raw {
@@ -96,6 +106,11 @@ impl Sink for Whole {
         } else {
             self.profile.merge_renamed(rows, rename);
         }
+        Ok(())
+    }
+
+    fn end(&mut self, _tables: &Profile) -> Result<()> {
+        self.input = self.input.map(|input| input + 1);
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! The flame graph of the page: boxes, search, zoom, callers and callees, focus, what is hidden, text.
 
+use crate::picture::Page as Picture;
 use crate::shown::Shown;
 use serde_json::{Value, json};
 use std::fs;
@@ -191,6 +192,25 @@ fn the_graph_begins_as_the_picture_of_flamegraph_does() {
     assert_eq!(row_of(&mut shown, 2), json!(["a", "b", "c", "f"]));
     let (root, callee) = (place(&mut shown, "main"), place(&mut shown, "b"));
     assert!(root.1 > callee.1, "roots are at the bottom: {root:?} {callee:?}");
+}
+
+#[test]
+fn the_graph_of_a_recording_has_the_boxes_of_the_picture_of_flamegraph() {
+    let mut shown = Shown::fixture("tiers-recording/perf.data.zst").part("flame");
+    let picture = Picture::parse(&shown.output(&["flamegraph"]));
+    let total = picture.boxes[0].width as f64;
+    for row in 1..6 {
+        // Narrow boxes are left out on either side.
+        let wide = picture.boxes.iter().filter(|of| of.row == row && of.width as f64 > total / 200.0);
+        let drawn: Vec<Value> = wide.map(|of| json!([of.name, of.start, of.width])).collect();
+        let boxes = format!(
+            "{{ const {{ boxes, picture }} = document.getElementById('flame').view; \
+             Array.from(boxes.node.keys()).slice(boxes.first[{row}], boxes.first[{row} + 1]).map((at) => \
+             [picture.nameOf(boxes.node[at]), boxes.start[at], boxes.end[at] - boxes.start[at]]).filter(([, , width]) => width > {total} / 200) }}"
+        );
+        assert_eq!(shown.page.evaluate(&boxes), json!(drawn), "row {row}");
+        assert!(!drawn.is_empty(), "row {row}");
+    }
 }
 
 #[test]

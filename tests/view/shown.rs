@@ -66,6 +66,12 @@ impl Shown {
         Self { page, input: input.to_owned(), arguments, dirs: vec![dir] }
     }
 
+    /// The same page, held from now on against what `jitgraft report` states about another of its inputs.
+    pub(crate) fn against(&mut self, input: &Path) -> &mut Self {
+        input.clone_into(&mut self.input);
+        self
+    }
+
     /// The page with the tab of a part in front.
     pub(crate) fn part(mut self, name: &str) -> Self {
         self.page.click_on(&format!("#tab-{name}"));
@@ -96,6 +102,12 @@ impl Shown {
     /// The reader's choices.
     pub(crate) fn state(&mut self, key: &str) -> Value {
         self.page.evaluate(&format!("jitgraft.page.store.state[{}]", json!(key)))
+    }
+
+    /// The output of a command that reads the input as the page does.
+    pub(crate) fn output(&self, command: &[&str]) -> String {
+        let own: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
+        stdout(&[command, &["--quiet"], &own].concat(), &self.input)
     }
 
     /// The output of `jitgraft report`.

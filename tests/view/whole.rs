@@ -2,7 +2,6 @@
 
 use crate::shown::Shown;
 use serde_json::json;
-use std::path::Path;
 
 const NODE: &str = "recording-node/perf.data.zst";
 
@@ -66,19 +65,6 @@ fn the_tab_of_the_doctor_has_the_number_of_findings() {
     let mut shown = Shown::fixture(NODE).part("doctor");
     let findings = shown.page.evaluate("document.querySelectorAll('[data-sort=finding]').length");
     assert_eq!(shown.text_of("#tab-doctor .badge"), findings.to_string());
-}
-
-#[test]
-fn several_recordings_are_all_named_and_their_clocks_are_not_compared() {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
-    let [node, java] = ["recording-node", "recording-java"].map(|name| fixtures.join(name).join("perf.data.zst"));
-    let mut shown = Shown::with(&node, &[], &[java.to_str().unwrap()]);
-    let title = shown.page.text("document.title");
-    for recording in [&node, &java] {
-        assert!(title.contains(recording.to_str().unwrap()), "{title}");
-    }
-    let facts = shown.text_of("#facts");
-    assert!(facts.contains("2 recordings: their clocks may differ"), "{facts}");
 }
 
 #[test]

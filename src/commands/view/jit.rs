@@ -38,7 +38,7 @@ const UNIT: u64 = 1_000;
 #[derive(Debug, Default)]
 pub(super) struct Compiled {
     codes: Vec<WrittenCode>,
-    moves: Vec<Nanos>,
+    moves: Vec<CodeMove>,
     functions: Vec<CompiledFunction>,
     /// Of code whose time is not known: how much, by category.
     untimed: BTreeMap<Category, WrittenAmount>,
@@ -51,6 +51,15 @@ struct WrittenCode {
     category: Category,
     bytes: u64,
     function: u32,
+    /// The number of the recording among the inputs.
+    input: u32,
+}
+
+/// The code was moved.
+#[derive(Debug, Clone, Copy)]
+struct CodeMove {
+    time: Nanos,
+    input: u32,
 }
 
 /// A function of a process.
@@ -76,6 +85,7 @@ struct CodeRow {
     written: WrittenAmount,
     /// + 1; 0: several.
     function: u32,
+    input: u32,
 }
 
 impl Compiled {
@@ -88,7 +98,7 @@ impl Compiled {
         examined.resolution.found.each_code(&survey.processes, &job.pool, |listed: &ListedCode<'_>| {
             let ListedCode { time, pid, code, is_move } = *listed;
             if is_move {
-                compiled.moves.extend(time);
+                compiled.moves.extend(time.map(|time| CodeMove { time, input: 0 }));
                 return;
             }
             let category = Category::Jit(tier(code.name, runtimes.of(pid)));
@@ -102,11 +112,17 @@ impl Compiled {
             if function == next {
                 compiled.functions.push(CompiledFunction { name: names.jit(code.name, None), pid });
             }
-            compiled.codes.push(WrittenCode { time, category, bytes: code.size, function });
+            compiled.codes.push(WrittenCode { time, category, bytes: code.size, function, input: 0 });
         });
         compiled.codes.sort_by_key(|code| code.time);
-        compiled.moves.sort_unstable();
         compiled
+    }
+
+    /// Moves all times to a clock that is ahead by `shift` nanoseconds, as those of input number `input`.
+    pub(super) fn move_to(&mut self, input: u32, shift: u64) {
+        let moved = |time: Nanos| Nanos(time.0 + shift);
+        self.codes.iter_mut().for_each(|code| (code.time, code.input) = (moved(code.time), input));
+        self.moves.iter_mut().for_each(|of| *of = CodeMove { time: moved(of.time), input });
     }
 }
 
@@ -147,9 +163,9 @@ pub(super) fn section<'a>(all: impl Iterator<Item = &'a Compiled>, profile: &Pro
         return None;
     }
     codes.sort_by_key(|code| code.time);
-    let mut moves: Vec<Nanos> = all.iter().flat_map(|compiled| compiled.moves.iter().copied()).collect();
-    moves.sort_unstable();
-    let base = codes.iter().map(|code| code.time).chain(moves.first().copied()).min().unwrap_or_default();
+    let mut moves: Vec<CodeMove> = all.iter().flat_map(|compiled| compiled.moves.iter().copied()).collect();
+    moves.sort_by_key(|of| of.time);
+    let base = codes.iter().map(|code| code.time).chain(moves.first().map(|of| of.time)).min().unwrap_or_default();
     let timed = Timed { codes, functions, base };
     let untimed = untimed.into_iter().map(|(category, written)| {
         json!({ "category": category_number(*category), "codes": written.codes, "bytes": written.bytes })
@@ -164,8 +180,9 @@ pub(super) fn section<'a>(all: impl Iterator<Item = &'a Compiled>, profile: &Pro
         "sources": all.iter().flat_map(|compiled| compiled.sources.clone()).collect::<Vec<_>>(),
         "interpreters": interpreters(profile),
     });
-    let since = |time: &Nanos| (time.0 - base.0) / UNIT;
-    Some(timed.columns(Section::new("jit").json(json)).deltas("move.time", moves.iter().map(since)))
+    let section = timed.columns(Section::new("jit").json(json));
+    let section = section.deltas("move.time", moves.iter().map(|of| (of.time.0 - base.0) / UNIT));
+    Some(section.numbers("move.input", moves.iter().map(|of| of.input.into())))
 }
 
 /// The functions of the profile that interpret others, and are none of the program themselves.
@@ -206,6 +223,7 @@ impl Timed<'_> {
             .numbers("category", rows.iter().map(|row| category_number(row.category)))
             .numbers("bytes", rows.iter().map(|row| row.written.bytes))
             .numbers("function", rows.iter().map(|row| row.function.into()))
+            .numbers("input", rows.iter().map(|row| row.input.into()))
             .texts("function.name", functions().map(|function| &function.name))
             .numbers("function.pid", functions().map(|function| u64::try_from(function.pid.0).unwrap_or(0)));
         if self.is_whole() {
@@ -233,25 +251,27 @@ impl Timed<'_> {
     fn rows(&self, numbers: &[u32]) -> Vec<CodeRow> {
         let span = self.codes.last().map_or(0, |last| self.since(last.time));
         let stretch = span / STRETCHES + 1;
-        let (mut rows, mut sums) = (Vec::new(), BTreeMap::<(u64, Category), WrittenAmount>::new());
+        let (mut rows, mut sums) = (Vec::new(), BTreeMap::<(u64, Category, u32), WrittenAmount>::new());
         let mut compiled = vec![false; self.functions.len()];
         for code in &self.codes {
             let is_compiled = code.category != Category::Jit(Some(Tier::Interpreted));
             let again = is_compiled && std::mem::replace(&mut compiled[code.function as usize], true);
-            let (time, category, function) = (self.since(code.time), code.category, numbers[code.function as usize]);
+            let WrittenCode { category, input, .. } = *code;
+            let (time, function) = (self.since(code.time), numbers[code.function as usize]);
             if function > 0 {
                 let mut written = WrittenAmount::default();
                 written.add(code.bytes, again);
-                rows.push(CodeRow { time, category, written, function });
+                rows.push(CodeRow { time, category, written, function, input });
             } else {
-                sums.entry((time / stretch * stretch, category)).or_default().add(code.bytes, again);
+                sums.entry((time / stretch * stretch, category, input)).or_default().add(code.bytes, again);
             }
         }
-        rows.extend(sums.into_iter().map(|((time, category), written)| CodeRow {
+        rows.extend(sums.into_iter().map(|((time, category, input), written)| CodeRow {
             time,
             category,
             written,
             function: 0,
+            input,
         }));
         rows.sort_by_key(|row| row.time);
         rows
@@ -280,6 +300,7 @@ mod tests {
             category: category(at),
             bytes: u64::from(at % 7),
             function: function(at),
+            input: 0,
         };
         (0..count).map(code).collect()
     }

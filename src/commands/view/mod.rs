@@ -2,6 +2,7 @@
 //!
 //! The profile is the page's first section; each of the others is made by a file of its own here.
 
+mod clocks;
 mod code;
 mod findings;
 mod jit;
@@ -48,16 +49,18 @@ pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
     let mut ask = |examined: &Examined<'_>, job: &Job, warnings: &mut Warnings| {
         recorded.push(Recorded::new(examined, &options.load, options.code, job, warnings));
     };
-    let (inputs, load_options) = (&options.inputs, &options.load);
-    let mut profile = load_and_ask(inputs.into(), Keep::EachRow, load_options, &mut ask, job, &mut outcome)?;
+    let inputs = &options.inputs;
+    let load_options = LoadOptions { by_input: inputs.len() > 1, ..options.load.clone() };
+    let mut profile = load_and_ask(inputs.into(), Keep::EachRow, &load_options, &mut ask, job, &mut outcome)?;
     let before = match &options.before {
         Some(before) => Some(load(std::slice::from_ref(before), Keep::EachRow, &options.load, job, &mut outcome)?),
         None => None,
     };
-    profile.about.notes.extend(note_of_clocks(inputs.len()));
+    let recordings = clocks::align(inputs, &mut profile, &mut recorded);
+    profile.about.notes.extend(clocks::note(&recordings, &profile));
     let title = options.title.clone().unwrap_or_else(|| title(&profile, &options.inputs));
     let (code, spots) = code::section(&recorded, &profile, options.code);
-    let mut sections = viewer::sections(&profile, &spots, before.as_ref());
+    let mut sections = viewer::sections(&profile, &recordings, &spots, before.as_ref());
     sections.extend(code);
     sections.extend(jit::section(recorded.iter().map(|recorded| &recorded.compiled), &profile));
     sections.extend(findings::section(recorded.iter().map(|recorded| &recorded.findings)));
@@ -106,12 +109,6 @@ fn subject(inputs: &[InPath]) -> String {
         [input] => base_name(&shown(input)),
         _ => inputs.iter().map(path).collect::<Vec<_>>().join(", "),
     }
-}
-
-/// The limit on the times of several recordings in one page.
-fn note_of_clocks(recordings: usize) -> Option<String> {
-    let note = format!("{recordings} recordings: their clocks may differ, so compare times only within one of them");
-    (recordings > 1).then_some(note)
 }
 
 fn base_name(path: &Path) -> String {

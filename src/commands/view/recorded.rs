@@ -6,16 +6,20 @@ use super::names::PageNames;
 use crate::annotation::hot::hot_code;
 use crate::annotation::{CodeOptions, HotCode};
 use crate::error::Warnings;
+use crate::model::Nanos;
 use crate::model::stacks::Weight;
 use crate::pipeline::Job;
 use crate::pipeline::any::LoadOptions;
 use crate::pipeline::recording::Examined;
 use crate::resolve::disasm::Syntax;
 use crate::resolve::symbols::SymbolOptions;
+use std::path::PathBuf;
 
 /// One recording.
 #[derive(Debug)]
 pub(super) struct Recorded {
+    /// The file.
+    pub(super) path: PathBuf,
     /// The way it spells names.
     pub(super) names: PageNames,
     /// Its hottest code.
@@ -49,6 +53,16 @@ impl Recorded {
         let code = (limit > 0).then(|| hot_code(examined, &options, &symbols, job, warnings));
         let compiled = Compiled::new(examined, &names, job);
         let findings = findings::of(examined);
-        Self { names, code, compiled, findings }
+        let path = examined.resolution.survey.path.to_owned();
+        Self { path, names, code, compiled, findings }
+    }
+
+    /// Moves all times to a clock that is ahead by `shift` nanoseconds, as those of input number `input`.
+    pub(super) fn move_to(&mut self, input: u32, shift: u64) {
+        self.compiled.move_to(input, shift);
+        let listings = self.code.iter_mut().flat_map(|code| &mut code.annotation.listings);
+        for version in listings.flat_map(|listing| &mut listing.versions) {
+            version.loaded = version.loaded.map(|time| Nanos(time.0 + shift));
+        }
     }
 }

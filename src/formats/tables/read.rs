@@ -167,6 +167,7 @@ impl TableReader {
             cpu: cpu.and_then(|cpu| u32::try_from(cpu).ok()),
             labels: words.labels.clone(),
             recording,
+            input: None,
         });
         self.track = Some((words, track));
         track

@@ -197,7 +197,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let number = self.tracks.number(key, now, || {
             let comm = threads.name(pid, tid, time).into_owned();
             let labels = cgroup.and_then(|cgroup| cgroups?.get(&cgroup)?.clone());
-            let answer = self.samples.tracks.intern(Track { comm, pid, tid, cpu, labels, recording: None });
+            let answer = self.samples.tracks.intern(Track { comm, pid, tid, cpu, labels, ..Track::default() });
             Lasting { answer, holds: now..threads.holds_until(pid, tid, now) }
         });
         self.tracks.get(number).1.answer

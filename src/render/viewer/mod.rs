@@ -15,7 +15,7 @@ mod page_rows;
 mod profile;
 
 pub use pack::Section;
-pub use profile::{category_number, sections};
+pub use profile::{PageRecording, category_number, sections};
 
 use crate::error::Result;
 use crate::model::printable::readable;

@@ -48,6 +48,7 @@ const MODULES: &[(&str, &str)] = &[
     ("main.js", include_str!("js/main.js")),
     ("menu.js", include_str!("js/menu.js")),
     ("profile.js", include_str!("js/profile.js")),
+    ("recordings.js", include_str!("js/recordings.js")),
     ("search.js", include_str!("js/search.js")),
     ("search_box.js", include_str!("js/search_box.js")),
     ("selection.js", include_str!("js/selection.js")),

@@ -11,6 +11,7 @@ use crate::analysis::category::Category;
 use crate::analysis::groups::{Grouping, Key, Unnamed, groups};
 use crate::analysis::label;
 use crate::analysis::quantity::grouped;
+use crate::model::about::TimeExtent;
 use crate::model::backing::base_name;
 use crate::model::prefix_tree::PrefixTree;
 use crate::model::printable::readable;
@@ -19,9 +20,34 @@ use crate::render::palette;
 use rustc_hash::FxHashMap;
 use serde_json::json;
 
-/// The section `profile`, where `spots` has the instruction + 1 of each row (0: not listed) of each event, and with a profile to compare with the section `baseline`: the samples of its events of the
-/// same names.
-pub fn sections(profile: &Profile, spots: &[Vec<u32>], baseline: Option<&Profile>) -> Vec<Section> {
+/// One of several recordings in a page: its rows are those of tracks with its number as their input.
+#[derive(Debug)]
+pub struct PageRecording {
+    /// The name of its file, with as many directories as distinguish it from the others.
+    pub name: String,
+    /// The path of its file.
+    pub path: String,
+    /// The times of its first sample and of its end on its own clock; `None` if a sample has no time.
+    pub extent: Option<TimeExtent>,
+}
+
+impl PageRecording {
+    fn json(&self) -> serde_json::Value {
+        let time = self.extent.map(|extent| (extent.first.0.to_string(), extent.last.0.to_string()));
+        let (start, last) = time.unzip();
+        json!({ "name": self.name, "path": self.path, "start": start, "last": last })
+    }
+}
+
+/// The section `profile`, and with a profile to compare with the section `baseline`: the samples of its events of the
+/// same names. `recordings` are those of a page of several; `spots` has, for each event, the instruction + 1 of each row
+/// (0: not listed).
+pub fn sections(
+    profile: &Profile,
+    recordings: &[PageRecording],
+    spots: &[Vec<u32>],
+    baseline: Option<&Profile>,
+) -> Vec<Section> {
     let mut tables = PageTables { compares: baseline.is_some(), ..PageTables::default() };
     let shown = tables.add(profile);
     let before = baseline.map(|baseline| (baseline, tables.add(baseline)));
@@ -34,6 +60,7 @@ pub fn sections(profile: &Profile, spots: &[Vec<u32>], baseline: Option<&Profile
         ("calls", json!(is_stated)),
         ("notes", json!(notes.collect::<Vec<_>>())),
         ("time", json!(sampled.clock.map(PageClock::json))),
+        ("recordings", recordings.iter().map(PageRecording::json).collect()),
         ("categories", categories().into()),
         ("categories_known", Category::are_known(profile).into()),
         ("baseline", baseline.is_some().into()),
@@ -298,6 +325,7 @@ fn track(track: &&Track) -> serde_json::Value {
         "pid": track.pid.map(|pid| pid.0),
         "tid": track.tid.map(|tid| tid.0),
         "cpu": track.cpu,
+        "input": track.input,
     })
 }
 

@@ -2,16 +2,19 @@
 // draft is shown; the choice goes into `store.ranges`, and everything else follows from there.
 //
 // A surface: { element, spanAt(x, y) → [from, to) under a point or null, edgeAt(x, y) → { index, edge } or null,
+// tracksAt(y) → the tracks that a drag from there chooses or null (none, and no such function: it chooses none),
 // isClickChoosing }, in pixels of the element.
 
+import { tracksWithoutRange } from "./recordings.js";
 import { roundUnits, tidyRanges } from "./time_axis.js";
 
 const CLICK_SLACK = 4;
 
 export class Brush {
   /** `pause`: milliseconds between two looks at a draft while it is dragged; `redraw` shows a draft. */
-  constructor(store, length, redraw) {
+  constructor({ store, profile }, length, redraw) {
     this.store = store;
+    this.profile = profile;
     this.length = length;
     this.redraw = redraw;
     this.pause = 0;
@@ -24,10 +27,10 @@ export class Brush {
     return this.drag?.draft ?? this.store.state.ranges;
   }
 
-  /** Chooses ranges for good. */
-  choose(ranges) {
+  /** Chooses ranges for good, and the tracks that they are of. */
+  choose(ranges, tracks = this.store.state.tracks) {
     const tidy = tidyRanges(ranges, this.length);
-    if (JSON.stringify(tidy) !== JSON.stringify(this.store.state.ranges)) this.store.set({ ranges: tidy });
+    this.store.set({ ranges: tidy, tracks: tidy.length ? tracks : tracksWithoutRange(this.profile, tracks) });
   }
 
   attach(surface) {
@@ -53,12 +56,16 @@ export class Brush {
   begin(surface, [x, y], event) {
     const span = surface.spanAt(x, y);
     if (!span) return false;
-    const edge = surface.edgeAt(x, y), before = this.store.state.ranges;
+    const { ranges, tracks } = this.store.state, chosen = surface.tracksAt?.(y) ?? tracks;
+    // Ranges of other tracks are not changed into ranges of these.
+    const isElsewhere = JSON.stringify(chosen) !== JSON.stringify(tracks), before = isElsewhere ? [] : ranges;
+    const edge = isElsewhere ? null : surface.edgeAt(x, y);
     const inside = before.findIndex(([from, to]) => from <= span[0] && span[0] < to);
     const adds = event.ctrlKey || event.metaKey;
     const kind = edge ? edge.edge : inside >= 0 && !adds && !surface.isClickChoosing ? "move" : "new";
     const index = edge ? edge.index : inside;
-    this.drag = { kind, index, adds, before, anchor: span, start: [x, y], draft: null };
+    const left = { ranges, tracks };
+    this.drag = { kind, index, adds, before, left, tracks: chosen, anchor: span, start: [x, y], draft: null };
     return true;
   }
 
@@ -77,7 +84,7 @@ export class Brush {
   chooseSoon() {
     clearTimeout(this.timer);
     const drag = this.drag;
-    this.timer = setTimeout(() => drag === this.drag && drag?.draft && this.choose(drag.draft), this.pause);
+    this.timer = setTimeout(() => drag === this.drag && drag?.draft && this.choose(drag.draft, drag.tracks), this.pause);
   }
 
   end(surface) {
@@ -85,8 +92,8 @@ export class Brush {
     clearTimeout(this.timer);
     this.drag = null;
     if (!drag) return;
-    if (drag.draft) this.choose(drag.draft);
-    else if (surface.isClickChoosing) this.choose(draftOf(drag, drag.anchor, this.length));
+    if (drag.draft) this.choose(drag.draft, drag.tracks);
+    else if (surface.isClickChoosing) this.choose(draftOf(drag, drag.anchor, this.length), drag.tracks);
     this.redraw();
   }
 
@@ -95,7 +102,7 @@ export class Brush {
     const drag = this.drag;
     clearTimeout(this.timer);
     this.drag = null;
-    if (drag) this.choose(drag.before);
+    if (drag) this.store.set(drag.left);
     this.redraw();
     return drag !== null;
   }

@@ -23,9 +23,12 @@ export class Compilations {
     this.codes = count.length > 0 ? count : new Uint32Array(this.time.length).fill(1);
     /** The number of the function, + 1; 0: several. */
     this.function = numbers("function");
+    /** The number of the recording that each row is of. */
+    this.input = numbers("input");
     this.name = pack.texts("jit/function.name");
     this.pid = numbers("function.pid");
     this.moveTime = placed(numbers("move.time"));
+    this.moveInput = numbers("move.input");
     this.#interpreted = profile.categories.findIndex(({ name }) => name === "interpreted");
     this.again = this.#recompiled(numbers("again"));
   }
@@ -49,41 +52,46 @@ export class Compilations {
     return again;
   }
 
-  /** When each function got its first compiled code, by process and name; for processes that wrote none, by name. */
+  /** When each function of a recording got its first compiled code, by process and name; for processes that wrote none,
+   * by name. */
   firstCompiled() {
-    const times = new Map();
-    const pids = new Set(this.pid);
+    const times = new Map(), writers = new Set();
     for (let row = this.length - 1; row >= 0; row--) {
-      const number = this.function[row] - 1;
-      if (number < 0 || this.category[row] === this.#interpreted) continue;
-      times.set(`${this.pid[number]}\n${this.name[number]}`, this.time[row]);
-      times.set(this.name[number], this.time[row]);
+      const number = this.function[row] - 1, input = this.input[row];
+      if (number < 0) continue;
+      writers.add(`${input}/${this.pid[number]}`);
+      if (this.category[row] === this.#interpreted) continue;
+      times.set(`${input}/${this.pid[number]}\n${this.name[number]}`, this.time[row]);
+      times.set(`${input}\n${this.name[number]}`, this.time[row]);
     }
-    return (pid, name) => times.get(pids.has(pid) ? `${pid}\n${name}` : name) ?? null;
+    return ({ input, pid }, name) => {
+      const process = `${input ?? 0}/${pid}`;
+      return times.get(writers.has(process) ? `${process}\n${name}` : `${input ?? 0}\n${name}`) ?? null;
+    };
   }
 }
 
-/** True if a time is in one of the ranges; without ranges all are. */
-export function timeFilter(ranges) {
-  if (ranges.length === 0) return () => true;
-  return (time) => ranges.some(([from, to]) => time >= from && time < to);
+/** True if a time of a recording is in one of the ranges; without ranges all are. `recording` is the only one that
+ * counts; null: all do. */
+export function timeFilter(ranges, recording) {
+  const isIn = ranges.length === 0 ? () => true : (time) => ranges.some(([from, to]) => time >= from && time < to);
+  return (time, input) => (recording === null || input === recording) && isIn(time);
 }
 
-/** The code that was written in the ranges: by category, and in all. */
-export function compiledIn(compilations, categories, ranges) {
-  const isIn = timeFilter(ranges);
+/** The code that was written at the times that count: by category, and in all. */
+export function compiledIn(compilations, categories, isIn) {
   const sums = {
     codes: new Float64Array(categories), bytes: new Float64Array(categories), allCodes: 0, allBytes: 0, again: 0, moves: 0,
   };
   for (let row = 0; row < compilations.length; row++) {
-    if (!isIn(compilations.time[row])) continue;
+    if (!isIn(compilations.time[row], compilations.input[row])) continue;
     sums.codes[compilations.category[row]] += compilations.codes[row];
     sums.bytes[compilations.category[row]] += compilations.bytes[row];
     sums.allCodes += compilations.codes[row];
     sums.allBytes += compilations.bytes[row];
     sums.again += compilations.again[row];
   }
-  for (const time of compilations.moveTime) if (isIn(time)) sums.moves++;
+  compilations.moveTime.forEach((time, move) => (sums.moves += isIn(time, compilations.moveInput[move]) ? 1 : 0));
   return sums;
 }
 
@@ -95,20 +103,20 @@ function binOf(time, { from, to }, bins) {
 
 /** The code that was written in each stretch of the axis: values[category][bin] of functions or bytes, and again, moves
  * by bin. */
-export function compiledOverTime(compilations, categories, axis, bins) {
+export function compiledOverTime(compilations, categories, axis, bins, isIn) {
   const columns = () => Array.from({ length: categories }, () => new Float64Array(bins));
   const over = { codes: columns(), bytes: columns(), again: new Float64Array(bins), moves: new Float64Array(bins) };
   for (let row = 0; row < compilations.length; row++) {
     const bin = binOf(compilations.time[row], axis, bins);
-    if (bin < 0) continue;
+    if (bin < 0 || !isIn(compilations.time[row], compilations.input[row])) continue;
     over.codes[compilations.category[row]][bin] += compilations.codes[row];
     over.bytes[compilations.category[row]][bin] += compilations.bytes[row];
     over.again[bin] += compilations.again[row];
   }
-  for (const time of compilations.moveTime) {
+  compilations.moveTime.forEach((time, move) => {
     const bin = binOf(time, axis, bins);
-    if (bin >= 0) over.moves[bin]++;
-  }
+    if (bin >= 0 && isIn(time, compilations.moveInput[move])) over.moves[bin]++;
+  });
   return over;
 }
 
@@ -121,16 +129,15 @@ export function accumulated(columns) {
 }
 
 /**
- * The functions that were compiled most often in the ranges, by process and name.
+ * The functions that were compiled most often at the times that count, by process and name.
  * @returns {{number, codes, again, bytes, tiers: Map<number, number>, first, last}[]} tiers: codes by category
  */
-export function mostCompiled(compilations, ranges, most = 200) {
-  const isIn = timeFilter(ranges);
+export function mostCompiled(compilations, isIn, most = 200) {
   const found = new Map();
   for (let row = 0; row < compilations.length; row++) {
     const number = compilations.function[row] - 1;
     const time = compilations.time[row];
-    if (number < 0 || !isIn(time)) continue;
+    if (number < 0 || !isIn(time, compilations.input[row])) continue;
     let of = found.get(number);
     if (!of) {
       of = { number, codes: 0, again: 0, bytes: 0, tiers: new Map(), first: time, last: time };
@@ -207,9 +214,9 @@ export function warmUp(profile, frames, compilations, state) {
   const firstCompiled = compilations.firstCompiled();
   const known = new Map();
   const whenCompiled = (track, number) => {
-    const pid = profile.tracks[track]?.pid ?? null;
-    const key = `${pid}/${number}`;
-    if (!known.has(key)) known.set(key, firstCompiled(pid, profile.functions.name[number]));
+    const { input, pid } = profile.tracks[track];
+    const key = `${input}/${pid}/${number}`;
+    if (!known.has(key)) known.set(key, firstCompiled({ input, pid }, profile.functions.name[number]));
     return known.get(key);
   };
   const compiled = new Float64Array(profile.categories.length);

@@ -5,8 +5,9 @@ import { swatch, writtenAt } from "./code_table.js";
 import { drawingOf, element, onResize } from "./dom.js";
 import { amount, counted, grouped, percent } from "./format.js";
 import {
-  accumulated, Compilations, compiledIn, compiledOverTime, mostCompiled, programFrames, samplesOverTime, warmUp,
+  accumulated, Compilations, compiledIn, compiledOverTime, mostCompiled, programFrames, samplesOverTime, timeFilter, warmUp,
 } from "./jit_model.js";
+import { onlyRecording } from "./recordings.js";
 import { shownTime, timeClock } from "./time_axis.js";
 import { TimeBars } from "./time_bars.js";
 
@@ -88,15 +89,16 @@ class JitPart {
     this.#compilations ??= new Compilations(pack, profile);
     this.#frames ??= programFrames(profile, this.#compilations.about.interpreters);
     const ranges = profile.time ? state.ranges : [];
-    const sums = compiledIn(this.#compilations, profile.categories.length, ranges);
+    const recording = onlyRecording(profile, state.tracks), isIn = timeFilter(ranges, recording);
+    const sums = compiledIn(this.#compilations, profile.categories.length, isIn);
     this.#facts(sums, ranges);
     this.#notes();
     this.#nodes.charts.hidden = this.#compilations.length === 0 && !profile.time;
     for (const id of ["written", "again"]) this.#figures[id].hidden = this.#compilations.length === 0;
-    if (!this.#nodes.charts.hidden) this.#draw(ranges);
+    if (!this.#nodes.charts.hidden) this.#draw(ranges, timeFilter([], recording));
     this.#tiers(sums);
     this.#warmUp();
-    this.#functions(ranges);
+    this.#functions(isIn);
   }
 
   /** The axis of all charts: the lanes' above; without samples' times, that of compilations. */
@@ -146,13 +148,13 @@ class JitPart {
     this.#nodes.notes.replaceChildren(...notes.map((note) => element("p", {}, note)));
   }
 
-  #draw(ranges) {
+  #draw(ranges, isIn) {
     const { profile, state } = this.#page;
     const axis = this.#axis();
     const bins = this.#bars.samples.bins;
     const unit = profile.time?.unit ?? this.#compilations.about.unit;
     const time = (at) => `${((at * unit) / 1e9).toFixed((axis.to - axis.from) * unit < 5e9 ? 3 : 2)} s`;
-    const over = compiledOverTime(this.#compilations, profile.categories.length, axis, bins);
+    const over = compiledOverTime(this.#compilations, profile.categories.length, axis, bins, isIn);
     const what = this.#nodes.what.value;
     const ofSort = (category) => ({ name: category.name, colour: `--code-${category.letter}` });
     const used = profile.categories.map((_, number) => number).filter((number) => over.codes[number].some((codes) => codes > 0));
@@ -219,9 +221,9 @@ class JitPart {
     this.#nodes.warm.replaceChildren(made);
   }
 
-  #functions(ranges) {
+  #functions(isIn) {
     const { profile, store } = this.#page;
-    const found = mostCompiled(this.#compilations, ranges, JIT_ROWS);
+    const found = mostCompiled(this.#compilations, isIn, JIT_ROWS);
     const unit = profile.time?.unit ?? this.#compilations.about.unit;
     const severalProcesses = new Set(this.#compilations.pid).size > 1;
     const numbers = new Map();

@@ -52,7 +52,7 @@ export class LaneSums {
 
   /** The value of a bar of full height: lanes of one sort can be compared. */
   measure() {
-    const ceilings = { thread: 0, process: 0, cpu: 0 }, { lanes, job } = this;
+    const ceilings = { thread: 0, process: 0, cpu: 0, recording: 0 }, { lanes, job } = this;
     for (const kind of Object.keys(ceilings)) {
       const laneOfTrack = new Int32Array(this.profile.tracks.length).fill(-1);
       lanes.forEach((lane, at) => lane.kind === kind && lane.tracks.forEach((track) => { laneOfTrack[track] = at; }));

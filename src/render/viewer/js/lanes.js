@@ -1,7 +1,10 @@
 // The rows of the time part: under their processes, processes, or processors. A thread that was renamed, or that ran on
 // several processors, has several tracks and is one lane nevertheless, under its last name.
 //
-// A lane: { kind: "thread"|"process"|"cpu", name, detail, tracks: [numbers], depth, weight, first, last }.
+// A page of several recordings has a lane for each of them, with the recording's other lanes under it.
+//
+// A lane: { kind: "thread"|"process"|"cpu"|"recording", name, detail, tracks: [numbers], depth, weight, first, last,
+// recording: number|null }.
 
 /** The sorts of lanes that give anything about this profile. */
 export function laneChoices(profile) {
@@ -9,6 +12,7 @@ export function laneChoices(profile) {
   const choices = ["thread"];
   if (distinct("pid").size > 1) choices.push("process");
   if (distinct("cpu").size > 0) choices.push("cpu");
+  if (profile.recordings.length > 1) choices.push("recording");
   return choices;
 }
 
@@ -16,6 +20,17 @@ export function laneChoices(profile) {
 export function lanesOf(profile, rows, by) {
   const seen = trackSums(profile, rows);
   const tracks = profile.tracks.map((track, number) => ({ ...track, number })).filter((track) => seen.rows[track.number] > 0);
+  if (profile.recordings.length < 2) return lanesOfTracks(profile, tracks, seen, by);
+  return profile.recordings.flatMap(({ name }, recording) => {
+    const own = tracks.filter((track) => track.input === recording);
+    if (own.length === 0) return [];
+    const whole = { ...laneSums(own, seen), kind: "recording", name, detail: "", recording };
+    const under = by === "recording" ? [] : lanesOfTracks(profile, own, seen, by);
+    return [whole, ...under.map((lane) => ({ ...lane, depth: lane.depth + 1, recording }))];
+  });
+}
+
+function lanesOfTracks(profile, tracks, seen, by) {
   if (by === "cpu" && laneChoices(profile).includes(by)) return laneGroups(tracks, seen, (track) => track.cpu, cpuLane).sort((a, b) => a.order - b.order);
   const processes = laneGroups(tracks, seen, (track) => track.pid ?? track.comm, processLane).sort((a, b) => b.weight - a.weight);
   if (by === "process") return processes;
@@ -55,6 +70,7 @@ function laneSums(group, seen) {
   return {
     tracks: numbers,
     depth: 0,
+    recording: null,
     weight: numbers.reduce((sum, number) => sum + seen.weight[number], 0),
     first: numbers.reduce((first, number) => Math.min(first, seen.first[number]), Infinity),
     last: numbers.reduce((last, number) => Math.max(last, seen.last[number]), -Infinity),

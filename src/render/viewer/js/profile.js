@@ -14,8 +14,12 @@ export class Profile {
     this.categories = json.categories;
     /** True if it is known which sort a function is of: folded stacks do not give. */
     this.knowsCategories = json.categories_known;
-    /** [{comm, pid, tid, cpu}], null where not known. */
-    this.tracks = json.tracks;
+    /** The recordings of a page of several: [{name, path, start, last}], both times BigInt on its own clock (null: not
+     * known). Empty for one. */
+    this.recordings = json.recordings.map(recordingOf);
+    /** [{comm, pid, tid, cpu, input, recording}], null where not known. input: the number of its recording; recording:
+     * the name of that, where there are several. */
+    this.tracks = json.tracks.map((track) => ({ ...track, recording: this.recordings[track.input]?.name ?? null }));
     /** Null if samples have no times; else nanoseconds a unit of the rows' times, and both ends as BigInt. */
     this.time = clockOf(json.time);
     /** True if rows begin at their time and last as long as they weigh (calls), instead of being of one moment. */
@@ -94,6 +98,10 @@ export class Profile {
     const { name, module } = this.functions;
     return module[number] ? `${name[number]} (${module[number]})` : name[number];
   }
+}
+
+function recordingOf({ name, path, start, last }) {
+  return { name, path, start: start && BigInt(start), last: last && BigInt(last) };
 }
 
 function clockOf(time) {

@@ -2,11 +2,12 @@
 // the same samples.
 
 import { element } from "./dom.js";
-import { duration, grouped } from "./format.js";
+import { counted, duration, grouped } from "./format.js";
 import { laneChoices } from "./lanes.js";
+import { clockOfRecording, onlyRecording, tracksOfRecording } from "./recordings.js";
 import { rangesText, timeOption, tracksOption, typedRanges } from "./time_axis.js";
 
-const LANE_WORDS = { thread: "threads", process: "processes", cpu: "processors" };
+const LANE_WORDS = { thread: "threads", process: "processes", cpu: "processors", recording: "recordings" };
 
 export class TimeBar {
   constructor(page, clock, actions) {
@@ -59,20 +60,47 @@ export class TimeBar {
     if (!this.clock) return;
     const text = rangesText(this.clock, ranges);
     if (document.activeElement !== this.range || this.range.getAttribute("aria-invalid") !== "true") this.range.value = text;
-    const { profile, store } = this.page;
-    const option = [timeOption(this.clock, ranges), tracksOption(profile.tracks, store.state.tracks)].filter(Boolean).join(" ");
+    const { profile, store } = this.page, { tracks } = store.state;
+    const option = reportOption(profile, this.clock, ranges, tracks);
     if (this.option.textContent !== option) this.option.textContent = option;
     this.clear.disabled = this.zoom.disabled = !ranges.length;
     this.copy.disabled = !option;
     this.whole.disabled = !zoomed;
-    const told = toldRanges(this.clock, ranges);
+    const told = toldRanges(profile, this.clock, ranges, tracks);
     if (this.told.textContent !== told) this.told.textContent = told;
   }
 }
 
-/** `1.25 s of 2.61 s` */
-function toldRanges(clock, ranges) {
+/** What makes `jitgraft report` count the same samples; of several recordings, with the file that it must read. */
+function reportOption(profile, clock, ranges, tracks) {
+  const words = (...options) => options.filter(Boolean).join(" ");
+  const recording = onlyRecording(profile, tracks);
+  if (recording === null) {
+    // A range of each of several recordings is one that no option can give.
+    const time = profile.recordings.length > 1 ? null : timeOption(clock, ranges);
+    return time === null && ranges.length ? "" : words(time, tracksOption(profile.tracks, tracks));
+  }
+  const own = tracksOfRecording(profile, recording), chosen = tracks.map((track) => own.indexOf(track));
+  const time = timeOption(clockOfRecording(profile, clock, recording), ranges);
+  const threads = chosen.length < own.length && tracksOption(own.map((track) => profile.tracks[track]), chosen);
+  return words(shellWord(profile.recordings[recording].path), time, threads);
+}
+
+/** A word that a shell takes as it is. */
+function shellWord(text) {
+  return /^[\w./+:@%-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** `1.25 s of 2.61 s`, in a page of several recordings with what that is a range of. */
+function toldRanges(profile, clock, ranges, tracks) {
   const length = ranges.reduce((sum, [from, to]) => sum + to - from, 0);
   const parts = ranges.length > 1 ? ` in ${grouped(ranges.length)} ranges` : "";
-  return (ranges.length ? duration(length * clock.unitNs) + parts + " of " : "") + duration(clock.length * clock.unitNs);
+  const chosen = ranges.length ? duration(length * clock.unitNs) + parts + " of " : "";
+  const recording = onlyRecording(profile, tracks);
+  if (recording !== null) {
+    const whole = clockOfRecording(profile, clock, recording);
+    return `${chosen}${duration(whole.length * clock.unitNs)}, ${profile.recordings[recording].name}`;
+  }
+  if (profile.recordings.length > 1) return chosen ? `${chosen}each recording` : counted(profile.recordings.length, "recording");
+  return chosen + duration(clock.length * clock.unitNs);
 }

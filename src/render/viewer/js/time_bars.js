@@ -25,9 +25,8 @@ export class TimeBars {
    *   samples' time is; null if they have none: then there is nothing to choose
    */
   constructor(root, { id, label, height, page, length }) {
-    const { store } = page;
     [this.#height, this.#page, this.#length] = [height, page, length];
-    if (length !== null) this.#brush = new Brush(store, length, () => this.draw());
+    if (length !== null) this.#brush = new Brush(page, length, () => this.draw());
     this.#canvas = element("canvas", { id, class: "time-bars", role: "img", "aria-label": label });
     this.#read = element("p", { class: "time-read", "aria-hidden": "true" });
     root.append(this.#canvas, this.#read);

@@ -52,7 +52,7 @@ export function timeLanes(rows, tracks, { takes, unit, weighsTime, rowsLast, wei
 function laneName(track) {
   if (!track) return "";
   const numbers = track.pid === null && track.tid === null ? "" : `-${track.pid ?? "?"}/${track.tid ?? "?"}`;
-  return (track.comm ?? "") + numbers;
+  return (track.recording === null ? "" : `${track.recording}: `) + (track.comm ?? "") + numbers;
 }
 
 /** By rows: they do not change. */

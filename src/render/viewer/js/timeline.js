@@ -8,6 +8,7 @@ import { amount } from "./format.js";
 import { HeatMap } from "./heatmap.js";
 import { LaneList } from "./lane_list.js";
 import { LANE_HEIGHT, LaneSums, countingTracks, drawLane, drawMarks, drawSumLane, laneChosen, markedNodes } from "./lane_rows.js";
+import { clockOfRecording, onlyRecording, tracksWithin } from "./recordings.js";
 import { currentShades } from "./shades.js";
 import { clockText, shownTime, sinceStart, spanOfPixel, tickStep, timeClock, timeTicks } from "./time_axis.js";
 import { TimeBar } from "./time_bar.js";
@@ -17,8 +18,9 @@ const GUTTER = 200;
 const RIGHT = 24;
 const AXIS_HEIGHT = 20;
 const EDGE_SLACK = 4;
-/** The share of the window's height that the lanes may take. */
+/** The share of the window's height that the lanes may take, and that those of several recordings may. */
 const LANES_SHARE = 0.17;
+const SEVERAL_SHARE = 0.3;
 /** In lower windows the time part takes little room unless the reader wants all of it. */
 const LOW_WINDOW = 760;
 /** The number of lanes that it has then. */
@@ -46,7 +48,7 @@ class TimePart {
     [this.page, this.root, this.clock] = [page, root, timeClock(page.profile)];
     this.length = this.clock?.length ?? 1;
     this.sums = new LaneSums(page.profile, this.clock);
-    this.brush = new Brush(page.store, this.length, () => this.ask());
+    this.brush = new Brush(page, this.length, () => this.ask());
     this.bar = new TimeBar(page, this.clock, {
       fold: () => page.store.set({ timeRows: this.isFolded ? "all" : "few" }),
       clear: () => this.brush.choose([]), zoom: () => this.zoomToRanges(), whole: () => page.store.set({ timeView: [] }),
@@ -74,7 +76,12 @@ class TimePart {
   }
 
   listen() {
+    const { page } = this;
     const lanes = this.surface(this.scroller, (x, y) => x >= GUTTER && x <= GUTTER + this.width && y >= 0);
+    lanes.tracksAt = (y) => {
+      const recording = this.laneAt(y)?.recording ?? null;
+      return recording === null ? null : tracksWithin(page.profile, recording, page.store.state.tracks);
+    };
     const axis = this.surface(this.axis, (x) => x >= GUTTER);
     const heat = {
       element: this.heatBox, isClickChoosing: true, edgeAt: () => null,
@@ -102,6 +109,11 @@ class TimePart {
     };
     const edgeAt = (x, y) => holds(x, y) || Math.abs(x - GUTTER) < EDGE_SLACK ? this.edgeAt(x - GUTTER) : null;
     return { element: of, spanAt, edgeAt, isClickChoosing: false };
+  }
+
+  /** The lane at a place below the upper edge of the list. */
+  laneAt(y) {
+    return this.sums.lanes[Math.floor((y + this.scroller.scrollTop) / LANE_HEIGHT)];
   }
 
   edgeAt(x) {
@@ -191,7 +203,9 @@ class TimePart {
     const event = Math.min(state.event, this.page.profile.events.length - 1);
     sums.arrange(event, state.lanes);
     this.brush.pause = sums.rows.length > LIVE_ROWS ? 150 : 0;
-    const { isFolded } = this, most = isFolded ? FEW_LANES : Math.max(3, Math.floor(innerHeight * LANES_SHARE / LANE_HEIGHT));
+    const { isFolded } = this, several = this.page.profile.recordings.length;
+    const share = several ? SEVERAL_SHARE : LANES_SHARE;
+    const most = isFolded ? FEW_LANES * Math.max(1, several) : Math.max(3, Math.floor(innerHeight * share / LANE_HEIGHT));
     const isAlone = !this.clock && sums.lanes.length < 2;
     this.box.hidden = isAlone;
     this.box.style.height = `${Math.min(most, sums.lanes.length) * LANE_HEIGHT}px`;
@@ -233,7 +247,7 @@ class TimePart {
     const ranges = this.brush.ranges(), { width, height } = this;
     const place = (time) => this.place(time);
     this.drawAxis();
-    this.drawRanges(sharpened(this.over, width, height), ranges, height);
+    this.drawRanges(sharpened(this.over, width, height), ranges, this.rowsOfRanges(state.tracks));
     if (!this.heatBox.hidden) this.heat.draw(this.sums, state, this.view, width, place, ranges, this.hovered?.heat ?? null);
   }
 
@@ -261,19 +275,27 @@ class TimePart {
     return [Math.max(0, this.place(from)), Math.min(this.width, this.place(to))];
   }
 
+  /** The rows of pixels that ranges are drawn in: {top, height}. Those of one recording are drawn in its lanes. */
+  rowsOfRanges(tracks) {
+    const recording = onlyRecording(this.page.profile, tracks), { lanes } = this.sums;
+    if (recording === null) return { top: 0, height: this.height };
+    const first = lanes.findIndex((lane) => lane.recording === recording), count = lanes.filter((lane) => lane.recording === recording).length;
+    return { top: first * LANE_HEIGHT - this.scrolled, height: count * LANE_HEIGHT };
+  }
+
   /** Parts outside of the ranges are dimmed. */
-  drawRanges(pen, ranges, height) {
+  drawRanges(pen, ranges, { top, height }) {
     const { width } = this;
     if (this.hovered) {
       pen.fillStyle = styleColour("--faint");
-      pen.fillRect(Math.round(this.place(this.hovered.time)), 0, 1, height);
+      pen.fillRect(Math.round(this.place(this.hovered.time)), 0, 1, this.height);
     }
     if (!ranges.length) return;
     let dimmedTo = 0;
     const dim = (to) => {
       pen.globalAlpha = 0.65;
       pen.fillStyle = styleColour("--paper");
-      if (to > dimmedTo) pen.fillRect(dimmedTo, 0, to - dimmedTo, height);
+      if (to > dimmedTo) pen.fillRect(dimmedTo, top, to - dimmedTo, height);
       pen.globalAlpha = 1;
     };
     for (const range of ranges) {
@@ -281,8 +303,8 @@ class TimePart {
       if (right < 0 || left > width) continue;
       dim(left);
       pen.fillStyle = styleColour("--accent");
-      pen.fillRect(left - 1, 0, 1, height);
-      pen.fillRect(Math.max(right, left + 1), 0, 1, height);
+      pen.fillRect(left - 1, top, 1, height);
+      pen.fillRect(Math.max(right, left + 1), top, 1, height);
       dimmedTo = right;
     }
     dim(width);
@@ -308,17 +330,20 @@ class TimePart {
     if (!span) return null;
     if (surface.element === this.heatBox) return { time: span[0], heat: span, lines: [this.spanText(span), this.heat.textAt(span)] };
     const time = this.timeAt(x - GUTTER);
-    const lane = surface.element === this.scroller && this.sums.lanes[Math.floor((y + this.scroller.scrollTop) / LANE_HEIGHT)];
+    const lane = surface.element === this.scroller && this.laneAt(y);
     const bar = lane && this.sums.at(lane, time);
     if (!bar) return { time, lines: [this.spanText(span)] };
-    return { time, lines: [`${lane.name} ${lane.detail}`, this.spanText([bar.from, bar.to]), ...this.barLines(bar)] };
+    const name = `${lane.name} ${lane.detail}`;
+    return { time, lines: [name, this.spanText([bar.from, bar.to], lane.recording), ...this.barLines(bar)] };
   }
 
-  /** `1.25 s to 1.26 s, clock 1179.3` */
-  spanText([from, to]) {
-    const { clock } = this, step = tickStep((to - from) * clock.unitNs / 10);
-    const since = (at) => sinceStart(Math.round(at) * clock.unitNs, step);
-    return `${since(from)} to ${since(to)}, clock ${clockText(clock, Math.max(0, from))}`;
+  /** `1.25 s to 1.26 s, clock 1179.3`; without the clock for a time that is one of several recordings. */
+  spanText([from, to], recording = null) {
+    const { clock, page: { profile } } = this, step = tickStep((to - from) * clock.unitNs / 10);
+    const since = (at) => sinceStart(Math.round(at) * clock.unitNs, step), text = `${since(from)} to ${since(to)}`;
+    if (recording === null && profile.recordings.length > 1) return text;
+    const own = recording === null ? clock : clockOfRecording(profile, clock, recording);
+    return `${text}, clock ${clockText(own, Math.max(0, from))}`;
   }
 
   /** The part of each sort there that is in a bar, and what ran most. */

@@ -1,0 +1,88 @@
+//! The clocks of several recordings in one page.
+//!
+//! The clocks of two machines have nothing in common, nor have those of one machine before and after a restart. A page has
+//! one axis of time, so each recording's times are moved until all recordings start when the last of them did: each
+//! starts at zero of the page.
+
+use super::recorded::Recorded;
+use crate::io::InPath;
+use crate::model::Nanos;
+use crate::model::about::TimeExtent;
+use crate::model::printable::readable;
+use crate::model::stacks::Profile;
+use crate::pipeline::open::shown;
+use crate::render::viewer::PageRecording;
+use std::path::{Path, PathBuf};
+
+/// Moves the times of several recordings, and describes these; one alone stays as it is.
+pub(super) fn align(inputs: &[InPath], profile: &mut Profile, recorded: &mut [Recorded]) -> Vec<PageRecording> {
+    let paths: Vec<PathBuf> = inputs.iter().map(shown).collect();
+    if paths.len() < 2 {
+        return Vec::new();
+    }
+    let extents = extents(profile, paths.len());
+    let latest = extents.iter().flatten().map(|extent| extent.first).max().unwrap_or_default();
+    let shift = |extent: &Option<TimeExtent>| extent.map_or(0, |extent| latest.0 - extent.first.0);
+    let shifts: Vec<u64> = extents.iter().map(shift).collect();
+    move_rows(profile, &shifts);
+    for recorded in recorded {
+        let input = paths.iter().position(|path| *path == recorded.path).unwrap_or(0);
+        recorded.move_to(input as u32, shifts[input]);
+    }
+    let text = |path: &Path| readable(path.as_os_str().as_encoded_bytes()).into_owned();
+    let described = |(path, extent): (&PathBuf, &Option<TimeExtent>)| PageRecording {
+        name: text(distinct_tail(path, &paths)),
+        path: text(path),
+        extent: *extent,
+    };
+    paths.iter().zip(&extents).map(described).collect()
+}
+
+/// The explanation of the axis, where samples have times.
+pub(super) fn note(recordings: &[PageRecording], profile: &Profile) -> Option<String> {
+    let mut rows = profile.series.iter().flat_map(|series| &series.rows);
+    let are_timed = recordings.len() > 1 && rows.all(|row| row.time.is_some());
+    are_timed.then(|| {
+        let count = recordings.len();
+        format!("{count} recordings, each from its own start: drag over a lane to select in its recording alone")
+    })
+}
+
+/// The time of each input's first sample, and when its last one ends.
+fn extents(profile: &Profile, inputs: usize) -> Vec<Option<TimeExtent>> {
+    let mut extents = vec![None; inputs];
+    for row in profile.series.iter().flat_map(|series| &series.rows) {
+        let (Some(input), Some(first)) = (profile.track_of(row.track).input, row.time) else { continue };
+        let last = Nanos(first.0.saturating_add(if profile.rows_last { row.weight } else { 0 }));
+        let extent = extents[input as usize].get_or_insert(TimeExtent { first, last });
+        *extent = TimeExtent { first: extent.first.min(first), last: extent.last.max(last) };
+    }
+    extents
+}
+
+fn move_rows(profile: &mut Profile, shifts: &[u64]) {
+    let shift_of = |input: Option<u32>| input.map_or(0, |input| shifts[input as usize]);
+    let by_track: Vec<u64> = profile.tracks().iter().map(|track| shift_of(track.input)).collect();
+    for row in profile.series.iter_mut().flat_map(|series| &mut series.rows) {
+        row.time = row.time.map(|time| Nanos(time.0.saturating_add(by_track[row.track.index()])));
+    }
+}
+
+/// The shortest end of a path, in whole names, that no other path has.
+fn distinct_tail<'p>(path: &'p Path, all: &[PathBuf]) -> &'p Path {
+    let tails = path.ancestors().filter_map(|ancestor| path.strip_prefix(ancestor.parent()?).ok());
+    let is_distinct = |tail: &&Path| all.iter().filter(|other| other.ends_with(tail)).count() == 1;
+    tails.filter(|tail| !tail.as_os_str().is_empty()).find(is_distinct).unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_is_named_by_as_much_of_its_path_as_distinguishes_it() {
+        let paths = ["/a/x/perf.data", "/a/y/perf.data", "other.data", "same", "same"].map(PathBuf::from);
+        let names = paths.each_ref().map(|path| distinct_tail(path, &paths).to_str().unwrap());
+        assert_eq!(names, ["x/perf.data", "y/perf.data", "other.data", "same", "same"]);
+    }
+}
