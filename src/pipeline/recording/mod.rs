@@ -14,7 +14,7 @@
 
 mod about;
 mod branches;
-mod chain_memo;
+pub(crate) mod chain_memo;
 mod chain_words;
 mod counted;
 mod examined;

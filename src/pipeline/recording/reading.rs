@@ -208,7 +208,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let leaf_caller = self.leaf_caller(sample, pid, time);
         let key = self.is_call_chain(sample).then(|| ChainKey::of(sample, pid, leaf_caller)).flatten();
         if let Some(known) = key.as_ref().and_then(|key| self.memo.get(key, time)) {
-            return known;
+            return *known;
         }
         let (outside, end) = self.find_frames(sample, (pid, time), leaf_caller);
         let frames = std::mem::take(&mut self.frames);
@@ -221,7 +221,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let ip = innermost.map_or(Addr(0), |innermost| innermost.frame.1.raw());
         let read = ReadChain { chain: innermost.map(|innermost| innermost.chain), end, ip };
         if let (Some(key), Some(innermost)) = (key, innermost) {
-            self.memo.put(key, read, time..innermost.until);
+            self.memo.put(key, time..innermost.until, || read, |_| ());
         }
         read
     }

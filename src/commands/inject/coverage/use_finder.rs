@@ -8,6 +8,7 @@ use crate::commands::inject::survey::record_order::RecordOrder;
 use crate::model::lasting::{ALWAYS, Lasting, both};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
+use crate::pipeline::recording::chain_memo::{ChainKey, ChainMemo};
 use crate::records::perf_data::{RawRecord, Recording, Sample, Words, is_bad_entry, kind};
 use crate::resolve::address_space::{AddressSpaces, Place};
 use crate::resolve::code_map::{CodeMap, Hit, How, SegmentId};
@@ -63,10 +64,40 @@ impl UseContext<'_, '_> {
 
 /// Finds what the samples among some records use.
 #[derive(Debug)]
-pub(super) struct UseFinder<'a, 'data> {
+pub(super) struct UseFinder<'a, 'data, 'r> {
     context: UseContext<'a, 'data>,
     found: CodeUses,
     memo: Memo,
+    chains: ChainMemo<'r, ChainUses>,
+    /// The code that the frames of the current chain use.
+    chain_uses: Vec<UseId>,
+}
+
+/// The uses of a call chain, wherever it occurs.
+#[derive(Debug, Clone, Copy, Default)]
+struct ChainCounts {
+    frames: FramesInMemory,
+    /// The entries that make perf drop the chain.
+    bad: u64,
+    has_frames: bool,
+}
+
+/// A call chain that was looked up.
+#[derive(Debug)]
+struct ChainUses {
+    uses: Box<[UseId]>,
+    counts: ChainCounts,
+    /// The first and the last sample that had the chain again.
+    again: Option<CodeUse>,
+}
+
+impl ChainUses {
+    /// Notes what the samples used that had the chain again.
+    fn note(self, found: &mut CodeUses) {
+        if let Some(again) = self.again {
+            self.uses.iter().for_each(|id| found.note_again(*id, again));
+        }
+    }
 }
 
 /// The number of frames that are in memory where JIT code may be.
@@ -116,25 +147,33 @@ struct UsingSample<'a> {
     shadowings: Option<&'a ProcessShadowings>,
 }
 
-impl<'a, 'data> UseFinder<'a, 'data> {
+impl UsingSample<'_> {
+    /// The use of code by this sample alone.
+    fn as_use(self) -> CodeUse {
+        CodeUse { first: self.order, last: self.order }
+    }
+}
+
+impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
     /// Nothing is found yet.
     pub(super) fn new(context: UseContext<'a, 'data>) -> Self {
-        let (found, memo) = Default::default();
-        Self { context, found, memo }
+        let (found, memo, chains, chain_uses) = Default::default();
+        Self { context, found, memo, chains, chain_uses }
     }
 
     /// Looks at the samples among some records.
-    pub(super) fn read<'r>(mut self, records: impl Iterator<Item = RawRecord<'r>>) -> CodeUses {
+    pub(super) fn read(mut self, records: impl Iterator<Item = RawRecord<'r>>) -> CodeUses {
         for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
             match self.context.recording.sample(&raw) {
                 Ok(sample) => self.sample(&sample, raw.offset),
                 Err(_) => self.found.counts.unreadable += 1,
             }
         }
+        self.chains.into_values().for_each(|chain| chain.note(&mut self.found));
         self.found
     }
 
-    fn sample(&mut self, sample: &Sample<'_>, offset: u64) {
+    fn sample(&mut self, sample: &Sample<'r>, offset: u64) {
         self.found.counts.samples += 1;
         let is_other = matches!(sample.cpumode, CpuMode::GuestKernel | CpuMode::GuestUser | CpuMode::Hypervisor);
         let Some((pid, _)) = sample.pid_tid.filter(|_| !is_other) else {
@@ -157,26 +196,49 @@ impl<'a, 'data> UseFinder<'a, 'data> {
     }
 
     /// True if any frame is in JIT code.
-    fn chain(&mut self, user: UsingSample<'_>, sample: &Sample<'_>) -> bool {
-        let (mut context, mut has_frames, mut bad) = (sample.context(), false, 0);
-        let mut frames = FramesInMemory::default();
-        for word in sample.callchain.iter() {
-            match context.step(word) {
-                Some((CpuMode::User, frame)) => {
-                    has_frames = true;
-                    let StackAnswer { uses, kind } = self.frame(user, frame).answer;
-                    self.note(user, uses);
-                    frames.add(kind);
-                }
-                Some(_) => has_frames = true,
-                None => bad += u64::from(is_bad_entry(word)),
+    fn chain(&mut self, user: UsingSample<'_>, sample: &Sample<'r>) -> bool {
+        let key = ChainKey::of(sample, user.pid, None).zip(user.time);
+        let ChainCounts { frames, bad, has_frames } = match key.and_then(|(key, time)| self.chains.get(&key, time)) {
+            Some(known) => {
+                known.again.get_or_insert(user.as_use()).join(user.as_use());
+                known.counts
             }
-        }
+            None => {
+                let Lasting { answer: counts, holds } = self.find_chain(user, sample);
+                if let Some((key, _)) = key {
+                    let uses = || ChainUses { uses: self.chain_uses[..].into(), counts, again: None };
+                    self.chains.put(key, holds, uses, |before| before.note(&mut self.found));
+                }
+                counts
+            }
+        };
         self.bad_entries(bad);
         self.resolved(user, frames);
         // A chain without frames leaves the sample's own address.
         let alone = sample.ip.filter(|_| !has_frames && sample.cpumode == CpuMode::User);
         frames.known > 0 || alone.is_some_and(|ip| self.ip(user, ip))
+    }
+
+    /// Looks at each word of a chain. What its frames use is in `self.chain_uses` then.
+    fn find_chain(&mut self, user: UsingSample<'_>, sample: &Sample<'_>) -> Lasting<ChainCounts> {
+        let (mut context, mut counts, mut holds) = (sample.context(), ChainCounts::default(), ALWAYS);
+        self.chain_uses.clear();
+        for word in sample.callchain.iter() {
+            match context.step(word) {
+                Some((CpuMode::User, frame)) => {
+                    let found = self.frame(user, frame);
+                    let StackAnswer { uses, kind } = found.answer;
+                    self.note(user, uses);
+                    self.chain_uses.extend(uses.into_iter().flatten());
+                    holds = both(holds, found.holds);
+                    counts.has_frames = true;
+                    counts.frames.add(kind);
+                }
+                Some(_) => counts.has_frames = true,
+                None => counts.bad += u64::from(is_bad_entry(word)),
+            }
+        }
+        Lasting { answer: counts, holds }
     }
 
     /// True if the address of a sample without a chain is in JIT code.
@@ -210,9 +272,8 @@ impl<'a, 'data> UseFinder<'a, 'data> {
 
     /// Notes what the sample uses.
     #[inline]
-    fn note(&mut self, UsingSample { order, .. }: UsingSample<'_>, uses: [Option<UseId>; 2]) {
-        let of = CodeUse { first: order, last: order };
-        uses.into_iter().flatten().for_each(|id| self.found.note_again(id, of));
+    fn note(&mut self, user: UsingSample<'_>, uses: [Option<UseId>; 2]) {
+        uses.into_iter().flatten().for_each(|id| self.found.note_again(id, user.as_use()));
     }
 
     fn find_frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> Lasting<StackAnswer> {
