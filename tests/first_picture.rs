@@ -97,6 +97,36 @@ fn the_readmes_first_command_draws_names() {
 }
 
 #[test]
+fn the_readmes_picture_is_what_its_first_command_draws() {
+    let dir = run_the_readme();
+    let (drawn, kept) = (fs::read_to_string(dir.path().join("flame.svg")).unwrap(), root().join(".github/flame.svg"));
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&kept, &drawn).unwrap();
+    }
+    assert!(drawn == fs::read_to_string(kept).unwrap(), ".github/flame.svg is old: UPDATE_GOLDEN=1 draws it again");
+}
+
+/// The rules of a picture's style for the colors of boxes, by their selectors.
+fn colors(svg: &str) -> BTreeMap<&str, &str> {
+    let style = svg.split("<style>").nth(1).and_then(|rest| rest.split("</style>").next()).unwrap();
+    let rules = style.split('}').filter_map(|rule| rule.trim_start().split_once('{'));
+    rules.filter(|(selector, _)| selector.starts_with("path.c") || selector.starts_with("text.c")).collect()
+}
+
+#[test]
+fn the_picture_of_node_has_the_colors_of_today() {
+    let dir = run_the_readme();
+    let [today, node] =
+        [dir.path().join("flame.svg"), root().join("docs/node.svg")].map(|file| fs::read_to_string(file).unwrap());
+    let (today, node) = (colors(&today), colors(&node));
+    let both: Vec<&&str> = today.keys().filter(|selector| node.contains_key(*selector)).collect();
+    assert!(both.len() > 10, "{both:?}");
+    for selector in both {
+        assert_eq!(node[selector], today[selector], "{selector}: draw docs/node.svg again as docs/runtimes.md says");
+    }
+}
+
+#[test]
 fn the_names_of_the_first_picture_are_the_right_ones() {
     let dir = run_the_readme();
     let folded = run(env!("CARGO_BIN_EXE_jitgraft"), &["collapse", "perf.jit.data"], dir.path());

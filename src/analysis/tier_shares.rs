@@ -40,7 +40,7 @@ impl TierShares {
     }
 
     /// `optimised 81 %, baseline 19 %`; empty if no tier is known.
-    pub fn told(&self) -> String {
+    pub fn text(&self) -> String {
         let shares = self.heaviest_first();
         if shares.iter().all(|(tier, _)| tier.is_none()) {
             return String::new();
@@ -68,15 +68,15 @@ mod tests {
     #[test]
     fn shares_are_reported_with_the_heaviest_first() {
         let mut shares = TierShares::default();
-        assert_eq!((shares.told(), shares.is_mixed()), (String::new(), false));
+        assert_eq!((shares.text(), shares.is_mixed()), (String::new(), false));
         shares.add(None, 7);
-        assert_eq!(shares.told(), "");
+        assert_eq!(shares.text(), "");
         let mut shares = TierShares::default();
         for (tier, weight) in [(Tier::Baseline, 19), (Tier::Optimised, 40), (Tier::Optimised, 41), (Tier::Wasm, 0)] {
             shares.add(Some(tier), weight);
         }
         assert_eq!(shares.heaviest_first(), [(Some(Tier::Optimised), 81), (Some(Tier::Baseline), 19)]);
-        assert_eq!((shares.told().as_str(), shares.is_mixed()), ("optimised 81 %, baseline 19 %", true));
+        assert_eq!((shares.text().as_str(), shares.is_mixed()), ("optimised 81 %, baseline 19 %", true));
     }
 
     #[test]
@@ -84,6 +84,6 @@ mod tests {
         let mut shares = TierShares::default();
         shares.add(Some(Tier::Optimised), 9_999);
         shares.add(Some(Tier::Interpreted), 1);
-        assert_eq!(shares.told(), "optimised > 99 %, interpreted < 1 %");
+        assert_eq!(shares.text(), "optimised > 99 %, interpreted < 1 %");
     }
 }

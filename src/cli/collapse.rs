@@ -20,7 +20,7 @@ pub(super) struct CollapseArgs {
 
 impl CollapseArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
-        if let Some(format) = self.convert.told_instead_of("folded") {
+        if let Some(format) = self.convert.format_instead_of("folded") {
             return export::run(&self.convert.checked().export_to(format), job);
         }
         let Convert { inputs, output, load, write } = self.convert.checked();

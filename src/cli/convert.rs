@@ -34,7 +34,7 @@ pub(super) struct Convert {
 
 impl Convert {
     /// The format that the output's name gives, if it gives one.
-    pub(super) fn told(&self) -> Option<&'static Format> {
+    pub(super) fn output_format(&self) -> Option<&'static Format> {
         match &self.output {
             OutPath::Path(path) => formats::for_file(path.file_name()?.as_encoded_bytes()),
             OutPath::Stdout => None,
@@ -42,7 +42,7 @@ impl Convert {
     }
 
     /// The same of formats that this build was made without.
-    pub(super) fn told_left_out(&self) -> Option<&'static LeftOut> {
+    pub(super) fn left_out_format(&self) -> Option<&'static LeftOut> {
         match &self.output {
             OutPath::Path(path) => formats::left_out_for_file(path.file_name()?.as_encoded_bytes()),
             OutPath::Stdout => None,
@@ -60,7 +60,7 @@ impl Convert {
 impl ConvertArgs {
     /// The format that the output's name gives, for a command that writes the format of this name unless another one is
     /// reported.
-    pub(super) fn told_instead_of(&self, usual: &str) -> Option<&'static Format> {
+    pub(super) fn format_instead_of(&self, usual: &str) -> Option<&'static Format> {
         formats::for_file(self.output.file_name()?).filter(|format| format.name != usual)
     }
 

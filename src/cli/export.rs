@@ -133,12 +133,12 @@ impl ExportArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let convert = self.convert.checked();
         let left_out = |name: &str| LEFT_OUT.iter().find(|format| format.name == name);
-        let left_out = self.to.as_deref().map_or_else(|| convert.told_left_out(), left_out);
+        let left_out = self.to.as_deref().map_or_else(|| convert.left_out_format(), left_out);
         if let Some(LeftOut { name, .. }) = left_out {
             return Err(Error::usage(format!("{name} is not in this build of jitgraft: {HAS_ALL}")));
         }
         let asked = self.to.as_deref().and_then(named);
-        let format = asked.or_else(|| convert.told()).ok_or_else(|| {
+        let format = asked.or_else(|| convert.output_format()).ok_or_else(|| {
             let names: Vec<_> = written().map(|format| format.name).collect();
             let what = "unknown output format; pass --to or use a known file extension";
             Error::usage(format!("{what}. Formats: {}", names.join(", ")))

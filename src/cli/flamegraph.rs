@@ -229,7 +229,7 @@ fn percentage(text: &str) -> Result<f64, String> {
 
 impl FlamegraphArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
-        if let Some(format) = self.convert.told_instead_of("flamegraph").filter(|_| self.diff.is_none()) {
+        if let Some(format) = self.convert.format_instead_of("flamegraph").filter(|_| self.diff.is_none()) {
             return export::run(&self.convert.checked().export_to(format), job);
         }
         let style = self.look.style()?;

@@ -29,7 +29,7 @@ pub(super) struct MergeArgs {
 impl MergeArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let convert = self.convert.checked();
-        let to = self.to.or_else(|| convert.told().map(|format| format.name.to_owned()));
+        let to = self.to.or_else(|| convert.output_format().map(|format| format.name.to_owned()));
         let Convert { inputs, output, load, write } = convert;
         merge::run(&MergeOptions { inputs, output, to, load, write }, job)
     }

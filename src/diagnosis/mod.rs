@@ -111,7 +111,7 @@ pub(crate) fn diagnose(examined: &Examined<'_>) -> Diagnosis {
 }
 
 /// The same as `--format json` gives it.
-pub(crate) fn told(diagnosis: &Diagnosis) -> serde_json::Value {
+pub(crate) fn as_json(diagnosis: &Diagnosis) -> serde_json::Value {
     json::recording(diagnosis)
 }
 

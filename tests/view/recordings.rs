@@ -144,6 +144,8 @@ fn recordings_of_addresses_are_all_named_and_have_their_compilations_at_their_ow
     let dirs = [&first, &second].map(|recording| recording.parent().unwrap().to_str().unwrap());
     let arguments = dirs.iter().flat_map(|dir| ["--debug-dir", dir]).collect::<Vec<_>>();
     let mut shown = Shown::with(&second, &arguments, &[first.to_str().unwrap()]);
+    let lanes = shown.page.evaluate("document.querySelectorAll('.lane[data-kind=recording]').length");
+    assert_eq!(lanes, 2, "the one that lacks the event that is shown, too");
     let title = shown.page.text("document.title");
     for (input, recording) in [&first, &second].into_iter().enumerate() {
         assert!(title.contains(recording.to_str().unwrap()), "{title}");

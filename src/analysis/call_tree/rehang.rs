@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(merged.total(), 45);
         let boxes = tree.boxes_merging_tiers(0);
         assert!(boxes.iter().map(|(placed, _)| (placed.start, placed.end)).eq(stretches(&merged.boxes(0))));
-        let told: Vec<String> = boxes.iter().map(|(_, shares)| shares.told()).filter(|told| !told.is_empty()).collect();
+        let told: Vec<String> = boxes.iter().map(|(_, shares)| shares.text()).filter(|told| !told.is_empty()).collect();
         assert_eq!(told, ["optimised 75 %, interpreted 25 %"]);
     }
 

@@ -47,12 +47,12 @@ pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
     let mut table = Table::new(if scene.is_on_terminal() { TERMINAL } else { COLUMNS });
     let mut significant = 0;
     for (row, change) in changes.iter().enumerate() {
-        let told = told(change, old, new);
-        significant += usize::from(told != NOISE);
-        if told == NOISE {
+        let verdict = verdict(change, old, new);
+        significant += usize::from(verdict != NOISE);
+        if verdict == NOISE {
             table.faint.insert(row);
         }
-        table.rows.push(cells(scene, change, delta(change), told, old, new));
+        table.rows.push(cells(scene, change, delta(change), verdict, old, new));
     }
     let head = vec![
         format!("before: {}", sampled(before, old_series, scene.options.weight)),
@@ -74,7 +74,7 @@ const TERMINAL: &[&str] = &["before%", "after%", "delta", "change", "module", "s
 const NOISE: &str = "noise";
 
 /// The kind of change.
-fn told(change: &ChangedFunction, old: ComparedSide, new: ComparedSide) -> &'static str {
+fn verdict(change: &ChangedFunction, old: ComparedSide, new: ComparedSide) -> &'static str {
     match (change.before.count, change.after.count) {
         _ if !is_significant(old.share(change.before), new.share(change.after)) => NOISE,
         (0, _) => "new",

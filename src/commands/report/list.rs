@@ -192,7 +192,7 @@ fn tiers(group: &Group) -> Cell {
     let mut shares = TierShares::default();
     tiers.clone().for_each(|(tier, weight)| shares.add(tier, weight));
     let only = || tiers.clone().find_map(|(tier, _)| tier).map_or(Cell::None, |tier| Cell::Word(tier.name()));
-    if shares.is_mixed() { Cell::text(shares.told()) } else { only() }
+    if shares.is_mixed() { Cell::text(shares.text()) } else { only() }
 }
 
 /// The sorts of a function's code in few words: at most this many of them, each with its share if there are several.

@@ -17,7 +17,7 @@ pub(super) struct Findings(Value);
 /// too: which frames of the profile it speaks of.
 pub(super) fn of(examined: &Examined<'_>) -> Findings {
     let diagnosis = diagnosis::diagnose(examined);
-    let mut value = diagnosis::told(&diagnosis);
+    let mut value = diagnosis::as_json(&diagnosis);
     for (key, findings) in [("findings", diagnosis.findings()), ("minor", diagnosis.minor())] {
         let Some(told) = value.get_mut(key).and_then(Value::as_array_mut) else { continue };
         for (told, finding) in told.iter_mut().zip(findings) {

@@ -213,11 +213,11 @@ impl Timed<'_> {
     }
 
     fn columns(&self, section: Section) -> Section {
-        let told = self.told();
+        let listed = self.listed();
         let mut numbers = vec![0u32; self.functions.len()];
-        told.iter().zip(1..).for_each(|(&function, number)| numbers[function as usize] = number);
+        listed.iter().zip(1..).for_each(|(&function, number)| numbers[function as usize] = number);
         let rows = self.rows(&numbers);
-        let functions = || told.iter().map(|&function| self.functions[function as usize]);
+        let functions = || listed.iter().map(|&function| self.functions[function as usize]);
         let section = section
             .deltas("time", rows.iter().map(|row| row.time))
             .numbers("category", rows.iter().map(|row| category_number(row.category)))
@@ -235,16 +235,16 @@ impl Timed<'_> {
     }
 
     /// The functions that have rows of their own, in the order of their first.
-    fn told(&self) -> Vec<u32> {
+    fn listed(&self) -> Vec<u32> {
         let mut times = vec![0u32; self.functions.len()];
         self.codes.iter().for_each(|code| times[code.function as usize] += 1);
-        let mut told: Vec<u32> = (0..times.len() as u32).collect();
+        let mut listed: Vec<u32> = (0..times.len() as u32).collect();
         if !self.is_whole() {
-            told.sort_by_key(|&function| Reverse(times[function as usize]));
-            told.truncate(FUNCTIONS);
-            told.sort_unstable();
+            listed.sort_by_key(|&function| Reverse(times[function as usize]));
+            listed.truncate(FUNCTIONS);
+            listed.sort_unstable();
         }
-        told
+        listed
     }
 
     /// In the order of time. `numbers` are those of the functions that are reported, + 1.
@@ -316,9 +316,9 @@ mod tests {
             }
             let bytes: u64 = codes.iter().map(|code| code.bytes).sum();
             let timed = Timed { codes, functions: functions.iter().collect(), base };
-            let told = timed.told();
+            let listed = timed.listed();
             let mut numbers = vec![0; functions.len()];
-            told.iter().zip(1..).for_each(|(&function, number)| numbers[function as usize] = number);
+            listed.iter().zip(1..).for_each(|(&function, number)| numbers[function as usize] = number);
             let rows = timed.rows(&numbers);
             let sum = |of: fn(&WrittenAmount) -> u64| rows.iter().map(|row| of(&row.written)).sum::<u64>();
             assert_eq!(sum(|written| written.codes), u64::from(count));
@@ -327,8 +327,11 @@ mod tests {
             let is_whole = count as usize == ROWS;
             assert_eq!(timed.is_whole(), is_whole);
             assert_eq!(rows.iter().all(|row| row.function > 0), is_whole);
-            assert!(is_whole || (told.len() == FUNCTIONS && rows.len() < count as usize));
-            assert!((0..100).all(|hot| told.contains(&hot)), "the functions that were compiled most often are told");
+            assert!(is_whole || (listed.len() == FUNCTIONS && rows.len() < count as usize));
+            assert!(
+                (0..100).all(|hot| listed.contains(&hot)),
+                "the functions that were compiled most often are listed"
+            );
         }
     }
 }

@@ -2,9 +2,13 @@
 // state.
 //
 // A sample of a clock stands for the time before it, a span for the time after its start: their weights are spread over
-// that time, so that a thread that was busy all the time looks so at any width. Other events count at their time.
+// that time, so that a thread that was busy all the time looks so at any width. Other events count at their time. In a
+// large recording a row is the sum of a whole unit of time, and is spread over that unit.
 
 import { hashOfName, warmLetter } from "./shades.js";
+
+/** The unit of single samples, in nanoseconds, is at most this; a longer one is what samples are summed by. */
+const SINGLE_UNIT = 1000;
 
 /** The way the rows of an event stand for time: −1 before, 1 after, 0 not at all. */
 export function reachOf(profile, event, weight) {
@@ -52,8 +56,8 @@ export function binning(rows, weights, from, to, bins, reach, unitNs) {
 /** Adds one row to `sums[slot + stride × bin]`. */
 function addToBins(job, row, sums, slot, stride) {
   const time = job.rows.time[row], weight = job.weights[row];
-  const length = job.reach ? weight / job.unitNs : 0;
-  const begin = ((job.reach < 0 ? time - length : time) - job.from) * job.scale;
+  const isSum = job.unitNs > SINGLE_UNIT, length = isSum ? 1 : job.reach ? weight / job.unitNs : 0;
+  const begin = ((job.reach < 0 && !isSum ? time - length : time) - job.from) * job.scale;
   if (length * job.scale < 0.01) {
     const bin = Math.floor((time - job.from) * job.scale);
     if (bin >= 0 && bin < job.bins) sums[slot + stride * bin] += weight;

@@ -23,8 +23,8 @@ export function lanesOf(profile, rows, by) {
   if (profile.recordings.length < 2) return lanesOfTracks(profile, tracks, seen, by);
   return profile.recordings.flatMap(({ name }, recording) => {
     const own = tracks.filter((track) => track.input === recording);
-    if (own.length === 0) return [];
     const whole = { ...laneSums(own, seen), kind: "recording", name, detail: "", recording };
+    if (own.length === 0) return [{ ...whole, detail: "other events", first: 0, last: 0 }];
     const under = by === "recording" ? [] : lanesOfTracks(profile, own, seen, by);
     return [whole, ...under.map((lane) => ({ ...lane, depth: lane.depth + 1, recording }))];
   });
