@@ -13,14 +13,14 @@ Rows do not pass through Spark, which would take them apart value by value, and 
 filters that let engines skip most of a file: the command writes the files, Spark assigns and repeats the work.
 """
 
-import fnmatch, glob, hashlib, mmap, os, re, struct, sys, tempfile, uuid, warnings  # noqa: E401
+import collections, fnmatch, glob, hashlib, mmap, os, re, struct, sys, tempfile, uuid, warnings  # noqa: E401
 import jitgraft, pyarrow, pyarrow.dataset, pyarrow.fs, pyarrow.parquet  # noqa: E401
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 SOURCE, DATASET, *QUESTIONS = sys.argv[1:]
 PACKED = ("", ".gz", ".zst")
-NAMES = ("data", "*.data", "perf.data.*", "*.pb", "*.pprof", "*.folded", "*.otlp", "*.otlp.json")
+NAMES = ("data", "*.data", "perf.data.*", "*.pb", "*.pprof", "*.folded", "*.otlp", "*.otlp.json", "*.tar")
 RECORDINGS = tuple(name + packed for name in NAMES for packed in PACKED)
 BESIDE = ("jit-*.dump", "perf-*.map", "*.log", "luajit*.dump", "jdump.*", "data.*")  # sources of names, and parts of recordings
 TASK = 64 << 20  # bytes that a task reads, if its recordings are small
@@ -51,21 +51,21 @@ class Bytes(mmap.mmap):
         return self.find(part) >= 0
 
 
-def fetched(path, scratch):
-    """The recording on this machine; from elsewhere it is copied, and what is beside it and of it."""
+def fetched(path, beside, scratch):
+    """The recording on this machine; from elsewhere it is copied, and those of the files beside it that are of it."""
     files, _ = place(SOURCE)
     if files.type_name != "local":
-        directory, copy = os.path.dirname(path), os.path.join(scratch, "source", os.path.basename(path))
-        os.mkdir(os.path.dirname(copy))
-        here = pyarrow.fs.LocalFileSystem()
-        fetch = lambda path, to: pyarrow.fs.copy_files(path, to, files, here)  # noqa: E731
-        fetch(path, copy)
-        beside = [info.path for info in files.get_file_info(pyarrow.fs.FileSelector(directory)) if info.is_file]
-        with open(copy, "rb") as file, Bytes(file.fileno(), 0, access=mmap.ACCESS_READ) as recording:
-            for other in beside:
-                if other != path and is_any(other, BESIDE) and names_code_of(other, recording):
-                    fetch(other, os.path.join(os.path.dirname(copy), os.path.basename(other)))
-        path = copy
+        directory, here = os.path.join(scratch, "source"), pyarrow.fs.LocalFileSystem()
+        os.mkdir(directory)
+        fetch = lambda path: pyarrow.fs.copy_files(path, f"{directory}/{os.path.basename(path)}", files, here)  # noqa: E731
+        fetch(path)
+        path = os.path.join(directory, os.path.basename(path))
+        if os.path.getsize(path) > 0 and ".tar" not in path:  # `jitgraft pack` puts the dumps into it
+            with open(path, "rb") as file, Bytes(file.fileno(), 0, access=mmap.ACCESS_READ) as recording:
+                names_it = [other for other in beside if names_code_of(other, recording)]
+            for other in names_it:
+                if os.path.basename(other) != os.path.basename(path):
+                    fetch(other)
     return path.removesuffix("/data")  # a recording's directory
 
 
@@ -79,51 +79,58 @@ def put(file, name, job):
     files.move(under_way, f"{root}/{name}")
 
 
-def entry(file, path, size, mtime):
-    """The command's entry says where its copy was; the data set's says where the recording is."""
+def changed(file, **values):
+    """The entry of a recording with some of its values changed."""
     table = pyarrow.parquet.read_table(file)
-    for name, value in {"path": path, "size": size, "mtime_ns": mtime}.items():
+    for name, value in values.items():
         at = table.schema.get_field_index(name)
         field = table.schema.field(at)
         table = table.set_column(at, field, pyarrow.array([value] * len(table), field.type))
-    pyarrow.parquet.write_table(table, file, compression="zstd")
+    pyarrow.parquet.write_table(table, file, compression="none", use_dictionary=False)
     return table
 
 
-def each(found, job, compacted, scratch):
+def each(found, job, compacted, beside, scratch):
     """A recording → its files. Nothing that is wrong with it fails the job."""
     path, output = found["path"], os.path.join(scratch, "set")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", jitgraft.JitgraftWarning)
         try:
-            jitgraft.write(fetched(path, scratch), output, partition=True, threads=TaskContext.get().cpus())
+            files = beside.get(os.path.dirname(path), [])
+            jitgraft.write(fetched(path, files, scratch), output, partition=True, threads=TaskContext.get().cpus())
         except (jitgraft.Error, ValueError, OSError) as error:
             said = str(error)
     written = lambda table: glob.glob(f"{table}/**/*.parquet", root_dir=output, recursive=True)  # noqa: E731
     tables = {table: written(table) for table in ("samples", "stacks", "recordings")}
     if not tables["recordings"]:  # not even copied: the next run tries again
         return {"path": path, "rows": 0, "error": said}
-    row = entry(os.path.join(output, tables["recordings"][0]), **found)
-    is_compacted = row["input"][0].as_py() in compacted  # its rows are there, in a file of another name
-    for name in [] if is_compacted else tables["samples"] + tables["stacks"]:
+    # The command's entry says where its copy was; the data set's says where the recording is.
+    own = os.path.join(output, tables["recordings"][0])
+    error = pyarrow.parquet.read_table(own, columns=["error"])["error"][0].as_py()
+    error = error and error.replace(f"{scratch}/source/", f"{os.path.dirname(path)}/")
+    row = changed(own, path=path, size=found["size"], mtime_ns=found["mtime"], error=error)
+    has_rows = row["input"][0].as_py() in compacted  # in a file of another name
+    for name in [] if has_rows else tables["samples"] + tables["stacks"]:
         put(os.path.join(output, name), name, job)
-    of_path = hashlib.sha1(path.encode()).hexdigest() + ".parquet"
+    # As the command names entries: by the recording and the start of its path's hash, or by that hash alone.
+    of_path = hashlib.sha1(path.encode()).hexdigest()
     key = re.sub(r"[0-9a-f]+\.parquet$", "", os.path.basename(tables["recordings"][0]))
-    put(os.path.join(output, tables["recordings"][0]), f"recordings/{key}{of_path}", job)
+    name, unread = f"{key}{of_path[:16]}.parquet", f"unread-{of_path}.parquet"
+    put(own, f"recordings/{unread if key == 'unread-' else name}", job)
     files, root = place(DATASET)
-    if key != "unread-" and files.get_file_info(f"{root}/recordings/unread-{of_path}").is_file:
-        files.delete_file(f"{root}/recordings/unread-{of_path}")
+    if key != "unread-" and files.get_file_info(f"{root}/recordings/{unread}").is_file:
+        files.delete_file(f"{root}/recordings/{unread}")
     return {"path": path, "rows": row["rows"][0].as_py(), "error": row["error"][0].as_py()}
 
 
-def reader(job, compacted):
+def reader(job, compacted, beside):
     def read(batches):
         """Recordings → files, on a worker."""
         for recordings in batches:
             for recording in recordings.to_pylist():
                 with tempfile.TemporaryDirectory() as scratch:
                     schema = pyarrow.schema({"path": pyarrow.string(), "rows": pyarrow.int64(), "error": pyarrow.string()})
-                    yield pyarrow.RecordBatch.from_pylist([each(recording, job, compacted, scratch)], schema)
+                    yield pyarrow.RecordBatch.from_pylist([each(recording, job, compacted, beside, scratch)], schema)
 
     return read
 
@@ -142,40 +149,63 @@ def tasks(recordings, workers):
 
 
 def recordings():
-    """Those of the source: path, size and time."""
+    """Those of the source: path, size and time; and by directory the files that may be of them."""
     files, root = place(SOURCE)
-    below = files.get_file_info(pyarrow.fs.FileSelector(root, recursive=True))
-    return {(info.path, info.size, info.mtime_ns or 0) for info in below if info.is_file and is_any(info.path, RECORDINGS)}
+    below = [info for info in files.get_file_info(pyarrow.fs.FileSelector(root, recursive=True)) if info.is_file]
+    beside = collections.defaultdict(list)
+    for info in below:
+        if is_any(info.path, BESIDE):
+            beside[os.path.dirname(info.path)].append(info.path)
+    return {(info.path, info.size, info.mtime_ns or 0) for info in below if is_any(info.path, RECORDINGS)}, beside
 
 
-def known_files():
-    """Those that the data set has, and the recordings in files that `export --compact` made."""
+def entries():
+    """Those of recordings that were read."""
     files, root = place(DATASET)
     if files.get_file_info(f"{root}/recordings").type == pyarrow.fs.FileType.NotFound:
-        return set(), set()
+        return []
     table = pyarrow.dataset.dataset(f"{root}/recordings", filesystem=files)
-    names = ["path", "size", "mtime_ns", "input", "__filename"]
-    rows = table.to_table(columns=names, filter=pyarrow.dataset.field("error").is_null())
-    *of_files, inputs, entries = (rows[name].to_pylist() for name in names)
-    in_compacted = (input for input, entry in zip(inputs, entries) if os.path.basename(entry).startswith("compact-"))
-    return set(zip(*of_files)), set(in_compacted)
+    names = ["path", "size", "mtime_ns", "input", "bucket_ns", "rows", "__filename"]
+    return table.to_table(columns=names, filter=pyarrow.dataset.field("error").is_null()).to_pylist()
+
+
+def is_compacted(entry):
+    """True if `export --compact` made its file."""
+    return os.path.basename(entry["__filename"]).startswith("compact-")
+
+
+def settle(entries, paths, job):
+    """Of files with the same bytes one has rows, as for the command: the first, or one that is compacted already."""
+    files, _ = place(DATASET)
+    having, first = [entry for entry in entries if entry["rows"] and (is_compacted(entry) or entry["path"] in paths)], {}
+    for entry in sorted(having, key=lambda entry: (not is_compacted(entry), entry["path"])):
+        if first.setdefault((entry["input"], entry["bucket_ns"]), entry) is entry or is_compacted(entry):
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            copy = os.path.join(scratch, os.path.basename(entry["__filename"]))
+            pyarrow.fs.copy_files(entry["__filename"], copy, files, pyarrow.fs.LocalFileSystem())
+            names = set(pyarrow.parquet.read_schema(copy).names) - {"input", "path", "size", "mtime_ns", "bucket_ns"}
+            changed(copy, **{**dict.fromkeys(names), "rows": 0, "samples": 0, "lost": 0})
+            put(copy, f"recordings/{os.path.basename(copy)}", job)
 
 
 def main():
     spark = SparkSession.builder.appName("jitgraft fleet").config("spark.sql.session.timeZone", "UTC").getOrCreate()
-    all, job = recordings(), str(uuid.uuid4())
-    (known, compacted), workers = known_files(), spark.sparkContext.defaultParallelism
-    new = all - known
+    (all, beside), job, read = recordings(), str(uuid.uuid4()), entries()
+    new = all - {(entry["path"], entry["size"], entry["mtime_ns"]) for entry in read}
+    compacted, workers = {entry["input"] for entry in read if is_compacted(entry)}, spark.sparkContext.defaultParallelism
     print(f"{len(all)} recordings, {len(new)} of them new", flush=True)
-    files, root = place(DATASET)
     if new:
         groups = list(tasks(new, workers))
         inputs = spark.sparkContext.parallelize(groups, len(groups)).flatMap(list)
-        done = spark.createDataFrame(inputs, FOUND).mapInArrow(reader(job, compacted), READ).collect()
+        done = spark.createDataFrame(inputs, FOUND).mapInArrow(reader(job, compacted, beside), READ).collect()
         unread = [row for row in done if row.error is not None]
         print(f"{len(done) - len(unread)} read, {sum(row.rows for row in done)} rows, {len(unread)} not read", flush=True)
         for row in sorted(unread, key=lambda row: row.path):
             print(f"{row.path}: {row.error}")
+    settle(entries() if new else read, {path for path, _, _ in all}, job)
+    files, root = place(DATASET)
+    if files.get_file_info(f"{root}/_under_way/{job}").type == pyarrow.fs.FileType.Directory:
         files.delete_dir(f"{root}/_under_way/{job}")
     for table in ("samples", "stacks", "recordings") if QUESTIONS else ():
         spark.read.option("mergeSchema", True).parquet(f"{DATASET}/{table}").createOrReplaceTempView(table)

@@ -822,3 +822,135 @@ fn a_compacted_data_set_has_all_rows_in_fewer_files() {
     let (ok, said) = compact(&at("old"), &at("fourth"));
     assert!(!ok && said.contains("has an entry with rows, but no rows"), "{said}");
 }
+
+/// A message with one sample of each of these machines, in a mapping of one path that has a build of its own; so many samples were
+/// lost there.
+fn of_machines(machines: &[(&str, &str, u64)]) -> Value {
+    let text = |text: &str| serde_json::json!({ "stringValue": text });
+    let resource = |(at, (host, _, lost)): (usize, &(&str, &str, u64))| {
+        serde_json::json!({
+            "resource": { "attributes": [{ "key": "host.name", "value": text(host) }] },
+            "scopeProfiles": [{
+                "scope": { "attributes": [{ "key": "jitgraft.lost", "value": { "intValue": lost.to_string() } }] },
+                "profiles": [{
+                    "sampleType": { "typeStrindex": 1, "unitStrindex": 2 },
+                    "samples": [{ "stackIndex": at + 1, "values": ["3"] }],
+                }],
+            }],
+        })
+    };
+    let key = "process.executable.build_id.gnu";
+    let builds = machines.iter().map(|(_, build, _)| serde_json::json!({ "keyStrindex": 5, "value": text(build) }));
+    let range = serde_json::json!({ "memoryStart": "4096", "memoryLimit": "8192", "filenameStrindex": 4 });
+    let mapping = |at: usize| {
+        let mut mapping = range.clone();
+        mapping["attributeIndices"] = serde_json::json!([at]);
+        mapping
+    };
+    let location = |at| serde_json::json!({ "mappingIndex": at, "address": "4100", "lines": [{ "functionIndex": 1 }] });
+    let stack = |at| serde_json::json!({ "locationIndices": [at] });
+    let table = |entries: &mut dyn Iterator<Item = Value>| {
+        std::iter::once(serde_json::json!({})).chain(entries).collect::<Vec<_>>()
+    };
+    let numbers = || 1..=machines.len();
+    serde_json::json!({
+        "resourceProfiles": machines.iter().enumerate().map(resource).collect::<Vec<_>>(),
+        "dictionary": {
+            "stringTable": ["", "cpu", "nanoseconds", "f", "/usr/bin/shop", key],
+            "mappingTable": table(&mut numbers().map(mapping)),
+            "locationTable": table(&mut numbers().map(location)),
+            "functionTable": [{}, { "nameStrindex": 3 }],
+            "stackTable": table(&mut numbers().map(stack)),
+            "attributeTable": table(&mut builds.into_iter()),
+        },
+    })
+}
+
+#[test]
+fn two_builds_of_one_path_stay_two() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let [one, other] = ["ab".repeat(20), "cd".repeat(20)];
+    fs::write(at("p.otlp.json"), of_machines(&[("a", &one, 0), ("b", &other, 0)]).to_string()).unwrap();
+    // The last time by an output that has no column for machines.
+    let ways = ["1.parquet", "2.parquet", "3.otlp", "4.parquet", "5.pb.gz", "6.parquet"];
+    let mut before = at("p.otlp.json");
+    for name in ways {
+        stdout(&["export", "-q", "-o", at(name).to_str().unwrap()], &[&before]);
+        before = at(name);
+        if name.ends_with(".parquet") {
+            let rows = rows_of(&before);
+            let of = |build: &str| {
+                let cell = format!("leaf_build_id: \"{build}\"");
+                rows.iter().filter(|row| row.contains(&cell)).collect::<Vec<_>>()
+            };
+            assert_eq!((of(&one).len(), of(&other).len(), rows.len()), (1, 1, 2), "{name}: {rows:?}");
+            let is_of = |row: &str, host| name == "6.parquet" || row.contains(&format!("host: \"{host}\""));
+            assert!(is_of(of(&one)[0], "a") && is_of(of(&other)[0], "b"), "{name}: {rows:?}");
+        }
+    }
+}
+
+#[test]
+fn lost_samples_count_once_and_on_their_machine() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let build = "ab".repeat(20);
+    fs::write(at("p.otlp.json"), of_machines(&[("a", &build, 2), ("b", &build, 5)]).to_string()).unwrap();
+    stdout(&["export", "-q", "-o", at("again.otlp").to_str().unwrap()], &[&at("p.otlp.json")]);
+    for name in ["p.otlp.json", "again.otlp"] {
+        let set = at(&format!("set of {name}"));
+        stdout(&["export", "-q", "--to", "parquet", "--partition", "-o", set.to_str().unwrap()], &[&at(name)]);
+        let entries = files_below(&set.join("recordings")).into_keys();
+        let rows: Vec<_> = entries.flat_map(|entry| rows_of(&set.join("recordings").join(entry))).collect();
+        let of = |host: &str, lost: u64| {
+            let cells = [format!("host: \"{host}\""), format!("lost: {lost}")];
+            rows.iter().filter(|row| cells.iter().all(|cell| row.contains(cell))).count()
+        };
+        assert_eq!((of("a", 2), of("b", 5), rows.len()), (1, 1, 2), "{name}: {rows:?}");
+    }
+}
+
+#[test]
+fn no_attribute_of_opentelemetry_is_there_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let (input, table) = (fixture("php-recording").join("perf.data.zst"), dir.path().join("t.parquet"));
+    let labels = ["process.pid=7", "process.command_args=x", "thread.name=y", "cpu.logical_number=3"];
+    let labels = labels.iter().flat_map(|label| ["--label", label]).collect::<Vec<_>>();
+    stdout(&[&["export", "-q", "-o", table.to_str().unwrap()], &labels[..]].concat(), &[&input]);
+    for (options, input) in [(&labels[..], &input), (&[], &table)] {
+        let text = stdout(&[&["export", "-q", "--to", "otlp-json"], options].concat(), &[input]);
+        let message = json(text.split(|byte| *byte == b'\n').next().unwrap());
+        let keys = |list: &Value, key: &str| -> Vec<String> {
+            list.as_array().unwrap().iter().map(|one| one[key].to_string()).collect()
+        };
+        let is_distinct = |keys: &[String]| keys.iter().collect::<BTreeSet<_>>().len() == keys.len();
+        for resource in message["resourceProfiles"].as_array().unwrap() {
+            let own = &resource["resource"]["attributes"];
+            assert!(is_distinct(&keys(own, "key")), "{own}");
+            let pid = own.as_array().unwrap().iter().find(|one| one["key"] == "process.pid").unwrap();
+            assert_eq!(pid["value"]["intValue"], "7");
+            let profiles = resource["scopeProfiles"].as_array().unwrap().iter();
+            let profiles = profiles.flat_map(|scope| scope["profiles"].as_array().unwrap());
+            for sample in profiles.flat_map(|profile| profile["samples"].as_array().unwrap()) {
+                let places = sample["attributeIndices"].as_array().unwrap().iter().map(|at| at.as_u64().unwrap());
+                let all = places.map(|at| &message["dictionary"]["attributeTable"][at as usize]);
+                let keys: Vec<_> = all.map(|one| one["keyStrindex"].to_string()).collect();
+                assert!(is_distinct(&keys), "{sample}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_day_that_was_given_stays_with_its_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("t.folded"), "a;b 1\n").unwrap();
+    let options = ["export", "-q", "--to", "parquet", "--partition", "--day", "2026-11-22"];
+    stdout(&[&options[..], &["-o", at("set").to_str().unwrap()]].concat(), &[&at("t.folded")]);
+    let file = files_below(&at("set/samples")).into_keys().next().unwrap();
+    stdout(&["export", "-q", "-o", at("again.parquet").to_str().unwrap()], &[&at("set/samples").join(file)]);
+    let rows = rows_of(&at("again.parquet"));
+    assert!(rows.len() == 1 && rows[0].contains("day: 2026-11-22"), "{rows:?}");
+}

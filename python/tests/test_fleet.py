@@ -3,12 +3,14 @@
 import gzip
 import hashlib
 import os
+import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import duckdb
+import pyarrow.fs
 import pytest
 
 import jitgraft
@@ -59,6 +61,8 @@ def test_all_recordings_are_in_the_data_set_once(tmp_path, recordings):
     of = lambda path: hashlib.sha1(path.read_bytes()).hexdigest()  # noqa: E731
     total = "select sum(weight)::bigint, sum(count)::bigint from {samples} where input = '%s'"
     assert asked(dataset, total % of(recordings / "stacks" / "a.folded")) == [(7, 7)]
+    counted = asked(dataset, "select path, rows, samples from {recordings} where path like '%/stacks/%' order by path")
+    assert [(Path(path).name, *sums) for path, *sums in counted] == [("a.folded", 2, 7), ("the same.folded.gz", 0, 0)]
     weight = sum(
         int(line.rsplit(" ", 1)[1])
         for line in subprocess.run(
@@ -79,6 +83,25 @@ def test_all_recordings_are_in_the_data_set_once(tmp_path, recordings):
     (recordings / "cut" / "perf.data").unlink()
     assert "4 recordings, 1 of them new" in fleet(recordings, dataset)
     assert before.items() < hashes(dataset).items()
+
+
+def test_from_an_object_store_a_recording_comes_with_its_own_dumps_only(tmp_path, monkeypatch):
+    source, scratch = tmp_path / "bucket", tmp_path / "scratch"
+    source.mkdir(), scratch.mkdir()
+    (source / "perf.data").write_bytes(pyarrow.input_stream(str(RECORDING / "perf.data.zst")).read())
+    (source / "empty.data").touch()
+    for name in ("jit-31795.dump", "perf-31796.map", "jit-99999.dump"):
+        shutil.copy(RECORDING / "jit-31795.dump", source / name)
+    monkeypatch.setattr(sys, "argv", ["fleet.py", "bucket", "dataset"])
+    fleet = runpy.run_path(str(ROOT / "examples" / "fleet.py"))
+    bucket = pyarrow.fs.SubTreeFileSystem(str(source), pyarrow.fs.LocalFileSystem())
+    fetched = fleet["fetched"]
+    monkeypatch.setitem(fetched.__globals__, "place", lambda uri: (bucket, ""))
+    beside = ["jit-31795.dump", "perf-31796.map", "jit-99999.dump"]
+    for name, expected in {"perf.data": {"perf.data", "jit-31795.dump"}, "empty.data": {"empty.data"}}.items():
+        (scratch / name).mkdir()
+        path = Path(fetched(name, beside, scratch / name))
+        assert path.name == name and {file.name for file in path.parent.iterdir()} == expected
 
 
 def test_a_job_that_ended_on_its_way_is_taken_up_again(tmp_path, recordings):

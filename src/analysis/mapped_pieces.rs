@@ -7,6 +7,7 @@
 use crate::model::about::{MappedRange, Module};
 use crate::model::stacks::{Frame, NameId, Profile};
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 
 /// A place as a location names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,21 +19,25 @@ pub struct Place {
 }
 
 /// A mapping as a profile lists it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Piece<'p> {
     /// The file, or what stands for one.
     pub name: &'p [u8],
     /// Its module.
     pub module: Option<&'p Module>,
+    /// The build ID of the file, in hexadecimal digits, if it is known.
+    pub build: Option<Cow<'p, [u8]>>,
     /// Its address range, if that is known.
     pub range: Option<MappedRange>,
 }
 
+/// A module, the build that its frames state, and the part of it; `None` where its mappings are unknown.
+type PieceKey = (Option<NameId>, Option<NameId>, Option<usize>);
+
 /// The mappings of a profile, numbered as they are requested.
 #[derive(Debug, Default)]
 pub struct MappedPieces {
-    /// By module and part of it; `None` where its mappings are unknown.
-    numbers: FxHashMap<(NameId, Option<usize>), u64>,
+    numbers: FxHashMap<PieceKey, u64>,
 }
 
 impl MappedPieces {
@@ -40,8 +45,8 @@ impl MappedPieces {
     pub fn new<'p>(profile: &'p Profile, add: &mut dyn FnMut(Piece<'p>)) -> Self {
         let mut pieces = Self::default();
         let program = profile.about.program_module();
-        let modules = profile.frames().filter_map(|(_, frame)| frame.module);
-        let main = modules.into_iter().find(|module| Some(profile.name_of(*module)) == program);
+        let is_main = |frame: &Frame| frame.module.map(|module| profile.name_of(module)) == program;
+        let main = program.and_then(|_| profile.frames().map(|(_, frame)| frame).find(|frame| is_main(frame)));
         if let (Some(main), Some(program)) = (main, program) {
             let has_ranges = profile.about.modules.get(program).is_some_and(|module| !module.mapped.is_empty());
             pieces.number(profile, main, has_ranges.then_some(0), add);
@@ -56,9 +61,9 @@ impl MappedPieces {
         match piece(profile, module, addr) {
             Some((piece, range)) => {
                 let address = addr.wrapping_sub(range.file_offset).wrapping_add(range.addr.0);
-                Place { mapping: self.number(profile, module, Some(piece), add), address }
+                Place { mapping: self.number(profile, frame, Some(piece), add), address }
             }
-            None => Place { mapping: self.number(profile, module, None, add), address: addr },
+            None => Place { mapping: self.number(profile, frame, None, add), address: addr },
         }
     }
 
@@ -70,16 +75,17 @@ impl MappedPieces {
     fn number<'p>(
         &mut self,
         profile: &'p Profile,
-        module: NameId,
+        frame: &Frame,
         piece: Option<usize>,
         add: &mut dyn FnMut(Piece<'p>),
     ) -> u64 {
         let next = self.numbers.len() as u64 + 1;
-        let number = *self.numbers.entry((module, piece)).or_insert(next);
+        let number = *self.numbers.entry((frame.module, frame.build, piece)).or_insert(next);
         if number == next {
-            let known = module_of(profile, module);
-            let range = piece.and_then(|piece| known?.mapped.get(piece).copied());
-            add(Piece { name: profile.name_of(module), module: known, range });
+            let module = frame.module.and_then(|module| module_of(profile, module));
+            let range = piece.and_then(|piece| module?.mapped.get(piece).copied());
+            let name = frame.module.map_or(&[][..], |module| profile.name_of(module));
+            add(Piece { name, module, build: profile.build_of(frame), range });
         }
         number
     }

@@ -16,6 +16,8 @@ pub struct StatedFrame<'a> {
     pub function: &'a [u8],
     /// The module; empty: not reported.
     pub module: &'a [u8],
+    /// The build ID of the module, as [`Frame::build`] has it; empty: not reported.
+    pub build: &'a [u8],
     /// The source file; empty: not reported.
     pub file: &'a [u8],
     /// The source line, 0 if not reported.
@@ -56,11 +58,11 @@ impl NamedFrames {
         let tier = (kind == FrameKind::Jit && named)
             .then(|| told.tier.or_else(|| self.tiers.of(name, function, RuntimeSet::default())));
         let tier = tier.flatten();
-        let mut known = |bytes: &[u8]| (!bytes.is_empty()).then(|| profile.name(bytes));
-        let (module, file) = (known(module), known(file));
+        let known = |bytes: &[u8]| (!bytes.is_empty()).then(|| profile.name(bytes));
+        let [module, build, file] = [module, told.build, file].map(known);
         let (line, column) = if file.is_some() { (line, told.column) } else { (0, 0) };
         let start = if file.is_some() { told.start } else { ScriptStart::default() };
-        profile.frame(Frame { module, file, line, column, start, addr, tier, ..Frame::new(name, kind) })
+        profile.frame(Frame { module, build, file, line, column, start, addr, tier, ..Frame::new(name, kind) })
     }
 }
 

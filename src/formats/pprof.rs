@@ -235,14 +235,13 @@ fn locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfi
 
 fn mapping(id: u64, piece: &Piece<'_>, strings: &mut StringTable) -> PprofMapping {
     let range = piece.range;
-    let build_id = piece.module.and_then(|module| module.build_id);
     PprofMapping {
         id,
         memory_start: range.map_or(0, |range| range.addr.0),
         memory_limit: range.map_or(0, |range| range.addr.0.saturating_add(range.len)),
         file_offset: range.map_or(0, |range| range.file_offset),
         filename: strings.id_of(piece.name),
-        build_id: build_id.map_or(0, |id| strings.id(&id.to_string())),
+        build_id: piece.build.as_deref().map_or(0, |id| strings.id_of(id)),
         // With this flag, readers do not look for the binaries.
         has_functions: true,
         has_filenames: true,

@@ -3,6 +3,7 @@
 //! Readers fill the fields that their format has; writers put it where theirs has room. Nothing in it decides what a
 //! stack is called or weighs.
 
+use super::agreed::Agreed;
 use super::frame_counts::FrameCounts;
 use super::moment::Moment;
 use super::perf_command::PerfCommand;
@@ -30,12 +31,12 @@ pub struct About {
     pub sampled: Option<TimeExtent>,
     /// Samples that the recorder states were lost.
     pub lost: u64,
+    /// Those of each machine, if the profile is of several and states it.
+    pub lost_on: BTreeMap<Box<str>, u64>,
     /// Frames of the samples that count; none if nobody counted them.
     pub frames: FrameCounts,
     /// The files of the frames, by the name that frames have as their module.
     pub modules: BTreeMap<Vec<u8>, Module>,
-    /// In a table with rows of several recordings: the builds of the modules of each, by its `input` and their names.
-    pub builds: BTreeMap<(Box<str>, Vec<u8>), BuildId>,
     /// The processes.
     pub processes: BTreeMap<Pid, ProcessLife>,
     /// The note for a reader of the stacks: that they are an estimate.
@@ -57,10 +58,10 @@ pub struct TimeExtent {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Module {
     /// The build ID of the file.
-    pub build_id: Option<BuildId>,
+    pub build_id: Agreed<BuildId>,
     /// The same by OpenTelemetry's hash of both ends of the file
     /// ([`Image::htl_hash`](crate::resolve::symbols::image::Image::htl_hash)), if the file was here.
-    pub htl_hash: Option<[u8; 16]>,
+    pub htl_hash: Agreed<[u8; 16]>,
     /// True if it is the kernel or a part of it.
     pub is_kernel: bool,
     /// The mappings of its code, in the order of the profile.
@@ -170,11 +171,11 @@ impl About {
         mapped.min().map(|(_, path)| path)
     }
 
-    /// The build of a module; in a table of several recordings, that of the one with this `input`.
-    pub fn build_of(&self, input: Option<&str>, module: &[u8]) -> Option<BuildId> {
-        match input {
-            Some(input) if !self.builds.is_empty() => self.builds.get(&(input.into(), module.to_vec())).copied(),
-            _ => self.modules.get(module)?.build_id,
+    /// Adds samples that were lost, on this machine if it is known.
+    pub fn add_lost(&mut self, lost: u64, host: Option<&str>) {
+        add(&mut self.lost, lost);
+        if let Some(host) = host {
+            add(self.lost_on.entry(host.into()).or_default(), lost);
         }
     }
 
@@ -190,17 +191,15 @@ impl About {
         self.cpus = self.cpus.or(other.cpus);
         self.epoch = self.epoch.or(other.epoch);
         self.sampled = joined(self.sampled, other.sampled);
-        self.lost = self.lost.saturating_add(other.lost);
+        add(&mut self.lost, other.lost);
+        other.lost_on.iter().for_each(|(host, lost)| add(self.lost_on.entry(host.clone()).or_default(), *lost));
         self.frames += other.frames;
         for (name, module) in &other.modules {
             let of = self.modules.entry(name.clone()).or_default();
-            of.build_id = of.build_id.or(module.build_id);
-            of.htl_hash = of.htl_hash.or(module.htl_hash);
+            of.build_id.merge(module.build_id);
+            of.htl_hash.merge(module.htl_hash);
             of.is_kernel |= module.is_kernel;
             of.mapped.extend(&module.mapped);
-        }
-        for (of, build) in &other.builds {
-            self.builds.entry(of.clone()).or_insert(*build);
         }
         self.notes.extend(other.notes.iter().cloned());
         self.moments.extend(other.moments.iter().cloned());
@@ -209,6 +208,10 @@ impl About {
             self.processes.entry(*pid).or_insert_with(|| process.clone());
         }
     }
+}
+
+fn add(sum: &mut u64, number: u64) {
+    *sum = sum.saturating_add(number);
 }
 
 /// Programs map their own file before those that it needs, and below them.

@@ -2,6 +2,7 @@
 
 pub mod abi;
 pub mod about;
+pub mod agreed;
 pub mod ancestry;
 pub mod backing;
 pub mod bpf;

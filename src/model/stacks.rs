@@ -39,6 +39,9 @@ pub struct Frame {
     pub name: NameId,
     /// The DSO or category it belongs to.
     pub module: Option<NameId>,
+    /// The build ID of the module, in hexadecimal digits, where the profile states it: a path may be another build on another
+    /// machine or in another container.
+    pub build: Option<NameId>,
     /// Source file.
     pub file: Option<NameId>,
     /// Source line, 0 if unknown.
@@ -61,8 +64,19 @@ pub struct Frame {
 impl Frame {
     /// A function of which nothing else is known.
     pub fn new(name: NameId, kind: FrameKind) -> Self {
-        let start = ScriptStart::default();
-        Self { name, module: None, file: None, line: 0, column: 0, start, addr: None, kind, tier: None, joined: false }
+        Self {
+            name,
+            module: None,
+            build: None,
+            file: None,
+            line: 0,
+            column: 0,
+            start: ScriptStart::default(),
+            addr: None,
+            kind,
+            tier: None,
+            joined: false,
+        }
     }
 }
 
@@ -381,6 +395,13 @@ impl Profile {
     /// The bytes of a name.
     pub fn name_of(&self, id: NameId) -> &[u8] {
         self.names.get(id)
+    }
+
+    /// The build ID of a frame's module, in hexadecimal digits: its own, or that on which all mappings of the module agree.
+    pub fn build_of(&self, frame: &Frame) -> Option<Cow<'_, [u8]>> {
+        let agreed = || self.about.modules.get(self.name_of(frame.module?))?.build_id.into_option();
+        let own = frame.build.map(|build| Cow::Borrowed(self.name_of(build)));
+        own.or_else(|| Some(Cow::Owned(agreed()?.to_string().into_bytes())))
     }
 
     /// The frame of that number.

@@ -1,12 +1,9 @@
 //! The facts about several merged profiles: only those that are true of all of them.
 
-use crate::analysis::quantity::counted;
-use crate::error::{Warning, Warnings};
 use crate::model::Nanos;
 use crate::model::about::{About, TimeExtent};
-use crate::model::process::BuildId;
+use crate::model::agreed::Agreed;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::BTreeMap;
 
 /// A piece of a module's file that was mapped.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -22,8 +19,6 @@ pub(super) struct MergedAbout {
     host: Agreed<Vec<u8>>,
     arch: Agreed<Vec<u8>>,
     os_release: Agreed<Vec<u8>>,
-    builds: BTreeMap<Vec<u8>, Agreed<BuildId>>,
-    hashes: FxHashMap<Vec<u8>, Agreed<[u8; 16]>>,
     pieces: FxHashMap<Vec<u8>, FxHashSet<MappedFilePiece>>,
     /// When the first of them began, on the wall clock.
     began: Option<i128>,
@@ -49,8 +44,6 @@ impl MergedAbout {
         self.lost = self.lost.saturating_add(lost);
         about.modules = modules;
         for (name, module) in &mut about.modules {
-            self.builds.entry(name.clone()).or_default().add(module.build_id);
-            self.hashes.entry(name.clone()).or_default().add(module.htl_hash);
             let known = self.pieces.entry(name.clone()).or_default();
             module
                 .mapped
@@ -59,7 +52,7 @@ impl MergedAbout {
     }
 
     /// Reports it for the sum.
-    pub(super) fn finish(self, about: &mut About, warnings: &mut Warnings) {
+    pub(super) fn finish(self, about: &mut About) {
         let (command, sampled) = (self.command.into_option().unwrap_or_default(), self.sampled);
         *about = About {
             command,
@@ -73,49 +66,6 @@ impl MergedAbout {
             modules: std::mem::take(&mut about.modules),
             ..About::default()
         };
-        let mut several = 0;
-        for (name, build) in self.builds {
-            several += u64::from(build == Agreed::Several);
-            if let Some(module) = about.modules.get_mut(&name) {
-                module.build_id = build.into_option();
-            }
-        }
-        for (name, hash) in self.hashes {
-            if let Some(module) = about.modules.get_mut(&name) {
-                module.htl_hash = hash.into_option();
-            }
-        }
-        if several > 0 {
-            let which = counted(several, "module");
-            warnings.push(Warning::new(format!("{which} of several builds: no build ID is written for these")));
-        }
-    }
-}
-
-/// The value of all that state one.
-#[derive(Debug, Default, PartialEq, Eq)]
-enum Agreed<T> {
-    #[default]
-    Untold,
-    Same(T),
-    Several,
-}
-
-impl<T: PartialEq> Agreed<T> {
-    fn add(&mut self, told: Option<T>) {
-        let Some(told) = told else { return };
-        match self {
-            Self::Untold => *self = Self::Same(told),
-            Self::Same(before) if *before != told => *self = Self::Several,
-            Self::Same(_) | Self::Several => {}
-        }
-    }
-
-    fn into_option(self) -> Option<T> {
-        match self {
-            Self::Same(told) => Some(told),
-            Self::Untold | Self::Several => None,
-        }
     }
 }
 
@@ -123,13 +73,14 @@ impl<T: PartialEq> Agreed<T> {
 mod tests {
     use super::*;
     use crate::model::about::{MappedRange, Module};
+    use crate::model::process::BuildId;
     use crate::model::{Addr, Pid};
 
     fn about(host: &str, build: u8, mapped_at: u64) -> About {
         let range = MappedRange { pid: Pid(1), time: Nanos(0), addr: Addr(mapped_at), len: 16, file_offset: 0 };
         let module = Module {
-            build_id: BuildId::new(&[build; 20]),
-            htl_hash: Some([build; 16]),
+            build_id: BuildId::new(&[build; 20]).map_or(Agreed::Unstated, Agreed::Same),
+            htl_hash: Agreed::Same([build; 16]),
             mapped: vec![range],
             ..Module::default()
         };
@@ -145,17 +96,16 @@ mod tests {
 
     #[test]
     fn only_what_is_true_of_all_is_reported() {
-        let (mut merged, mut sum, mut warnings) = (MergedAbout::default(), About::default(), Warnings::new());
+        let (mut merged, mut sum) = (MergedAbout::default(), About::default());
         for mut one in [about("a", 1, 0x100), about("b", 2, 0x200), about("b", 1, 0x300)] {
             merged.take(&mut one);
             sum.merge(&one);
         }
-        merged.finish(&mut sum, &mut warnings);
+        merged.finish(&mut sum);
         assert_eq!((sum.host, sum.arch), (None, Some(b"x86_64".to_vec())));
         assert_eq!((sum.epoch, sum.sampled.map(TimeExtent::duration)), (Some(1005 - 0x300), Some(12)));
         let module = &sum.modules[&b"/bin/a"[..]];
-        assert_eq!((module.build_id, module.htl_hash), (None, None));
+        assert_eq!((module.build_id, module.htl_hash), (Agreed::Several, Agreed::Several));
         assert_eq!((module.mapped.len(), module.mapped[0].addr), (1, Addr(0x100)));
-        assert!(warnings.iter().next().unwrap().to_string().contains("1 module of several builds"));
     }
 }

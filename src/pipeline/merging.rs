@@ -112,7 +112,7 @@ impl MergedSum {
             let warning = error.into_warning();
             Warning { message: format!("skipped: {}", warning.message), ..warning }
         }));
-        self.about.finish(&mut self.sum.about, &mut self.outcome.warnings);
+        self.about.finish(&mut self.sum.about);
         told.extend(self.outcome.warnings.iter().cloned());
         if told.len() > TOLD && !job.verbose {
             let more = told.len() - TOLD;

@@ -132,7 +132,7 @@ impl Sink for RowSink<'_> {
             self.begin_whole(rows)?;
             return self.rows(rows);
         }
-        let is_only = recordings.len() == 1;
+        let (is_only, all_lost) = (recordings.len() == 1, rows.about.lost);
         for (recording, of_recording) in recordings {
             rows.series.iter_mut().zip(of_recording).for_each(|(series, rows)| series.rows = rows);
             let recording = match (&recording.input, is_only) {
@@ -140,10 +140,15 @@ impl Sink for RowSink<'_> {
                 (None, true) => recording_of(rows),
                 (None, false) => of_machine(recording.host.clone(), rows),
             };
+            if !is_only {
+                let of_host = recording.host.as_ref().and_then(|host| rows.about.lost_on.get(host));
+                rows.about.lost = of_host.copied().unwrap_or(0);
+            }
             self.begin(recording, rows)?;
             self.rows(rows)?;
             self.end(rows)?;
         }
+        rows.about.lost = all_lost;
         self.has_ended = true;
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! change: queries see every row once at any time, and a run that was killed can be repeated.
 
 use super::data_set::{SAMPLES, Set};
-use super::data_set_content::{COMPACTED, RECORDINGS, digits, entries, is_compacted, stem_of, tables_in, unread_name};
+use super::data_set_content::{COMPACTED, RECORDINGS, digits, in_file, is_compacted, stem_of, tables_in, unread_name};
 use super::options::ExportOptions;
 use super::parted_file::PartedFile;
 use crate::analysis::quantity::counted;
@@ -27,7 +27,7 @@ pub(super) fn run(set: &Set<'_>, job: &Job) -> Result<Outcome> {
     // A recording that is added meanwhile has no entry here. All of it is left out.
     let mut all = Vec::new();
     for path in tables_in(&from.join(RECORDINGS))? {
-        all.extend(entries(&path, set.data_set).map_err(|error| error.in_file(&path))?);
+        all.extend(in_file(&path, set.data_set.read_entries).map_err(|error| error.in_file(&path))?);
     }
     let mut copying = Copying { set, outcome: Outcome::default(), found: FxHashSet::default() };
     let (mut files, directories) = (0, directories(from, &all, &mut copying.outcome)?);

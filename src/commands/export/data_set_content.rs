@@ -37,7 +37,7 @@ impl DataSetContent {
             return Ok(known);
         }
         for path in tables_in(&directory)?.into_iter().filter(|path| all || is_compacted(path)) {
-            match entries(&path, data_set) {
+            match in_file(&path, data_set.read_files) {
                 Ok(entries) => {
                     entries.into_iter().filter(|entry| entry.error.is_none()).for_each(|entry| known.add(entry))
                 }
@@ -79,8 +79,8 @@ pub(super) fn tables_in(directory: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// The entries in a file.
-pub(super) fn entries(path: &Path, data_set: DataSet) -> Result<Vec<Entry>> {
-    (data_set.read_entries)(&io::map_to_replace(path)?)
+pub(super) fn in_file(path: &Path, read: fn(&[u8]) -> Result<Vec<Entry>>) -> Result<Vec<Entry>> {
+    read(&io::map_to_replace(path)?)
 }
 
 /// Names of files that contain several recordings start so.

@@ -46,7 +46,7 @@ impl Libraries {
 fn library(profile: &Profile, module: &[u8]) -> Library {
     let path = String::from_utf8_lossy(module).into_owned();
     let name = path.rsplit('/').next().unwrap_or(&path).to_owned();
-    let build_id = profile.about.modules.get(module).and_then(|module| module.build_id);
+    let build_id = profile.about.modules.get(module).and_then(|module| module.build_id.into_option());
     let arch = profile.about.arch.as_deref().map(String::from_utf8_lossy).unwrap_or_default().into_owned();
     let code_id = build_id.map(|id| id.to_string());
     let (debug_name, debug_path) = (name.clone(), path.clone());

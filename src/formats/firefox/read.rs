@@ -289,6 +289,7 @@ impl<'f> Resolving<'f> {
         StatedFrame {
             function: self.string(of(funcs.map(|funcs| &funcs.name), func)),
             module: lib.and_then(|lib| self.libs.get(lib)).map_or(&[], Lib::module),
+            build: &[],
             file: self.string(file),
             line: number(line),
             column: of_maps(row(&table.column, at)),

@@ -50,10 +50,10 @@ impl AboutJson {
     pub(super) fn new(about: &About) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let optional = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(text);
-        let modules = about
-            .modules
-            .iter()
-            .map(|(path, module)| ModuleJson { path: text(path), build_id: module.build_id.map(|id| id.to_string()) });
+        let modules = about.modules.iter().map(|(path, module)| ModuleJson {
+            path: text(path),
+            build_id: module.build_id.into_option().map(|id| id.to_string()),
+        });
         let processes = about.processes.iter().map(|(pid, life)| ProcessJson {
             pid: pid.0,
             parent: life.parent.map(|parent| parent.0),

@@ -1,7 +1,7 @@
 //! Labels of rows, and the attributes and links that they are in messages.
 
 use super::dictionary::{Attribute, Link, Value};
-use super::messages::LinkMessage;
+use super::messages::{LinkMessage, ValueMessage, number, text};
 use crate::bytes::digits::hex_bytes;
 use crate::model::recorded::Labels;
 use std::fmt::Write;
@@ -17,6 +17,9 @@ const OF_RESOURCES: &[&str] =
 /// Attributes that start so do not become labels: they describe processes, threads, machines and the tool that measured.
 const KNOWN: &[&str] = &["process.", "thread.", "cpu.", "host.", "os.", "telemetry."];
 
+/// Attributes that are numbers in the semantic conventions.
+const NUMBERS: &[&str] = &["process.pid", "thread.id", "cpu.logical_number"];
+
 /// The labels of a span: the number of its trace and its own, in hexadecimal digits.
 const TRACE: &str = "trace_id";
 const SPAN: &str = "span_id";
@@ -24,6 +27,14 @@ const SPAN: &str = "span_id";
 /// The name of a label as an attribute.
 pub(super) fn attribute_name(label: &str) -> &str {
     NAMES.iter().find(|(own, _)| *own == label).map_or(label, |(_, attribute)| attribute)
+}
+
+/// The value of a label as an attribute.
+pub(super) fn value(attribute: &str, label: &str) -> ValueMessage {
+    match label.parse() {
+        Ok(id) if NUMBERS.contains(&attribute) => number(id),
+        _ => text(label),
+    }
 }
 
 /// True if a label describes a process, a service or the place where it runs.

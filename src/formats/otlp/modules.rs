@@ -37,10 +37,9 @@ impl Modules {
 fn add(module: &mut Module, name: &[u8], mapping: &Mapping<'_>, dictionary: &Dictionary<'_>) {
     let Mapping { start, limit, offset, .. } = *mapping;
     module.is_kernel = Backing::of(name).is_kernel_object();
-    let build_id = || BuildId::from_digits(dictionary.text_of(mapping.attributes(), GNU_BUILD_ID)?);
-    module.build_id = module.build_id.or_else(build_id);
-    let hash = || htl_hash(dictionary.text_of(mapping.attributes(), HTL_HASH)?);
-    module.htl_hash = module.htl_hash.or_else(hash);
+    let text = |key| dictionary.text_of(mapping.attributes(), key);
+    module.build_id.add(text(GNU_BUILD_ID).and_then(BuildId::from_digits));
+    module.htl_hash.add(text(HTL_HASH).and_then(htl_hash));
     if let Some(len) = limit.checked_sub(start).filter(|len| *len > 0) {
         // Mappings are shared by all processes, and do not show whose they are.
         let pid = Pid(if module.is_kernel { -1 } else { 0 });

@@ -27,6 +27,11 @@ impl Owner {
         Self { track: Track { recording, ..Track::default() }, apart }
     }
 
+    /// The machine, where machines are kept apart.
+    pub(super) fn host(&self) -> Option<&str> {
+        self.track.recording.as_ref()?.host.as_deref()
+    }
+
     /// Takes an attribute of the resource. A fact about the whole recording is taken from the first resource that
     /// states it.
     pub(super) fn add(&mut self, attribute: &Attribute<'_>, dictionary: &Dictionary<'_>, about: &mut About) {

@@ -5,7 +5,6 @@ use super::modules::{GNU_BUILD_ID, HTL_HASH};
 use super::tables::{Tables, Which};
 use crate::analysis::label;
 use crate::analysis::mapped_pieces::{MappedPieces, Piece};
-use crate::model::process::BuildId;
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, StackId, UNKNOWN};
 use crate::runtimes::jit_names::{JitNames, ReadableNames};
 use crate::runtimes::{RuntimeSet, frame_type};
@@ -24,24 +23,22 @@ pub(super) struct Places {
     stacks: FxHashMap<(StackId, RuntimeSet), i32>,
 }
 
-/// The way names of JIT code of an input are written, and its recording.
+/// The way names of JIT code of an input are written.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     jit_names: JitNames,
     readable: ReadableNames,
-    /// The `input` of the recording, by which modules have their builds.
-    input: Option<Box<str>>,
 }
 
 impl Names {
-    pub(super) fn new(jit_names: JitNames, input: Option<Box<str>>, profile: &Profile) -> Self {
+    pub(super) fn new(jit_names: JitNames, profile: &Profile) -> Self {
         let jit = profile.frames().filter(|(_, frame)| frame.kind == FrameKind::Jit);
         let jit = jit.map(|(_, frame)| profile.name_of(frame.name));
         let readable = match jit_names {
             JitNames::Raw => ReadableNames::default(),
             asked => ReadableNames::new(jit, asked == JitNames::Merged),
         };
-        Self { jit_names, readable, input }
+        Self { jit_names, readable }
     }
 
     fn of<'n>(&self, frame: &Frame, name: &'n [u8]) -> Cow<'n, [u8]> {
@@ -94,9 +91,7 @@ impl Places {
         }
         let mut new = Vec::new();
         let at = self.pieces.place(profile, frame, &mut |piece| new.push(piece));
-        let input = names.input.as_deref();
-        let build = |piece: &Piece<'_>| profile.about.build_of(input, piece.name);
-        self.mappings.extend(new.iter().map(|piece| mapping(piece, build(piece), tables)));
+        self.mappings.extend(new.iter().map(|piece| mapping(piece, tables)));
         let mapping_index = at.mapping.checked_sub(1).map_or(0, |at| self.mappings[at as usize]);
         let attribute_indices = attributes(profile, frame, runtimes, tables);
         let lines = lines(place, (profile, names), tables);
@@ -149,10 +144,10 @@ fn attributes(profile: &Profile, frame: &Frame, runtimes: RuntimeSet, tables: &m
     kind.into_iter().chain(tier).collect()
 }
 
-fn mapping(piece: &Piece<'_>, build: Option<BuildId>, tables: &mut Tables) -> i32 {
-    let build_id = build.map(|id| (GNU_BUILD_ID, id.to_string()));
+fn mapping(piece: &Piece<'_>, tables: &mut Tables) -> i32 {
+    let build_id = piece.build.as_deref().map(|id| (GNU_BUILD_ID, String::from_utf8_lossy(id).into_owned()));
     let digits = |hash: [u8; 16]| format!("{:032x}", u128::from_be_bytes(hash));
-    let htl_hash = piece.module.and_then(|module| module.htl_hash).map(|hash| (HTL_HASH, digits(hash)));
+    let htl_hash = piece.module.and_then(|module| module.htl_hash.into_option()).map(|hash| (HTL_HASH, digits(hash)));
     let ids = build_id.into_iter().chain(htl_hash);
     let range = piece.range;
     let message = MappingMessage {

@@ -2,7 +2,7 @@
 
 use super::dictionary::{Dictionary, at_place, numbers_of};
 use super::keys;
-use super::modules::Modules;
+use super::modules::{GNU_BUILD_ID, Modules};
 use super::owner::{Owner, Tracks};
 use super::sample::{Sample, Times};
 use super::version::Version;
@@ -123,7 +123,8 @@ impl LocationFrames {
         let has_address = location.address != 0 && (mapping.is_some() || kind != Some(FrameKind::Jit));
         let mapping = mapping.unwrap_or_default();
         let addr = has_address.then(|| mapping.in_file(location.address));
-        let told = StatedFrame { module: dictionary.string(mapping.file), addr, kind, tier, ..StatedFrame::default() };
+        let (module, build) = (dictionary.string(mapping.file), dictionary.text_of(mapping.attributes(), GNU_BUILD_ID));
+        let told = StatedFrame { module, build: build.unwrap_or_default(), addr, kind, tier, ..StatedFrame::default() };
         let mut lines = location.lines().peekable();
         if lines.peek().is_none() {
             self.frames.push(to.named.frame(&mut to.profile, told));
@@ -193,7 +194,7 @@ impl<'d> MessageReading<'_, 'd> {
                     keys::CLOCK_KEY => self.to.untied |= attribute.text() == Some(keys::OWN_CLOCK),
                     keys::LOST_KEY => {
                         let lost = attribute.number().and_then(|lost| u64::try_from(lost).ok()).unwrap_or(0);
-                        self.to.profile.about.lost = self.to.profile.about.lost.saturating_add(lost);
+                        self.to.profile.about.add_lost(lost, owner.host());
                     }
                     _ => {}
                 }

@@ -1,7 +1,7 @@
 //! The facts about a process: the attributes of its resource, by the names of the semantic conventions.
 
-use super::labels::{attribute_name, is_of_resource};
-use super::messages::{AnyValue, KeyValueMessage, ListMessage, ResourceMessage, ValueMessage, attribute, number, text};
+use super::labels::{self, attribute_name, is_of_resource};
+use super::messages::{AnyValue, ListMessage, ResourceMessage, ValueMessage, attribute, number, text};
 use super::owner::MACHINES;
 use crate::contract::rows::command_line;
 use crate::model::about::About;
@@ -37,11 +37,6 @@ impl Described {
         self.recording.epoch.map(i128::from)
     }
 
-    /// The `input` that identifies it.
-    pub(super) fn input(&self) -> Option<&str> {
-        self.recording.input.as_deref()
-    }
-
     /// The attributes of its resource that come from its labels and from those of a thread.
     pub(super) fn attributes(&self, track: &Track) -> BTreeMap<Box<str>, Box<str>> {
         let own = track.labels.iter().flat_map(|labels| &**labels).filter(|(key, _)| is_of_resource(key));
@@ -50,13 +45,13 @@ impl Described {
     }
 }
 
-/// The resource of a thread's process. `executable` is the file of the program that it runs; `others` are attributes
-/// that take precedence over those derived here.
+/// The resource of a thread's process. `executable` is the file of the program that it runs. Attributes that are labels
+/// take precedence over those derived here: no attribute may be there twice.
 pub(super) fn resource(
     described: &Described,
     track: &Track,
     executable: Option<&[u8]>,
-    mut others: BTreeMap<Box<str>, Box<str>>,
+    labels: &BTreeMap<Box<str>, Box<str>>,
 ) -> ResourceMessage {
     let (recording, comm) = (&described.recording, &*track.comm);
     let executable = executable.map(lossy);
@@ -66,24 +61,23 @@ pub(super) fn resource(
     let service = command.map(|name| lossy(name).into_owned()).or_else(|| executable_name.clone());
     let service = service.or_else(|| (!comm.is_empty()).then(|| lossy(comm).into_owned()));
     let is_the_program = command.is_some() && command.map(lossy).as_deref() == executable_name.as_deref();
-    let own = |value: &Option<Box<str>>| value.as_deref().map(str::to_owned);
-    let mut of_text = |key: &str, value: Option<String>| {
-        others.remove(key).map(String::from).or(value).map(|value| attribute(key, text(value)))
-    };
-    let attributes: [Option<KeyValueMessage>; 9] = [
+    let known = |value: &Option<Box<str>>| value.as_deref().map(text);
+    let own: [(&str, Option<ValueMessage>); 9] = [
         // The name that the specification has for what is not known.
-        of_text("service.name", Some(service.unwrap_or_else(|| "unknown_service".to_owned()))),
-        of_text("host.name", own(&recording.host)),
-        of_text("host.arch", recording.arch.as_deref().map(|machine| arch(machine).to_owned())),
-        of_text("os.type", recording.kernel.is_some().then(|| "linux".to_owned())),
-        of_text("os.version", own(&recording.kernel)),
-        track.pid.map(|pid| attribute("process.pid", number(pid.0.into()))),
-        of_text("process.executable.name", executable_name),
-        of_text("process.executable.path", executable.map(Cow::into_owned)),
-        is_the_program.then(|| attribute("process.command_args", words(program))),
+        ("service.name", Some(text(service.unwrap_or_else(|| "unknown_service".to_owned())))),
+        ("host.name", known(&recording.host)),
+        ("host.arch", recording.arch.as_deref().map(|machine| text(arch(machine)))),
+        ("os.type", recording.kernel.is_some().then(|| text("linux"))),
+        ("os.version", known(&recording.kernel)),
+        ("process.pid", track.pid.map(|pid| number(pid.0.into()))),
+        ("process.executable.name", executable_name.map(text)),
+        ("process.executable.path", executable.map(text)),
+        ("process.command_args", is_the_program.then(|| words(program))),
     ];
-    let others = others.iter().map(|(key, value)| attribute(key, text(&**value)));
-    ResourceMessage { attributes: attributes.into_iter().flatten().chain(others).collect() }
+    let own = own.into_iter().filter(|(key, _)| !labels.contains_key(*key));
+    let own = own.filter_map(|(key, value)| Some(attribute(key, value?)));
+    let labels = labels.iter().map(|(key, label)| attribute(key, labels::value(key, label)));
+    ResourceMessage { attributes: own.chain(labels).collect() }
 }
 
 fn lossy(bytes: &[u8]) -> Cow<'_, str> {

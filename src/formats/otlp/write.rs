@@ -148,7 +148,7 @@ impl WrittenInput {
             let executable = track.pid.and_then(|pid| profile.about.executable(pid, &track.comm));
             let lost = if std::mem::replace(tells_lost, true) { 0 } else { profile.about.lost };
             let scope = scope(profile, described.epoch().is_some(), lost);
-            draft.resource(&resource(described, track, executable, attributes), &scope)
+            draft.resource(&resource(described, track, executable, &attributes), &scope)
         })
     }
 
@@ -175,23 +175,26 @@ impl WrittenInput {
 
 /// The attributes of the samples of a thread, without those of its process.
 fn attributes(track: &Track, tables: &mut Tables) -> Vec<i32> {
-    let of_number = |key: &str, id: Option<i64>, tables: &mut Tables| id.map(|id| tables.attribute(key, number(id)));
-    let name = String::from_utf8_lossy(&track.comm);
-    let name = (!name.is_empty()).then(|| tables.attribute("thread.name", text(name)));
-    let id = of_number("thread.id", track.tid.map(|tid| tid.0.into()), tables);
-    let cpu = of_number("cpu.logical_number", track.cpu.map(i64::from), tables);
-    let labels = track.labels.iter().flat_map(|labels| &**labels);
-    let labels = labels.filter(|(key, _)| !labels::is_of_resource(key));
+    let name = (!track.comm.is_empty()).then(|| text(String::from_utf8_lossy(&track.comm)));
+    let own = [
+        ("thread.name", name),
+        ("thread.id", track.tid.map(|tid| number(tid.0.into()))),
+        ("cpu.logical_number", track.cpu.map(|cpu| number(cpu.into()))),
+    ];
+    // No attribute may be there twice.
+    let is_label = |key: &str| track.labels.as_ref().is_some_and(|labels| labels.contains_key(key));
+    let own = own.into_iter().filter(|(key, _)| !is_label(key)).filter_map(|(key, value)| Some((key, value?)));
     let is_linked = labels::link(&track.labels).is_some();
-    let labels = labels.filter(|(key, _)| !(is_linked && labels::is_of_link(key)));
-    let labels = labels.map(|(key, value)| tables.attribute(key, text(&**value)));
-    [name, id, cpu].into_iter().flatten().chain(labels).collect()
+    let is_elsewhere = |key: &str| labels::is_of_resource(key) || is_linked && labels::is_of_link(key);
+    let labels = track.labels.iter().flat_map(|labels| &**labels).filter(|(key, _)| !is_elsewhere(key));
+    let labels = labels.map(|(key, label)| (&**key, labels::value(key, label)));
+    own.chain(labels).map(|(key, value)| tables.attribute(key, value)).collect()
 }
 
 impl RowWriter for OtlpWriter<'_> {
     fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()> {
         let described = Described::new(origin.recording, origin.labels, &profile.about);
-        let names = Names::new(origin.jit_names, described.input().map(Box::from), profile);
+        let names = Names::new(origin.jit_names, profile);
         self.input = WrittenInput { described, names, ..WrittenInput::default() };
         Ok(())
     }

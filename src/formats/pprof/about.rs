@@ -28,7 +28,7 @@ pub(super) fn about(tables: &Tables<'_>, sampled: Option<TimeExtent>) -> About {
 fn add(module: &mut Module, mapping: &Mapping, tables: &Tables<'_>) {
     let Mapping { start, limit, offset, .. } = *mapping;
     module.is_kernel = Backing::of(tables.string(mapping.file)).is_kernel_object();
-    module.build_id = module.build_id.or_else(|| BuildId::from_digits(tables.string(mapping.build_id)));
+    module.build_id.add(BuildId::from_digits(tables.string(mapping.build_id)));
     if let Some(len) = limit.checked_sub(start).filter(|len| *len > 0) {
         // A profile is of one process, and does not state about which.
         let pid = Pid(if module.is_kernel { -1 } else { 0 });

@@ -196,7 +196,8 @@ impl FrameLists {
     fn add(&mut self, location: &Location<'_>, tables: &Tables<'_>, named: &mut NamedFrames, profile: &mut Profile) {
         let mapping = tables.mappings.get(&location.mapping).copied().unwrap_or_default();
         let addr = (location.address != 0).then(|| mapping.in_file(location.address));
-        let told = StatedFrame { module: tables.string(mapping.file), addr, ..StatedFrame::default() };
+        let [module, build] = [mapping.file, mapping.build_id].map(|text| tables.string(text));
+        let told = StatedFrame { module, build, addr, ..StatedFrame::default() };
         let mut lines = location.lines().peekable();
         if lines.peek().is_none() {
             self.frames.push(named.frame(profile, told));

@@ -185,13 +185,12 @@ impl TableInput {
             _ => Cow::Borrowed(name),
         };
         let function = self.texts.add(&label::called(&readable, module));
-        let input = self.recording.rest.input.as_deref();
-        let build_id = module.and_then(|module| profile.about.build_of(input, module));
+        let build_id = profile.build_of(frame);
         let texts = &mut self.texts;
         FrameCells {
             function,
             module: module.map(|module| texts.add(&String::from_utf8_lossy(told_module(frame.kind, module)))),
-            build_id: build_id.map(|id| texts.add(&id.to_string())),
+            build_id: build_id.map(|id| texts.add(&String::from_utf8_lossy(&id))),
             file: frame.file.map(|file| texts.add(&String::from_utf8_lossy(profile.name_of(file)))),
             line: i32::try_from(frame.line).ok().filter(|line| *line != 0),
             // Its tier is in the next column.

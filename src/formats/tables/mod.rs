@@ -43,5 +43,9 @@ mod writer;
 use crate::contract::format::DataSet;
 
 /// The parts of a data set of Parquet files besides rows.
-pub(super) const DATA_SET: DataSet =
-    DataSet { stacks: parquet::start_stacks, write_entries: recordings::write, read_entries: recordings::read };
+pub(super) const DATA_SET: DataSet = DataSet {
+    stacks: parquet::start_stacks,
+    write_entries: recordings::write,
+    read_entries: recordings::read,
+    read_files: recordings::read_files,
+};

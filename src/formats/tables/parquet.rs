@@ -26,7 +26,7 @@ use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, SortingColumn};
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 use std::fmt;
 use std::io::Write;
@@ -206,12 +206,12 @@ pub(super) fn start_stacks<'o>(_options: &WriteOptions, out: Box<dyn Write + 'o>
     Ok(Box::new(StackTable::new(ParquetFile::new(out))?))
 }
 
-/// Writes a table of one batch.
+/// Writes a small table of one batch, as it is: to pack columns of a few values takes more time and space than it saves.
 pub(super) fn write_batch(batch: &RecordBatch, out: &mut dyn Write) -> Result<()> {
-    let mut file = ParquetFile::new(Box::new(out));
-    file.start(&batch.schema())?;
-    file.batch(batch)?;
-    file.finish()
+    let properties = usual_properties().set_dictionary_enabled(false).build();
+    let mut file = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).map_err(failed)?;
+    file.write(batch).map_err(failed)?;
+    Ok(out.write_all(&file.into_inner().map_err(failed)?)?)
 }
 
 struct ParquetFile<'o> {
@@ -278,11 +278,8 @@ fn properties(sorted_by: Option<i32>) -> Result<WriterProperties, ParquetError> 
     /// The largest number of functions in a group for which a filter is made.
     const FUNCTIONS: u64 = 1 << 13;
     let column = |name: &str| ColumnPath::from(name);
-    let mut properties = WriterProperties::builder()
-        .set_created_by(concat!("jitgraft ", env!("CARGO_PKG_VERSION")).to_owned())
+    let mut properties = usual_properties()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
-        .set_max_row_group_row_count(None)
-        .set_key_value_metadata(Some(vec![KeyValue::new(VERSION_KEY.to_owned(), VERSION.to_owned())]))
         .set_sorting_columns(
             sorted_by.map(|column_idx| vec![SortingColumn { column_idx, descending: false, nulls_first: true }]),
         )
@@ -298,6 +295,13 @@ fn properties(sorted_by: Option<i32>) -> Result<WriterProperties, ParquetError> 
             .set_column_encoding(column(name), Encoding::DELTA_BINARY_PACKED);
     }
     Ok(properties.build())
+}
+
+fn usual_properties() -> WriterPropertiesBuilder {
+    WriterProperties::builder()
+        .set_created_by(concat!("jitgraft ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_max_row_group_row_count(None)
+        .set_key_value_metadata(Some(vec![KeyValue::new(VERSION_KEY.to_owned(), VERSION.to_owned())]))
 }
 
 fn failed(error: ParquetError) -> Error {

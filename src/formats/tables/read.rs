@@ -9,10 +9,10 @@ use super::recordings_read::{RecordingColumns, RecordingWords, Recordings};
 use super::row_cells::{Numbers, WordCells, WordNo, Words};
 use super::schema::{READ, VERSION, VERSION_KEY};
 use super::stacks::{OpenStack, StackReader};
-use super::writer::{HOST_KEY, NAMES_KEY, PERF_NAMES};
+use super::writer::{DAY_KEY, HOST_KEY, NAMES_KEY, PERF_NAMES};
 use crate::contract::options::{Detail, ReadOptions};
 use crate::error::{Error, Result};
-use crate::model::recorded::Labels;
+use crate::model::recorded::{Labels, day_named};
 use crate::model::stacks::{Profile, Row, StackId, Track, TrackId, Unit};
 use crate::model::{Nanos, Pid, Tid};
 use arrow_array::RecordBatch;
@@ -103,7 +103,7 @@ impl TableReader {
         let mut profile = Profile::keeping(options.keep);
         profile.perf_names = said(NAMES_KEY) == Some(PERF_NAMES);
         profile.about.host = said(HOST_KEY).map(|host| host.as_bytes().to_vec());
-        let recordings = Recordings::on(said(HOST_KEY));
+        let recordings = Recordings::on(said(HOST_KEY), said(DAY_KEY).and_then(day_named));
         let (stacks, words, apart) = (StackReader::new(), Words::new(), options.apart);
         Ok(Self { profile, stacks, words, apart, recordings, series: None, track: None })
     }
@@ -113,14 +113,9 @@ impl TableReader {
         let columns = RowColumns::new(batch, &mut self.words, self.apart)?;
         let frames = self.stacks.frames(batch, &mut self.profile)?;
         self.about(batch)?;
-        let (mut open, mut before) = (OpenStack::default(), None);
+        let mut open = OpenStack::default();
         for row in 0..batch.num_rows() {
-            let input = columns.recording.as_ref().and_then(|recording| recording.input_at(row));
-            if input != before {
-                (open, before) = (OpenStack::default(), input);
-            }
-            let of = input.and_then(|input| Some((input, self.words.text(Some(input))?)));
-            let stack = self.stacks.stack(&frames, (row, of), &mut open, &mut self.profile);
+            let stack = self.stacks.stack(&frames, row, &mut open, &mut self.profile);
             self.row(&columns, row, stack);
         }
         Ok(())

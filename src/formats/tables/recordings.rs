@@ -77,9 +77,21 @@ fn events(
     Ok(Arc::new(ListArray::try_new(element, offsets, values, None).map_err(wrong_column)?))
 }
 
+/// The columns that show which files were read.
+const OF_FILES: &[&str] = &["input", "path", "size", "mtime_ns", "bucket_ns", "error"];
+
 /// Reads such a table.
 pub fn read(bytes: &[u8]) -> Result<Vec<Entry>> {
-    let (groups, mut entries) = (RowGroups::of(bytes, |_| true)?, Vec::new());
+    read_columns(bytes, |_| true)
+}
+
+/// Reads which files were read, and what identifies their recordings.
+pub fn read_files(bytes: &[u8]) -> Result<Vec<Entry>> {
+    read_columns(bytes, |column| OF_FILES.contains(&column))
+}
+
+fn read_columns(bytes: &[u8], is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Entry>> {
+    let (groups, mut entries) = (RowGroups::of(bytes, is_wanted)?, Vec::new());
     for group in 0..groups.count() {
         groups.read(group, &mut |batch| add(batch, &mut entries))?;
     }
@@ -177,7 +189,13 @@ mod tests {
         let unread = Entry { file, error: Some("is empty".to_owned()), ..Entry::default() };
         let mut table = Vec::new();
         write(&[read_well.clone(), unread.clone()], &mut table).unwrap();
-        assert_eq!(read(&table).unwrap(), [read_well, unread]);
+        assert_eq!(read(&table).unwrap(), [read_well.clone(), unread.clone()]);
+        let of_file = |entry: &Entry| {
+            let Recording { input, bucket, .. } = entry.recording.clone();
+            let recording = Recording { input, bucket, ..Recording::default() };
+            Entry { file: entry.file.clone(), recording, error: entry.error.clone(), ..Entry::default() }
+        };
+        assert_eq!(read_files(&table).unwrap(), [of_file(&read_well), of_file(&unread)]);
         assert!(read(&table[..table.len() / 2]).is_err());
     }
 }

@@ -59,11 +59,6 @@ impl RecordingColumns {
         [0, 1, 2, 3, 4].map(|column| self.texts[column].at(row))
     }
 
-    /// The `input` of a row.
-    pub(super) fn input_at(&self, row: usize) -> Option<WordNo> {
-        self.texts[0].at(row)
-    }
-
     pub(super) fn at(&self, row: usize) -> RecordingWords {
         let mut numbers = [0, 1, 2, 3, 4].map(|column| self.numbers[column].at(row));
         let texts = self.texts_at(row);
@@ -77,18 +72,20 @@ impl RecordingColumns {
 pub(super) struct Recordings {
     /// The host that the file names for all of its rows.
     host: Option<Box<str>>,
+    /// The day that it names for them.
+    day: Option<i32>,
     known: FxHashMap<RecordingWords, Arc<Recording>>,
 }
 
 impl Recordings {
-    /// None yet, of a file that names this host for all of its rows.
-    pub(super) fn on(host: Option<&str>) -> Self {
-        Self { host: host.map(Box::from), known: FxHashMap::default() }
+    /// None yet, of a file that names this host and this day for all of its rows.
+    pub(super) fn on(host: Option<&str>, day: Option<i32>) -> Self {
+        Self { host: host.map(Box::from), day, known: FxHashMap::default() }
     }
 
     /// The one that a row describes.
     pub(super) fn of(&mut self, row: RecordingWords, words: &Words) -> Arc<Recording> {
-        let Self { host: all, known } = self;
+        let Self { host: all, day: own_day, known } = self;
         let new = || {
             let [input, host, arch, kernel, command] = row.texts.map(|word| words.text(word).map(Box::from));
             let [start, of_day, share_named, epoch, bucket] =
@@ -100,7 +97,7 @@ impl Recordings {
                 kernel,
                 command,
                 start,
-                day: of_day.and_then(|day| i32::try_from(day).ok()).or_else(|| start.and_then(day)),
+                day: of_day.and_then(|day| i32::try_from(day).ok()).or(*own_day).or_else(|| start.and_then(day)),
                 share_named: share_named.map(i64::cast_unsigned),
                 epoch,
                 bucket,

@@ -4,7 +4,6 @@
 //! was exported, and share callers: what a row has in common with the one before is not looked at again.
 
 use super::cells::{Meanings, NONE, numbers, wrong_type};
-use super::row_cells::WordNo;
 use crate::analysis::category::Category;
 use crate::analysis::label;
 use crate::analysis::named_frames::kind_of_unnamed;
@@ -16,9 +15,6 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
-
-/// The `input` of a recording, and its number.
-pub(super) type RecordingName<'w> = (WordNo, &'w str);
 
 /// A function's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,13 +30,11 @@ pub(super) struct StackReader {
     functions: Meanings<Option<FunctionName>>,
     modules: Meanings<Option<NameId>>,
     files: Meanings<Option<NameId>>,
-    build_ids: Meanings<Option<u32>>,
+    builds: Meanings<Option<NameId>>,
     kinds: Meanings<FrameKind>,
     tiers: Meanings<Option<Tier>>,
-    /// The build IDs, by number.
-    builds: Vec<BuildId>,
-    /// Of which modules they are, in which recordings.
-    built: FxHashSet<(Option<WordNo>, NameId, u32)>,
+    /// The builds of modules.
+    built: FxHashSet<(NameId, NameId)>,
     /// The names of functions that may be unnamed.
     called: FxHashMap<(NameId, Option<NameId>), NameId>,
 }
@@ -51,7 +45,7 @@ pub(super) struct BatchFrames {
     functions: Lists<Option<FunctionName>>,
     modules: Lists<Option<NameId>>,
     files: Lists<Option<NameId>>,
-    build_ids: Lists<Option<u32>>,
+    builds: Lists<Option<NameId>>,
     kinds: Lists<FrameKind>,
     tiers: Lists<Option<Tier>>,
     lines: Lists<i64>,
@@ -72,10 +66,9 @@ impl StackReader {
             functions: Meanings::new(None),
             modules: Meanings::new(None),
             files: Meanings::new(None),
-            build_ids: Meanings::new(None),
+            builds: Meanings::new(None),
             kinds: Meanings::new(FrameKind::User),
             tiers: Meanings::new(None),
-            builds: Vec::new(),
             built: FxHashSet::default(),
             called: FxHashMap::default(),
         }
@@ -91,16 +84,13 @@ impl StackReader {
         let modules = Lists::of(batch, "modules", |cells| self.modules.cells(cells, name))?;
         let name = |text: &str| Some(profile.name(text.as_bytes()));
         let files = Lists::of(batch, "files", |cells| self.files.cells(cells, name))?;
-        let builds = &mut self.builds;
-        let build = |text: &str| {
-            builds.push(build_id(text)?);
-            u32::try_from(builds.len() - 1).ok()
-        };
+        let name = |text: &str| Some(profile.name(text.as_bytes()));
+        let builds = Lists::of(batch, "build_ids", |cells| self.builds.cells(cells, name))?;
         Ok(BatchFrames {
             functions,
             modules,
             files,
-            build_ids: Lists::of(batch, "build_ids", |cells| self.build_ids.cells(cells, build))?,
+            builds,
             kinds: Lists::of(batch, "kinds", |cells| self.kinds.cells(cells, kind))?,
             tiers: Lists::of(batch, "tiers", |cells| self.tiers.cells(cells, tier))?,
             lines: Lists::of(batch, "lines", numbers)?,
@@ -108,11 +98,11 @@ impl StackReader {
         })
     }
 
-    /// The stack of a row, and of which recording it is, where recordings are kept apart.
+    /// The stack of a row.
     pub(super) fn stack(
         &mut self,
         frames: &BatchFrames,
-        (row, of): (usize, Option<RecordingName<'_>>),
+        row: usize,
         open: &mut OpenStack,
         profile: &mut Profile,
     ) -> Option<StackId> {
@@ -120,34 +110,26 @@ impl StackReader {
         open.row = Some(row);
         open.stacks.truncate(shared);
         for at in shared..frames.functions.row(row).len() {
-            let frame = self.frame(frames, (row, at), of, profile);
+            let frame = self.frame(frames, (row, at), profile);
             let frame = profile.frame(frame);
             open.stacks.push(profile.stack(open.stacks.last().copied(), frame));
         }
         open.stacks.last().copied()
     }
 
-    fn frame(
-        &mut self,
-        frames: &BatchFrames,
-        place: (usize, usize),
-        of: Option<RecordingName<'_>>,
-        profile: &mut Profile,
-    ) -> Frame {
+    fn frame(&mut self, frames: &BatchFrames, place: (usize, usize), profile: &mut Profile) -> Frame {
         let module = frames.modules.at(place).flatten();
         let name = match frames.functions.at(place).flatten() {
             None => profile.name(UNKNOWN),
             Some(FunctionName { name, may_be_unnamed: false }) => name,
             Some(FunctionName { name, .. }) => self.name(name, module, profile),
         };
-        if let (Some(module), Some(build)) = (module, frames.build_ids.at(place).flatten())
-            && self.built.insert((of.map(|(number, _)| number), module, build))
+        let build = frames.builds.at(place).flatten();
+        if let (Some(module), Some(build)) = (module, build)
+            && self.built.insert((module, build))
         {
-            let (name, id) = (profile.name_of(module).to_vec(), self.builds[build as usize]);
-            if let Some((_, input)) = of {
-                profile.about.builds.entry((input.into(), name.clone())).or_insert(id);
-            }
-            profile.about.modules.entry(name).or_default().build_id.get_or_insert(id);
+            let (name, id) = (profile.name_of(module).to_vec(), BuildId::from_digits(profile.name_of(build)));
+            profile.about.modules.entry(name).or_default().build_id.add(id);
         }
         let number = |list: &Lists<i64>| list.at(place).filter(|number| *number != NONE);
         let line = number(&frames.lines).and_then(|line| u32::try_from(line).ok()).unwrap_or(0);
@@ -160,7 +142,7 @@ impl StackReader {
             kind => kind,
         };
         let (file, tier) = (frames.files.at(place).flatten(), frames.tiers.at(place).flatten());
-        Frame { module, file, line, addr, tier, ..Frame::new(name, kind) }
+        Frame { module, build, file, line, addr, tier, ..Frame::new(name, kind) }
     }
 
     /// Unnamed functions get their module's name there, as everywhere.
@@ -179,7 +161,7 @@ impl BatchFrames {
             self.functions.shared(one, other),
             self.modules.shared(one, other),
             self.files.shared(one, other),
-            self.build_ids.shared(one, other),
+            self.builds.shared(one, other),
             self.kinds.shared(one, other),
             self.tiers.shared(one, other),
             self.lines.shared(one, other),
@@ -238,10 +220,4 @@ fn kind(word: &str) -> FrameKind {
 
 fn tier(word: &str) -> Option<Tier> {
     if let Some(Category::Jit(tier)) = Category::named(word) { tier } else { None }
-}
-
-fn build_id(text: &str) -> Option<BuildId> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let byte = |pair: &[u8]| Some((digit(pair[0])? * 16 + digit(*pair.get(1)?)?) as u8);
-    BuildId::new(&text.as_bytes().chunks(2).map(byte).collect::<Option<Vec<u8>>>()?)
 }

@@ -7,6 +7,7 @@ use super::waiting::{WaitingRow, WaitingRows};
 use crate::contract::options::WriteOptions;
 use crate::contract::rows::{RowOrigin, RowWriter};
 use crate::error::{Error, Result};
+use crate::model::recorded::{Recording, day_name};
 use crate::model::stacks::Profile;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
@@ -34,6 +35,9 @@ pub(super) const PERF_NAMES: &str = "perf";
 
 /// The key under which a table states its host, if no column does.
 pub(super) const HOST_KEY: &str = "jitgraft.host";
+
+/// The same of its day.
+pub(super) const DAY_KEY: &str = "jitgraft.day";
 
 /// Takes batches.
 pub(super) trait BatchWriter: fmt::Debug {
@@ -105,10 +109,12 @@ impl<B: BatchWriter> TableWriter<B> {
         if self.columns.is_some() {
             return Ok(());
         }
-        let host = origin.recording.host.as_ref().filter(|_| self.partitioned);
-        let host = host.map(|host| (HOST_KEY, host.to_string()));
+        let Recording { host, day, .. } = &origin.recording;
+        let (host, day) = (host.as_ref().map(|host| host.to_string()), day.map(day_name));
+        let parted = [(HOST_KEY, host), (DAY_KEY, day)].into_iter().filter(|_| self.partitioned);
+        let parted = parted.filter_map(|(key, value)| Some((key, value?)));
         let names = profile.perf_names.then(|| (NAMES_KEY, PERF_NAMES.to_owned()));
-        let all = Arc::new(schema(names.into_iter().chain(host)));
+        let all = Arc::new(schema(names.into_iter().chain(parted)));
         let is_written = |name: &str| !(self.partitioned && PARTITIONS.contains(&name));
         let written = (0..all.fields().len()).filter(|&at| is_written(all.field(at).name())).collect();
         let columns = Columns { all, written };

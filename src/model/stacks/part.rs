@@ -62,8 +62,8 @@ impl Profile {
         numbers.names.extend(part.names.iter().map(|name| self.name(name)));
         for frame in &part.frames {
             let name = |id: NameId| numbers.names[id.index()];
-            let (module, file) = (frame.module.map(name), frame.file.map(name));
-            numbers.frames.push(self.frame(Frame { name: name(frame.name), module, file, ..*frame }));
+            let [module, build, file] = [frame.module, frame.build, frame.file].map(|id| id.map(name));
+            numbers.frames.push(self.frame(Frame { name: name(frame.name), module, build, file, ..*frame }));
         }
         for (parent, frame) in &part.stacks {
             let parent = parent.map(|parent| numbers.stacks[parent as usize]);

@@ -28,8 +28,8 @@ impl Profile {
                 Cow::Borrowed(same) if std::ptr::eq(same, called) => name(frame.name),
                 renamed => self.name(&renamed),
             };
-            let (module, file) = (frame.module.map(name), frame.file.map(name));
-            frames.push(self.frame(Frame { name: function, module, file, ..*frame }));
+            let [module, build, file] = [frame.module, frame.build, frame.file].map(|id| id.map(name));
+            frames.push(self.frame(Frame { name: function, module, build, file, ..*frame }));
         }
         self.merge_with(other, &frames);
     }
@@ -40,7 +40,8 @@ impl Profile {
         let other = std::mem::replace(self, Self::keeping(self.keep));
         let mut frames: Vec<FrameId> = Vec::with_capacity(other.frame_count());
         for frame in other.frames.items() {
-            let module = frame.module.map(|name| self.name(other.name_of(name)));
+            let [module, build] =
+                [frame.module, frame.build].map(|name| name.map(|name| self.name(other.name_of(name))));
             let (name, file, line) = match change(&other, frame) {
                 Some(ChangedFrame { name, file, line }) => (self.name(&name), file, line),
                 None => (self.name(other.name_of(frame.name)), None, frame.line),
@@ -50,6 +51,7 @@ impl Profile {
             frames.push(self.frame(Frame {
                 name,
                 module,
+                build,
                 file,
                 line,
                 column: 0,

@@ -66,7 +66,7 @@ fn modules(resolution: &Resolution<'_>) -> BTreeMap<Vec<u8>, Module> {
             }
             let name = if is_kernel { backing::split_reference_symbol(&mapping.path).0 } else { &mapping.path };
             let module = modules.entry(name.to_vec()).or_default();
-            module.build_id = module.build_id.or(mapping.build_id);
+            module.build_id.add(mapping.build_id);
             module.is_kernel |= is_kernel;
             module.mapped.push(range(pid, mapping));
         }
@@ -75,8 +75,10 @@ fn modules(resolution: &Resolution<'_>) -> BTreeMap<Vec<u8>, Module> {
         let dso = resolution.spaces.dsos().get(id);
         // A copy of the same build elsewhere may be stripped, and has another hash then.
         let is_its_file = dso.build_id.is_some() && image.path().as_os_str().as_bytes().ends_with(&dso.path);
-        if let Some(module) = modules.get_mut(&dso.path).filter(|of| is_its_file && of.build_id == dso.build_id) {
-            module.htl_hash = Some(image.htl_hash());
+        if let Some(module) =
+            modules.get_mut(&dso.path).filter(|of| is_its_file && of.build_id.into_option() == dso.build_id)
+        {
+            module.htl_hash.add(Some(image.htl_hash()));
         }
     }
     modules

@@ -5,7 +5,7 @@ use crate::analysis::start_functions::starts_threads;
 use crate::error::Warnings;
 use crate::model::backing::Backing;
 use crate::model::chains::{Chains, PlaceId};
-use crate::model::process::CpuMode;
+use crate::model::process::{BuildId, CpuMode};
 use crate::model::stacks::{FrameKind, TRUNCATED};
 use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
@@ -24,6 +24,8 @@ pub(crate) struct FrameView<'a> {
     pub(crate) offset: u64,
     /// The file, or what stands for one.
     pub(crate) module: Option<&'a [u8]>,
+    /// The build ID of that file, in hexadecimal digits, where addresses were requested.
+    pub(crate) build: Option<&'a [u8]>,
     /// Source file.
     pub(crate) file: Option<&'a [u8]>,
     /// Source line; 0 if unknown.
@@ -51,7 +53,7 @@ pub(crate) struct Named {
     entered: Frames,
     /// For each spot: which of the locations it is, and what else is reported of it.
     spots: Vec<(u32, LocationInfo)>,
-    modules: Vec<Vec<u8>>,
+    modules: Vec<FileBuild>,
 }
 
 /// The facts about a spot besides its functions.
@@ -79,8 +81,8 @@ struct FrameNaming<'a> {
     runtimes: ProcessRuntimes<'a>,
     /// The processes that these origins show to compile code as they run.
     announced: FxHashSet<Pid>,
-    modules: Vec<Vec<u8>>,
-    module_ids: FxHashMap<Vec<u8>, u32>,
+    modules: Vec<FileBuild>,
+    module_ids: FxHashMap<FileBuild, u32>,
     of_dso: FxHashMap<DsoId, FrameModule>,
 }
 
@@ -94,6 +96,9 @@ pub(super) struct Origin {
     /// True if it is sure that the process wrote it.
     pub(super) is_sure: bool,
 }
+
+/// The name of a file, and its build ID in hexadecimal digits, if there is any.
+type FileBuild = (Vec<u8>, Option<Vec<u8>>);
 
 /// The module that a frame is shown under.
 #[derive(Debug, Clone, Copy)]
@@ -155,11 +160,12 @@ impl Named {
     pub(crate) fn each(&self, place: PlaceId, mut each: impl FnMut(&FrameView<'_>)) {
         let (number, told) = self.spots[place.0 as usize];
         let LocationInfo { addr, ip, back, kind, runtimes, truncated, .. } = told;
-        let module = told.module.map(|module| &*self.modules[module as usize]);
+        let module = told.module.map(|module| &self.modules[module as usize]);
         let unknown = FrameView {
             name: None,
             offset: 0,
-            module,
+            module: module.map(|(name, _)| &**name),
+            build: module.and_then(|(_, build)| build.as_deref()),
             file: None,
             line: 0,
             inlined: false,
@@ -230,7 +236,7 @@ impl FrameNaming<'_> {
                 let code = self.spots.codes.code(id);
                 let origin = self.origins.get(code.origin.0 as usize);
                 runtimes = self.runtimes_of(origin.and_then(|origin| origin.pid));
-                (origin.map(|origin| self.module(&origin.file)), code.addr.0.wrapping_add(offset))
+                (origin.map(|origin| self.module(&origin.file, None)), code.addr.0.wrapping_add(offset))
             }
             Location::File(dso, offset) => {
                 let module = self.dso(dso, spot);
@@ -276,13 +282,13 @@ impl FrameNaming<'_> {
         pid.map(|pid| self.runtimes.of(pid)).unwrap_or_default()
     }
 
-    fn module(&mut self, name: &[u8]) -> u32 {
-        if let Some(&id) = self.module_ids.get(name) {
-            return id;
+    fn module(&mut self, name: &[u8], build: Option<BuildId>) -> u32 {
+        let build = build.filter(|_| self.spots.keep_addr).map(|build| build.to_string().into_bytes());
+        let (next, module) = (self.modules.len() as u32, (name.to_vec(), build));
+        let id = *self.module_ids.entry(module.clone()).or_insert(next);
+        if id == next {
+            self.modules.push(module);
         }
-        let id = self.modules.len() as u32;
-        self.modules.push(name.to_vec());
-        self.module_ids.insert(name.to_vec(), id);
         id
     }
 
@@ -291,14 +297,17 @@ impl FrameNaming<'_> {
         let dso = self.spots.spaces.dsos().get(id);
         if dso.kind == DsoKind::Anonymous && !Backing::of(&dso.path).has_own_name() {
             // perf calls such memory by the map that would report it.
-            return FrameModule { name: self.module(format!("/tmp/perf-{}.map", spot.pid).as_bytes()), jit: None };
+            return FrameModule {
+                name: self.module(format!("/tmp/perf-{}.map", spot.pid).as_bytes(), None),
+                jit: None,
+            };
         }
         if let Some(&known) = self.of_dso.get(&id) {
             return known;
         }
         let label = if matches!(dso.kind, DsoKind::KernelSymbol(_)) { b"[bpf]" } else { dso.label() };
         let jit = image_of_jit_code(label).map(|pid| self.runtimes_of(pid));
-        let known = FrameModule { name: self.module(label), jit };
+        let known = FrameModule { name: self.module(label, dso.build_id), jit };
         self.of_dso.insert(id, known);
         known
     }

@@ -96,12 +96,20 @@ fn frames(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Box<[F
 
 fn frame(profile: &mut Profile, tiers: &mut Tiers, shown: &FrameView<'_>) -> FrameId {
     let name = profile.name(shown.name.unwrap_or(UNKNOWN));
-    let module = shown.module.map(|module| profile.name(module));
-    let file = shown.file.map(|file| profile.name(file));
+    let [module, build, file] = [shown.module, shown.build, shown.file].map(|text| text.map(|text| profile.name(text)));
     // A function inlined into JIT code is JIT code: it has a tier, and is one function with its own code.
     let kind = if shown.inlined && !shown.kind.is_jit() { FrameKind::Inlined } else { shown.kind };
     let jit = shown.name.filter(|_| kind == FrameKind::Jit);
     let tier = jit.and_then(|text| tiers.of(name, text, shown.runtimes));
     let joined = shown.inlined && jit.is_some_and(java_calls::is_method);
-    profile.frame(Frame { module, file, line: shown.line, addr: shown.addr, tier, joined, ..Frame::new(name, kind) })
+    profile.frame(Frame {
+        module,
+        build,
+        file,
+        line: shown.line,
+        addr: shown.addr,
+        tier,
+        joined,
+        ..Frame::new(name, kind)
+    })
 }
