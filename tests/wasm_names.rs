@@ -95,6 +95,25 @@ fn the_names_of_a_linker_become_readable() {
     assert_eq!(leaves(&folded), names());
 }
 
+#[test]
+fn firefox_calls_functions_by_the_module_and_the_byte_at_which_they_start() {
+    for profile in ["app.json", "stripped.json"] {
+        let directory = directory(&["app.wasm", "stripped.wasm"]);
+        let recorded = fixture("../wasm-firefox").join(profile);
+        fs::copy(recorded, directory.path().join(profile)).unwrap();
+        let (folded, said) = run(directory.path(), &["collapse", "--source-maps", "auto", profile]);
+        assert_eq!(leaves(&folded), names(), "{profile}");
+        assert!(said.contains("3 of 3 functions have authored names"), "{said}");
+        let exported = run(directory.path(), &["export", "--source-maps", "auto", "--to", "speedscope", profile]).0;
+        for (name, line) in FUNCTIONS {
+            assert!(
+                exported.contains(&format!(r#""name":"{name}","file":"/app/src/fib.rs","line":{line}"#)),
+                "{exported}"
+            );
+        }
+    }
+}
+
 /// One byte of the code of a module, its number and what else it could be: the constant 48271 in `checksum`.
 fn changed(module: &[u8]) -> Vec<u8> {
     let constant = [0x8f, 0xf9, 0x02];

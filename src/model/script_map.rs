@@ -53,6 +53,11 @@ impl JsonString {
 
     /// The text; `None` if it isn't one, such as half of a letter.
     pub fn text(&self) -> Option<String> {
+        self.text_and(|_, _| {})
+    }
+
+    /// The same. `escaped` gets each letter that is escaped, and the byte behind it in the text.
+    pub fn text_and(&self, mut escaped: impl FnMut(char, usize)) -> Option<String> {
         let json = std::str::from_utf8(self.file.bytes().get(self.range.clone())?).ok()?;
         let mut rest = json.strip_prefix('"')?.strip_suffix('"')?;
         let mut text = String::with_capacity(rest.len());
@@ -64,9 +69,10 @@ impl JsonString {
                 b'n' => ('\n', 2),
                 b'"' => ('"', 2),
                 b'\\' => ('\\', 2),
-                _ => escaped(rest)?,
+                _ => escape(rest)?,
             };
             text.push(letter);
+            escaped(letter, text.len());
             rest = rest.get(len..)?;
         }
         text.push_str(rest);
@@ -75,7 +81,7 @@ impl JsonString {
 }
 
 /// The letter that is escaped at the start of a text, and the length of the escape: of two, if it is written as halves.
-fn escaped(text: &str) -> Option<(char, usize)> {
+fn escape(text: &str) -> Option<(char, usize)> {
     let lens = if text.starts_with("\\u") { &[6, 12][..] } else { &[2] };
     lens.iter().find_map(|len| {
         let letter: String = serde_json::from_str(&format!("\"{}\"", text.get(..*len)?)).ok()?;
@@ -118,7 +124,12 @@ impl ScriptMap {
 
     /// The name of that number; `None` also of [`NONE`].
     pub fn name(&self, number: u32) -> Option<&str> {
-        self.names.get(number as usize).and_then(|name| std::str::from_utf8(name).ok())
+        self.name_bytes(number).and_then(|name| std::str::from_utf8(name).ok())
+    }
+
+    /// The same, to be compared with others.
+    pub fn name_bytes(&self, number: u32) -> Option<&[u8]> {
+        self.names.get(number as usize)
     }
 
     /// The number of names.

@@ -8,7 +8,7 @@ use super::job::Outcome;
 use crate::model::stacks::{ChangedFrame, Frame, Profile, ScriptStart};
 use crate::resolve::authored::AuthoredPlace;
 use crate::runtimes::script_name::ScriptName;
-use crate::sources::{NativeFunctions, SourceMaps, SourceOptions};
+use crate::sources::{NativeFunctions, SourceMaps, SourceOptions, is_wasm_module};
 use rustc_hash::FxHashSet;
 use std::path::Path;
 
@@ -35,14 +35,27 @@ pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, beside: Opti
 /// The function of a frame and where it starts, in V8's terms: by its name, or by what the profile contains besides.
 fn named<'p>(profile: &'p Profile, frame: &Frame) -> Option<ScriptName<'p>> {
     let name = profile.name_of(frame.name);
-    if !frame.start.is_known() {
+    let Some(ScriptStart { line, column }) = start(profile, frame) else {
         return ScriptName::parse(name);
-    }
+    };
     let function = std::str::from_utf8(name).ok()?;
     let script = std::str::from_utf8(profile.name_of(frame.file?)).ok()?;
     let function = if function.starts_with(ANONYMOUS) { "" } else { function };
-    let ScriptStart { line, column } = frame.start;
     Some(ScriptName { head: "", function, script, line, column })
+}
+
+/// Where the function of a frame starts, if the profile contains that besides its name. SpiderMonkey calls the byte of a
+/// WebAssembly module a line, V8 a column.
+fn start(profile: &Profile, frame: &Frame) -> Option<ScriptStart> {
+    let ScriptStart { line, column } = frame.start;
+    match (line, column) {
+        (0, _) => None,
+        (_, 1..) => Some(frame.start),
+        (byte, 0) => {
+            let module = std::str::from_utf8(profile.name_of(frame.file?)).ok()?;
+            is_wasm_module(module).then_some(ScriptStart { line: 1, column: byte.checked_add(1)? })
+        }
+    }
 }
 
 fn changed(profile: &Profile, frame: &Frame, maps: &SourceMaps) -> Option<ChangedFrame> {
@@ -51,14 +64,14 @@ fn changed(profile: &Profile, frame: &Frame, maps: &SourceMaps) -> Option<Change
         return Some(ChangedFrame { name: name.into_bytes(), file, line });
     }
     let generated = named(profile, frame)?;
-    let (start, function) = maps.function(&generated)?;
+    let (place, function) = maps.function(&generated)?;
     let ran = (frame.column > 0).then(|| maps.place(generated.script, frame.line, frame.column)).flatten();
-    let name = match frame.start.is_known() {
-        false => {
-            generated.spell(function.as_deref().unwrap_or(generated.function), start.file, start.line, start.column)
+    let name = match start(profile, frame) {
+        None => {
+            generated.spell(function.as_deref().unwrap_or(generated.function), place.file, place.line, place.column)
         }
-        true => function.unwrap_or_else(|| String::from_utf8_lossy(profile.name_of(frame.name)).into_owned()),
+        Some(_) => function.unwrap_or_else(|| String::from_utf8_lossy(profile.name_of(frame.name)).into_owned()),
     };
-    let AuthoredPlace { file, line, .. } = ran.unwrap_or(start);
+    let AuthoredPlace { file, line, .. } = ran.unwrap_or(place);
     Some(ChangedFrame { name: name.into_bytes(), file: Some(file.into()), line })
 }

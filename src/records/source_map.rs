@@ -252,9 +252,9 @@ impl<'a> Mention<'a> {
                 _ if line.starts_with("//") || line.starts_with("/*") => {}
                 // Some tools put the comment behind the last line of code.
                 _ => {
-                    let last = line.rsplit_once("//# sourceMappingURL=").map(|(_, url)| url.trim());
+                    let last = || line.rsplit_once("//# sourceMappingURL=").map(|(_, url)| url.trim());
                     let is_url = |url: &&str| !url.contains(['"', '\'', '`', ' ']);
-                    mention.url = mention.url.or(last.filter(is_url));
+                    mention.url = mention.url.or_else(|| last().filter(is_url));
                     break;
                 }
             }

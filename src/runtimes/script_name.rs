@@ -35,7 +35,8 @@ impl<'n> ScriptName<'n> {
         let name = std::str::from_utf8(name).ok()?;
         let (rest, column) = name.rsplit_once(':')?;
         let (rest, line) = rest.rsplit_once(':')?;
-        let blank = SCRIPTS.iter().filter_map(|begin| rest.find(begin)).min()?;
+        let begins = |at: &usize| SCRIPTS.iter().any(|begin| rest.as_bytes()[*at..].starts_with(begin.as_bytes()));
+        let blank = memchr::memchr_iter(b' ', rest.as_bytes()).find(begins)?;
         let (named, script) = (&rest[..blank], &rest[blank + 1..]);
         if tag == 0 && (named.is_empty() || named.contains(':')) {
             return None;
@@ -57,7 +58,7 @@ impl<'n> ScriptName<'n> {
 
     /// The same, with another function and position.
     pub fn spell(&self, function: &str, script: &str, line: u32, column: u32) -> String {
-        format!("{}{function} {script}:{line}:{column}", self.head)
+        [self.head, function, " ", script, ":", &line.to_string(), ":", &column.to_string()].concat()
     }
 }
 

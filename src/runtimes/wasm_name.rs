@@ -22,14 +22,19 @@ pub struct WasmName<'n> {
     after: &'n str,
 }
 
+/// The start of SpiderMonkey's names.
+const SPIDERMONKEY: &str = "Wasm: Function ";
+
 /// What engines call a function without a name.
 const NAMELESS: &str = "wasm-function[";
 
 impl<'n> WasmName<'n> {
     /// The parts of a name; `None` if it is not one of a function with a number.
     pub fn parse(name: &'n [u8]) -> Option<Self> {
-        // Most names of other code end here.
-        if !matches!(name.last()?, b'f' | b'n' | b']') && !name.starts_with(b"wasm[") {
+        // Names of other code end here.
+        let is_of = |begin: &&str| name.starts_with(begin.as_bytes());
+        let is_v8 = name.ends_with(b"-liftoff") || name.ends_with(b"-turbofan");
+        if !is_v8 && !["wasm[", SPIDERMONKEY].iter().any(is_of) {
             return None;
         }
         let name = std::str::from_utf8(name).ok()?;
@@ -37,7 +42,7 @@ impl<'n> WasmName<'n> {
             let (before, rest) = name.split_at(name.find(NAMELESS)?);
             let (number, after) = rest[NAMELESS.len()..].split_once(']')?;
             let number = number.parse().ok()?;
-            (before == "Wasm: Function ").then_some(Self { before, joint: "", function: None, number, after })
+            (before == SPIDERMONKEY).then_some(Self { before, joint: "", function: None, number, after })
         })
     }
 

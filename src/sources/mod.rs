@@ -41,6 +41,6 @@ pub(crate) use live::open_inside;
 pub use load::Loaded;
 pub use options::{GivenFile, SourceOptions};
 pub use site::{Sampled, Site, is_this_machine};
-pub(crate) use source_maps::NativeFunctions;
 pub use source_maps::{GivenMap, MapAccount, SourceMapOptions, SourceMaps};
+pub(crate) use source_maps::{NativeFunctions, is_wasm_module};
 pub(crate) use trust::{SOURCE, file_id};

@@ -18,8 +18,8 @@ pub(super) struct Numbers {
 
 /// The segments of a script that begins at `begin`. The map has `own` sources and names, which get numbers from `first` on.
 pub(super) fn decode(mappings: &[u8], begin: Place, first: Numbers, own: Numbers) -> Result<Vec<Segment>> {
-    let commas = memchr::memchr2_iter(b',', b';', mappings).count();
-    let mut segments = Vec::with_capacity(commas + 1);
+    let ends = mappings.iter().filter(|byte| matches!(byte, b',' | b';')).count();
+    let mut segments = Vec::with_capacity(ends + 1);
     let mut state = State { generated: begin, ..State::default() };
     let mut rest = mappings;
     while let Some((byte, behind)) = rest.split_first() {
@@ -51,7 +51,7 @@ struct State {
 }
 
 impl State {
-    #[inline]
+    #[inline(always)]
     fn segment(&mut self, text: &mut &[u8], first: Numbers, own: Numbers) -> Option<Segment> {
         let generated = &mut self.generated;
         generated.column = moved(generated.column, text)?;
@@ -77,7 +77,7 @@ fn is_end(text: &[u8]) -> bool {
 }
 
 /// A number and the difference at the start of a text.
-#[inline]
+#[inline(always)]
 fn moved(number: u32, text: &mut &[u8]) -> Option<u32> {
     u32::try_from(i64::from(number) + vlq::signed(text)?).ok()
 }

@@ -18,19 +18,19 @@ const fn digits() -> [u8; 256] {
 }
 
 /// The number at the start of a text, which is behind it afterwards. `None` if there is none, or it is too large.
-#[inline]
+#[inline(always)]
 pub(super) fn unsigned(text: &mut &[u8]) -> Option<u64> {
     // Most numbers have one digit.
-    match text.split_first().map(|(byte, rest)| (DIGITS[usize::from(*byte)], rest)) {
-        Some((digit @ ..32, rest)) => {
-            *text = rest;
-            Some(u64::from(digit))
-        }
-        _ => long(text),
-    }
+    let (number, rest) = match text.split_first().map(|(byte, rest)| (DIGITS[usize::from(*byte)], rest)) {
+        Some((digit @ ..32, rest)) => (u64::from(digit), rest),
+        _ => long(text)?,
+    };
+    *text = rest;
+    Some(number)
 }
 
-fn long(text: &mut &[u8]) -> Option<u64> {
+/// The number at the start of a text, and what follows it.
+fn long(mut text: &[u8]) -> Option<(u64, &[u8])> {
     let (mut number, mut shift) = (0u64, 0u32);
     loop {
         let (byte, rest) = text.split_first()?;
@@ -38,17 +38,17 @@ fn long(text: &mut &[u8]) -> Option<u64> {
         if digit == OTHER || shift >= 50 {
             return None;
         }
-        *text = rest;
+        text = rest;
         number |= u64::from(digit & 31) << shift;
         shift += 5;
         if digit & 32 == 0 {
-            return Some(number);
+            return Some((number, text));
         }
     }
 }
 
 /// The same, for a number whose lowest bit is its sign.
-#[inline]
+#[inline(always)]
 pub(super) fn signed(text: &mut &[u8]) -> Option<i64> {
     let number = unsigned(text)?;
     let size = (number >> 1) as i64;

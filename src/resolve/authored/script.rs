@@ -59,7 +59,7 @@ impl Content {
     }
 
     fn text(&self) -> Option<&Text> {
-        self.text.get_or_init(|| self.json.text().map(Text::new)).as_ref()
+        self.text.get_or_init(|| Text::of_json(&self.json)).as_ref()
     }
 }
 
@@ -307,7 +307,7 @@ impl AuthoredScript {
         if !own.is_empty() && !begins_word(text, byte) {
             return Some(false);
         }
-        let called = self.map.name(segment.name);
+        let called = self.map.name_bytes(segment.name);
         let Some(content) = self.content(segment.source) else {
             return called.filter(|_| !own.is_empty()).map(|_| true);
         };
@@ -317,23 +317,23 @@ impl AuthoredScript {
                 Some(is_on_line(content.as_str(), at, called) || is_import(called, first_word(&content.as_str()[at..])))
             }
             // Words of the language come and go.
-            None => (own.len() > 1 && is_on_line(content.as_str(), at, own)).then_some(true),
+            None => (own.len() > 1 && is_on_line(content.as_str(), at, own.as_bytes())).then_some(true),
         }
     }
 }
 
 /// True if a bundler made this of a word that was imported, with the name of the module in front: `is_isMap` of
 /// `isMap`.
-fn is_import(called: &str, word: &str) -> bool {
-    !word.is_empty() && called.strip_suffix(word).is_some_and(|module| module.ends_with('_'))
+fn is_import(called: &[u8], word: &str) -> bool {
+    !word.is_empty() && called.strip_suffix(word.as_bytes()).is_some_and(|module| module.ends_with(b"_"))
 }
 
 /// True if a word is in what follows a place on its line; in most cases, right there.
-fn is_on_line(text: &str, at: usize, word: &str) -> bool {
+fn is_on_line(text: &str, at: usize, word: &[u8]) -> bool {
     let (text, at) = around(text, at, BEFORE, AFTER);
     let rest = &text.as_bytes()[at..];
     let line = || &rest[..memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len())];
-    rest.starts_with(word.as_bytes()) || memchr::memmem::find(line(), word.as_bytes()).is_some()
+    rest.starts_with(word) || memchr::memmem::find(line(), word).is_some()
 }
 
 /// A word of an authored name.

@@ -2,7 +2,7 @@
 //!
 //! Engines and source maps count columns in UTF-16 units. Lines end where they do in JavaScript.
 
-use crate::model::script_map::Place;
+use crate::model::script_map::{JsonString, Place};
 
 /// A text whose places can be found fast: minified scripts are one line of megabytes.
 #[derive(Debug)]
@@ -21,7 +21,25 @@ impl Text {
         if text.starts_with('\u{feff}') {
             text.remove(0);
         }
-        let (lines, mut units) = (line_starts(&text), Vec::new());
+        let lines = line_starts(&text);
+        Self::with_lines(text, lines)
+    }
+
+    /// Of a string of a map. Most ends of lines are escaped there.
+    pub(super) fn of_json(json: &JsonString) -> Option<Self> {
+        let mut lines = vec![0];
+        let text = json.text_and(|letter, behind| {
+            if letter == '\n' {
+                lines.push(behind);
+            }
+        })?;
+        // Other ends of lines are rare, and so is a mark in front.
+        let has_others = memchr::memchr2(b'\r', 0xe2, text.as_bytes()).is_some() || text.starts_with('\u{feff}');
+        Some(if has_others { Self::new(text) } else { Self::with_lines(text, lines) })
+    }
+
+    fn with_lines(text: String, lines: Vec<usize>) -> Self {
+        let mut units = Vec::new();
         if !text.is_ascii() {
             let mut count = 0;
             for (at, letter) in text.char_indices() {
@@ -112,6 +130,7 @@ fn line_starts(text: &str) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::file_bytes::FileBytes;
 
     fn place(line: u32, column: u32) -> Place {
         Place { line, column }
@@ -135,5 +154,15 @@ mod tests {
         }
         assert_eq!(Text::new("\u{feff}x".to_owned()).as_str(), "x");
         assert_eq!(from(&Text::new(String::new()), place(0, 0)), Some(""));
+    }
+
+    #[test]
+    fn a_string_of_a_map_has_the_lines_of_its_text() {
+        for text in ["", "a", "a\nb\n", "a\r\nb\rc", "\n\u{2028}ä\n", "\u{feff}a\nb", "\"\\n\\\n"] {
+            let file = FileBytes::new(serde_json::to_vec(text).unwrap());
+            let json = JsonString::of(&file, std::str::from_utf8(file.bytes()).unwrap()).unwrap();
+            let (of_map, own) = (Text::of_json(&json).unwrap(), Text::new(text.to_owned()));
+            assert_eq!((of_map.as_str(), &of_map.lines), (own.as_str(), &own.lines), "{text:?}");
+        }
     }
 }

@@ -21,7 +21,24 @@ pub(super) fn around(text: &str, at: usize, before: usize, after: usize) -> (&st
 
 /// The identifier at the start of a text; empty if it starts with something else.
 pub(super) fn first_word(text: &str) -> &str {
-    &text[..text.find(|letter| !is_word(letter)).unwrap_or(text.len())]
+    let is_plain = |byte: &u8| PLAIN[usize::from(*byte)];
+    let plain = text.as_bytes().iter().take_while(|byte| is_plain(byte)).count();
+    match text.as_bytes().get(plain) {
+        Some(128..) => &text[..text.find(|letter| !is_word(letter)).unwrap_or(text.len())],
+        _ => &text[..plain],
+    }
+}
+
+/// The bytes that are ASCII letters of an identifier.
+const PLAIN: [bool; 256] = plain();
+
+const fn plain() -> [bool; 256] {
+    let (mut plain, mut byte) = ([false; 256], 0);
+    while byte < 128 {
+        plain[byte] = (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'_' | b'$' | b'#');
+        byte += 1;
+    }
+    plain
 }
 
 /// The identifier that ends at a place; empty if none does.
@@ -71,4 +88,24 @@ pub(super) fn is_keyword(word: &str) -> bool {
         "yield",
     ];
     KEYWORDS.contains(&word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_ends_where_no_letter_of_it_follows() {
+        for (text, word) in [
+            ("ab$_#9(", "ab$_#9"),
+            ("aäb.c", "aäb"),
+            ("ä", "ä"),
+            ("a€", "a"),
+            ("", ""),
+            ("(a", ""),
+            ("a\u{200d}b c", "a\u{200d}b"),
+        ] {
+            assert_eq!(first_word(text), word, "{text}");
+        }
+    }
 }

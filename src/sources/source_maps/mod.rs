@@ -20,6 +20,7 @@ mod native_functions;
 pub(super) mod options;
 mod paths;
 
+pub(crate) use modules::is_wasm_module;
 pub(crate) use native_functions::NativeFunctions;
 pub use options::{GivenMap, SourceMapOptions};
 
@@ -29,7 +30,7 @@ use crate::model::script_map::Place;
 use crate::resolve::authored::{Authored, AuthoredModule, AuthoredPlace, FunctionAnswer};
 use crate::runtimes::script_name::ScriptName;
 use find::{Finder, LARGEST, Lookup};
-use modules::is_module;
+
 use options::MapSearch;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -122,7 +123,7 @@ impl SourceMaps {
         finder: &Finder<'_>,
         warnings: &mut Warnings,
     ) {
-        if is_module(script) {
+        if is_wasm_module(script) {
             return self.add_module(script, functions, finder, warnings);
         }
         let mut account = MapAccount::new(script, functions.len());
@@ -179,6 +180,7 @@ impl SourceMaps {
         answers: Vec<FunctionAnswer<'_>>,
         account: &mut MapAccount,
     ) {
+        self.names.reserve(functions.len());
         for (((_, function), names), answer) in functions.iter().zip(answers) {
             match answer {
                 Ok(Some((AuthoredPlace { file, line, column, is_third_party }, authored))) => {

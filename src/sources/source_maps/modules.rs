@@ -35,7 +35,7 @@ const MODULE: Kind = Kind {
 pub(super) type StatedFunction<'n> = (u32, &'n str);
 
 /// True if an engine names a module so, and not a script.
-pub(super) fn is_module(url: &str) -> bool {
+pub(crate) fn is_wasm_module(url: &str) -> bool {
     v8_url(url).is_some() || url.split(['?', '#']).next().is_some_and(|path| path.ends_with(".wasm"))
 }
 
@@ -187,7 +187,13 @@ fn number(module: &WasmModule, (start, name): StatedFunction<'_>, code: usize) -
         Some(_) => None,
         None => Some(name),
     };
-    is_called(module, number, name).then_some(number)
+    (is_called(module, number, name) || is_called(module, number, name.and_then(|name| within(module, name))))
+        .then_some(number)
+}
+
+/// The name of a function without that of its module, which SpiderMonkey puts in front.
+fn within<'n>(module: &WasmModule, name: &'n str) -> Option<&'n str> {
+    name.strip_prefix(module.name.as_deref()?)?.strip_prefix('.')
 }
 
 /// Whether the module has a function of that number, and nothing says that it is called otherwise.
@@ -209,6 +215,10 @@ mod tests {
         for other in ["wasm://wasm/", "wasm://wasm/app", "/a/a4fc059a"] {
             assert_eq!(v8_url(other), None, "{other}");
         }
-        assert!(is_module("https://a.org/x/app.wasm?v=2") && is_module("/x/app.wasm") && !is_module("/x/app.js"));
+        assert!(
+            is_wasm_module("https://a.org/x/app.wasm?v=2")
+                && is_wasm_module("/x/app.wasm")
+                && !is_wasm_module("/x/app.js")
+        );
     }
 }
