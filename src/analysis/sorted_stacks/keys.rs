@@ -3,7 +3,11 @@
 //! In the order of names a stack precedes all that continue it, and these stand together. Of folded text this does not
 //! hold, for some bytes are less than `;`. In a key a frame's end is 0, which is less than all others; the bytes of
 //! names below the line break, which is in no name, are moved up by one.
+//!
+//! One frame comes last among its siblings: the mark of stacks whose outer part is missing, where such stacks have it
+//! (outermost, or on the box of a process). A byte that is in no text precedes it.
 
+use crate::model::stacks::TRUNCATED;
 use std::borrow::Cow;
 
 /// Is between two frames.
@@ -11,13 +15,28 @@ pub(super) const END: u8 = 0;
 
 pub(super) const SEPARATOR: u8 = b';';
 
+/// Precedes the frame that comes last.
+const LAST: u8 = 0xff;
+
 /// Appends the key of a stack, which has no line break in it.
 pub(super) fn push(stack: &[u8], keys: &mut Vec<u8>) {
-    keys.extend(stack.iter().map(|&byte| if byte == SEPARATOR { END } else { byte + u8::from(byte < b'\n') }));
+    let key = |&byte: &u8| if byte == SEPARATOR { END } else { byte + u8::from(byte < b'\n') };
+    let behind_process = || memchr::memchr(SEPARATOR, stack).map(|end| end + 1);
+    let is_truncated = |at: &usize| begins_truncated(&stack[*at..]);
+    let truncated = Some(0).filter(is_truncated).or_else(|| behind_process().filter(is_truncated));
+    let (process, rest) = stack.split_at(truncated.unwrap_or(0));
+    keys.extend(process.iter().map(key));
+    keys.extend(truncated.map(|_| LAST));
+    keys.extend(rest.iter().map(key));
+}
+
+fn begins_truncated(stack: &[u8]) -> bool {
+    stack.strip_prefix(TRUNCATED).is_some_and(|rest| matches!(rest, [] | [SEPARATOR, ..]))
 }
 
 /// The text of frame's key.
 pub(super) fn name(key: &[u8]) -> Cow<'_, str> {
+    let key = key.strip_prefix(&[LAST]).filter(|name| *name == TRUNCATED).unwrap_or(key);
     if key.iter().all(|byte| *byte > b'\n') {
         return String::from_utf8_lossy(key);
     }
@@ -37,6 +56,21 @@ mod tests {
         push(&bytes, &mut key);
         assert!(!key.contains(&END));
         assert_eq!(name(&key).as_bytes(), bytes);
+    }
+
+    #[test]
+    fn stacks_without_their_outer_part_come_last() {
+        let key = |stack: &str| {
+            let mut key = Vec::new();
+            push(stack.as_bytes(), &mut key);
+            key
+        };
+        for stack in ["[truncated]", "[truncated];f", "node;[truncated]", "node;[truncated];f;[truncated]"] {
+            let names: Vec<_> = key(stack).split(|byte| *byte == END).map(|key| name(key).into_owned()).collect();
+            assert_eq!(names.join(";"), stack);
+        }
+        assert!(key("zsh;f") < key("[truncated];f") && key("node;größer") < key("node;[truncated]"));
+        assert!(key("[truncatedly]") < key("a") && key("node;[truncated]") < key("node2"));
     }
 
     proptest::proptest! {
