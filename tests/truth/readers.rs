@@ -47,7 +47,7 @@ const READERS: &[Reader] = &[
     Reader {
         writer: "flamegraph",
         read: flamegraph::read,
-        arguments: &["flamegraph", "--minwidth", "0"],
+        arguments: &["flamegraph", "--minwidth", "0", "--by", "comm"],
         by_module: false,
         thread_roots: true,
         both: false,
