@@ -70,17 +70,24 @@ impl Hash for ChainKey<'_> {
 pub(crate) struct ChainMemo<'data, V> {
     known: FxHashMap<ChainKey<'data>, (V, Range<Nanos>)>,
     once: Vec<u64>,
+    /// True if a chain is kept only when it is seen a second time, however often others repeat.
+    only_repeated: bool,
     kept: u64,
     found: u64,
 }
 
 impl<V> Default for ChainMemo<'_, V> {
     fn default() -> Self {
-        Self { known: FxHashMap::default(), once: Vec::new(), kept: 0, found: 0 }
+        Self { known: FxHashMap::default(), once: Vec::new(), only_repeated: false, kept: 0, found: 0 }
     }
 }
 
 impl<'data, V> ChainMemo<'data, V> {
+    /// For users to whom keeping a chain costs about as much as one look at it.
+    pub(crate) fn of_repeated() -> Self {
+        Self { only_repeated: true, ..Self::default() }
+    }
+
     /// The resolved chain at that time, if it is known.
     #[inline]
     pub(crate) fn get(&mut self, key: &ChainKey<'data>, time: Nanos) -> Option<&mut V> {
@@ -99,7 +106,7 @@ impl<'data, V> ChainMemo<'data, V> {
         mut drop: impl FnMut(V),
     ) {
         let was_seen = self.was_seen(key.hash);
-        let pays = self.kept < ON_TRIAL || self.found >= self.kept / 4;
+        let pays = !self.only_repeated && (self.kept < ON_TRIAL || self.found >= self.kept / 4);
         if holds.is_empty() || !(was_seen || pays) {
             return;
         }
@@ -165,6 +172,15 @@ mod tests {
         assert_eq!(memo.get(&last, Nanos(5)), None);
         memo.put(last, Nanos(0)..Nanos(9), || "twice", |_| ());
         assert_eq!(memo.get(&last, Nanos(5)), Some(&mut "twice"));
+    }
+
+    #[test]
+    fn a_chain_that_is_seen_once_need_not_be_kept() {
+        let (mut memo, words) = (ChainMemo::of_repeated(), key(b"words", 1, None));
+        memo.put(words, Nanos(0)..Nanos(9), || "once", |_| ());
+        assert_eq!(memo.get(&words, Nanos(5)), None);
+        memo.put(words, Nanos(0)..Nanos(9), || "twice", |_| ());
+        assert_eq!(memo.get(&words, Nanos(5)), Some(&mut "twice"));
     }
 
     #[test]

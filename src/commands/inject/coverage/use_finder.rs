@@ -157,8 +157,8 @@ impl UsingSample<'_> {
 impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
     /// Nothing is found yet.
     pub(super) fn new(context: UseContext<'a, 'data>) -> Self {
-        let (found, memo, chains, chain_uses) = Default::default();
-        Self { context, found, memo, chains, chain_uses }
+        let (found, memo, chain_uses) = Default::default();
+        Self { context, found, memo, chains: ChainMemo::of_repeated(), chain_uses }
     }
 
     /// Looks at the samples among some records.
