@@ -37,7 +37,7 @@ fn merge(codes: Vec<Listing>) -> Option<Listing> {
     let refs: Vec<&Listing> = codes.iter().collect();
     let by_line = (!are_same(&codes)).then(|| by_line(&refs)).map(|code| match &code {
         Code::SourceLines { lines, .. } if lines.iter().all(|line| line.source.is_none()) => Code::Missing(
-            "its compiled versions differ, and there are no source lines to merge them by; each is listed without --merge".into(),
+            "its compiled versions differ and have no source lines to merge by; without --merge, each is listed".into(),
         ),
         _ => code,
     });

@@ -138,7 +138,7 @@ pub struct Writer {
     pub spans: Option<StartSpansFn>,
     /// Starts an output that is written while inputs are read; `None` if the whole profile must be there first.
     pub stream: Option<StartRowsFn>,
-    /// What goes beside the rows where each input has a file of its own; `None` if such files are not data set.
+    /// The other tables of a data set, in which each input has a file of its own; `None` for formats that cannot be one.
     pub data_set: Option<DataSet>,
 }
 

@@ -142,7 +142,7 @@ mod tests {
         assert!(spool(io::empty()).unwrap().is_empty());
     }
 
-    /// The part of an endless stream that is written where there is so much room.
+    /// The length of what is written of an endless stream on a disk with this much room, and the error that ends it.
     fn written(room: fn(&File) -> Option<DiskRoom>) -> (u64, String) {
         let mut spool = temporary().unwrap();
         spool.room = room;

@@ -118,8 +118,8 @@ impl<'a> PartedFile<'a> {
     }
 }
 
-/// What the files are called. Rows that came in a table may be a part of their recording's: the table's hash follows
-/// the recording's.
+/// The start of the files' names. A table may hold only a part of a recording's rows, so the table's hash follows the
+/// recording's.
 fn stem_of_part(recording: &Recording, hash: &str) -> String {
     let stem = stem(recording);
     match recording.input.as_deref() {
@@ -155,7 +155,8 @@ impl RowWriter for PartedFile<'_> {
     }
 }
 
-/// What the file of a recording is called: rows that are sums of stretches of time are not those of samples.
+/// The start of the name of a recording's file. Sums over stretches of time have a name of their own, so that they never
+/// replace samples.
 pub(super) fn stem(recording: &Recording) -> String {
     let input = recording.input.as_deref().unwrap_or_default();
     recording.bucket.map_or_else(|| input.to_owned(), |bucket| format!("{input}-{}", stretch(bucket)))

@@ -145,7 +145,7 @@ impl Set<'_> {
         Ok(())
     }
 
-    /// Writes the entries of a file that was read; that it once could not be is no longer true.
+    /// Writes the entries of a file that was read, and removes the entry of an earlier failure.
     fn put_read(&self, entries: &[Entry]) -> Result<()> {
         self.put(entries)?;
         let Some(Entry { file, .. }) = entries.first() else { return Ok(()) };

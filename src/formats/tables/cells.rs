@@ -90,7 +90,7 @@ pub(super) fn numbers(array: &ArrayRef) -> Option<Vec<i64>> {
         DataType::UInt16 => of!(UInt16Type, i64::from),
         DataType::UInt32 => of!(UInt32Type, i64::from),
         DataType::UInt64 => of!(UInt64Type, |number| i64::try_from(number).unwrap_or(NONE)),
-        // What engines make of sums, and of whole numbers some of which are missing.
+        // Engines write sums, and whole numbers of which some are missing, in these types.
         DataType::Float64 => of!(Float64Type, |number| if number.is_nan() { NONE } else { number.round() as i64 }),
         DataType::Decimal128(_, 0) => of!(Decimal128Type, |number| i64::try_from(number).unwrap_or(NONE)),
         DataType::Null => vec![NONE; array.len()],

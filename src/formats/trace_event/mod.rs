@@ -40,7 +40,7 @@ pub const SPANS: Spans =
     Spans { wants: Wants::Stream, stacks: read::stacks, timeline: read::timeline, tell: read::tell, summary: None };
 
 /// True if it is an object that goes on behind these bytes: other members may precede the events, and no other format
-/// begins so. The reader shows if there are no events.
+/// begins so. The reader reports it if no events follow.
 fn is_open(head: &[u8]) -> bool {
     matches!(event::TraceEvent::default().scan(head, 0), Err(json::ScanStop::Short))
 }
