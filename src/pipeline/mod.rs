@@ -2,6 +2,7 @@
 //!
 //! | file | what it is for |
 //! |---|---|
+//! | [`inputs`] | the inputs of a job, of which the first may be open |
 //! | [`open`] | opens an input, takes off what it is packed in, finds its format |
 //! | `archive` | a recording with all that names its code, in one file |
 //! | [`any`] | any input → rows of stacks, pushed into a sink |
