@@ -46,6 +46,20 @@ impl Pool {
         }
     }
 
+    /// What the workers find, each in a state of its own that it keeps from item to item. Which items a worker gets is not
+    /// determined: the states must add up to the same, however the items are spread.
+    pub fn fold<T: Send, S: Send>(
+        &self,
+        items: impl Iterator<Item = T> + Send,
+        state: impl Fn() -> S + Sync + Send,
+        f: impl Fn(S, T) -> S + Sync + Send,
+    ) -> Vec<S> {
+        match &self.rayon {
+            Some(rayon) => rayon.install(|| items.par_bridge().fold(state, f).collect()),
+            None => vec![items.fold(state(), f)],
+        }
+    }
+
     /// Streams: takes items one by one, runs `f` on the workers, and gives each result to `sink` in the items'
     /// order as soon as it and all before it are there. At most twice the number of workers are under way.
     /// The first error of `sink` ends it: no further item is taken.

@@ -90,7 +90,7 @@ fn run_recording(
     let survey = SurveyedRecording::read(&input, context);
     let sources = survey.find_sources(context);
     let code = JitCode::load(&sources, &survey, context);
-    let coverage = Coverage::find(&survey, &code, context)?;
+    let coverage = Coverage::find(&survey, &code, context);
     let samples = SampleChanges::find(&survey, &code, context)?;
     let (selection, ids) = CodeSelection::new(code.map, coverage.uses, &survey, options)?;
     let samples = samples.select(ids);

@@ -208,7 +208,6 @@ pub(crate) struct WalkedRecords<'data> {
 pub(crate) struct RecordChunks<'data> {
     endian: Endian,
     list: Vec<RecordBytes<'data>>,
-    stretches: Vec<RecordBytes<'data>>,
     /// Why a walk ended early.
     pub(crate) damage: Option<&'data Error>,
 }
@@ -220,14 +219,13 @@ impl<'data> RecordChunks<'data> {
         streams: &[WalkedRecords<'data>],
         mut each: impl FnMut(&RawRecord<'data>),
     ) -> Self {
-        let mut chunks = Self { endian, list: Vec::new(), stretches: Vec::new(), damage: None };
+        let mut chunks = Self { endian, list: Vec::new(), damage: None };
         for &WalkedRecords { records: RecordBytes { bytes, base }, walk } in streams {
             let from = |at: usize| Records::new(&bytes[at..], base + at as u64, endian).next();
             walk.others.iter().filter_map(|&at| from(at)).for_each(|record| each(&record));
-            let piece =
-                |piece: &Range<usize>| RecordBytes { bytes: &bytes[piece.clone()], base: base + piece.start as u64 };
-            chunks.list.extend(walk.pieces.iter().map(piece));
-            chunks.stretches.extend(walk.stretches.iter().map(piece));
+            let stretch =
+                |part: &Range<usize>| RecordBytes { bytes: &bytes[part.clone()], base: base + part.start as u64 };
+            chunks.list.extend(walk.stretches.iter().map(stretch));
             chunks.damage = chunks.damage.or(walk.damage.as_ref());
         }
         chunks
@@ -241,11 +239,6 @@ impl<'data> RecordChunks<'data> {
     /// The chunks, each a walk of its own.
     pub(crate) fn list(&self) -> Vec<Records<'data>> {
         self.list.iter().map(|chunk| Records::new(chunk.bytes, chunk.base, self.endian)).collect()
-    }
-
-    /// The same records in longer stretches, few for each thread: for readers that keep nothing from chunk to chunk.
-    pub(crate) fn stretches(&self) -> Vec<Records<'data>> {
-        self.stretches.iter().map(|chunk| Records::new(chunk.bytes, chunk.base, self.endian)).collect()
     }
 
     /// The offset behind the last record that is whole.

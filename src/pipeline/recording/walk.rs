@@ -10,20 +10,14 @@ use crate::parallel::Pool;
 use crate::records::perf_data::{RawRecord, Records, Stop, is_compressed, kind, may_begin};
 use std::ops::Range;
 
-/// A stretch is at least this long: what neighboring samples share is looked up once a stretch.
-const MIN_STRETCH: usize = 1 << 20;
-/// The number of stretches for each thread: the last ones to be ready wait little.
-const STRETCHES_A_THREAD: usize = 4;
-/// A piece of a stretch: what one thread finds of it the others know soon.
-const PIECE: usize = 1 << 20;
+/// A stretch has about this many bytes: the last ones to be ready wait little, whatever the number of threads.
+const STRETCH: usize = 1 << 20;
 
 /// The places of the records of a stream.
 #[derive(Debug)]
 pub(crate) struct Walk {
-    /// Whole records, in stretches of about equal length, few for each thread.
+    /// Whole records, in stretches of about equal length.
     pub(super) stretches: Vec<Range<usize>>,
-    /// The same in pieces that are short.
-    pub(super) pieces: Vec<Range<usize>>,
     /// The places of records that are not samples.
     pub(super) others: Vec<usize>,
     /// True if any of them is compressed.
@@ -37,30 +31,27 @@ pub(crate) struct Walk {
 struct WalkedStretch {
     /// The start of its first record.
     start: usize,
-    /// One past its last record; this may be behind the next piece's start.
+    /// One past its last record; this may be behind the next stretch's start.
     end: usize,
-    /// The places where it may be cut.
-    cuts: Vec<usize>,
     others: Vec<usize>,
     has_compressed: bool,
-    /// True if it stopped before it came to the next piece.
+    /// True if it stopped before it came to the next one.
     stopped: bool,
 }
 
 impl Walk {
     /// Of no records.
     pub(crate) fn none() -> Self {
-        Self { stretches: Vec::new(), pieces: Vec::new(), others: Vec::new(), has_compressed: false, damage: None }
+        Self { stretches: Vec::new(), others: Vec::new(), has_compressed: false, damage: None }
     }
 
     /// Walks all records of a stream.
     pub(crate) fn of(bytes: &[u8], base: u64, endian: Endian, pool: &Pool) -> Self {
-        let length = (bytes.len() / (pool.threads() * STRETCHES_A_THREAD)).max(MIN_STRETCH);
-        Self::in_stretches(bytes, base, endian, (length, PIECE), pool)
+        Self::in_stretches(bytes, base, endian, STRETCH, pool)
     }
 
-    /// The same in stretches and pieces of about this many bytes.
-    fn in_stretches(bytes: &[u8], base: u64, endian: Endian, (length, piece): (usize, usize), pool: &Pool) -> Self {
+    /// The same in stretches of about this many bytes.
+    fn in_stretches(bytes: &[u8], base: u64, endian: Endian, length: usize, pool: &Pool) -> Self {
         // Records begin at multiples of eight.
         let length = length.next_multiple_of(8);
         let limits: Vec<Range<usize>> = (0..bytes.len().max(1))
@@ -69,7 +60,7 @@ impl Walk {
             .collect();
         let guessed = pool.map(limits.clone(), |limits: Range<usize>| {
             let start = if limits.start == 0 { Some(0) } else { may_begin(bytes, limits.clone(), endian) };
-            start.map(|start| WalkedStretch::walk(bytes, start..limits.end, piece, endian))
+            start.map(|start| WalkedStretch::walk(bytes, start..limits.end, endian))
         });
         let mut walk = Self::none();
         let mut at = 0;
@@ -79,13 +70,9 @@ impl Walk {
                 continue;
             }
             let right = guessed.filter(|stretch| stretch.start == at);
-            let stretch = right.unwrap_or_else(|| WalkedStretch::walk(bytes, at..limits.end, piece, endian));
+            let stretch = right.unwrap_or_else(|| WalkedStretch::walk(bytes, at..limits.end, endian));
             at = stretch.end;
-            let end = stretch.end.min(bytes.len());
-            walk.stretches.push(stretch.start..end);
-            let starts = std::iter::once(stretch.start).chain(stretch.cuts.iter().copied());
-            let ends = stretch.cuts.iter().copied().chain(std::iter::once(end));
-            walk.pieces.extend(starts.zip(ends).map(|(start, end)| start..end));
+            walk.stretches.push(stretch.start..stretch.end.min(bytes.len()));
             walk.others.extend(stretch.others);
             walk.has_compressed |= stretch.has_compressed;
             if stretch.stopped {
@@ -102,16 +89,11 @@ impl Walk {
 
 impl WalkedStretch {
     /// Walks the records that begin in a range of the stream, at whose start there is one.
-    fn walk(bytes: &[u8], range: Range<usize>, length: usize, endian: Endian) -> Self {
+    fn walk(bytes: &[u8], range: Range<usize>, endian: Endian) -> Self {
         let Range { start, end: limit } = range;
-        let mut stretch =
-            Self { start, end: start, cuts: Vec::new(), others: Vec::new(), has_compressed: false, stopped: false };
+        let mut stretch = Self { start, end: start, others: Vec::new(), has_compressed: false, stopped: false };
         let mut records = Records::new(&bytes[start..], start as u64, endian);
         while stretch.end < limit {
-            let begin = stretch.cuts.last().copied().unwrap_or(start);
-            if stretch.end - begin >= length {
-                stretch.cuts.push(stretch.end);
-            }
             let Some(record) = records.next() else {
                 stretch.stopped = true;
                 break;
@@ -177,14 +159,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_that_are_begun_anywhere_are_as_one_walk_through_all(
+        fn stretches_that_are_begun_anywhere_are_as_one_walk_through_all(
             bytes in stream(),
             threads in 1..4usize,
             length in 1..5000usize,
-            piece in 1..2000usize,
         ) {
             let pool = Pool::new(NonZeroUsize::new(threads)).unwrap();
-            let walk = Walk::in_stretches(&bytes, 64, Endian::Little, (length, piece), &pool);
+            let walk = Walk::in_stretches(&bytes, 64, Endian::Little, length, &pool);
             let mut records = Records::new(&bytes, 0, Endian::Little);
             let mut others = Vec::new();
             let mut end = 0;
@@ -197,16 +178,15 @@ mod tests {
             let damaged = matches!(records.stop(), Stop::Damage(_));
             prop_assert_eq!(&walk.others, &others);
             prop_assert_eq!(walk.damage.is_some(), damaged);
-            for parts in [&walk.stretches, &walk.pieces] {
-                prop_assert_eq!(parts.last().map_or(0, |part| part.end), end);
-                prop_assert_eq!(parts.first().map_or(0, |part| part.start), 0);
-                for pair in parts.windows(2) {
-                    prop_assert_eq!(pair[0].end, pair[1].start);
-                }
-                let parts = parts.iter().map(|part| &bytes[part.clone()]);
-                let count: usize = parts.map(|part| Records::new(part, 0, Endian::Little).count()).sum();
-                prop_assert_eq!(count, Records::new(&bytes, 0, Endian::Little).count());
+            let parts = &walk.stretches;
+            prop_assert_eq!(parts.last().map_or(0, |part| part.end), end);
+            prop_assert_eq!(parts.first().map_or(0, |part| part.start), 0);
+            for pair in parts.windows(2) {
+                prop_assert_eq!(pair[0].end, pair[1].start);
             }
+            let parts = parts.iter().map(|part| &bytes[part.clone()]);
+            let count: usize = parts.map(|part| Records::new(part, 0, Endian::Little).count()).sum();
+            prop_assert_eq!(count, Records::new(&bytes, 0, Endian::Little).count());
         }
     }
 }

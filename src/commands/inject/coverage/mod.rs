@@ -14,8 +14,7 @@ pub(in crate::commands::inject) use selection::{CodeSelection, FirstUse};
 
 use crate::commands::inject::options::InjectContext;
 use crate::commands::inject::survey::{JitCode, SurveyedRecording};
-use crate::error::{Result, Warning};
-use crate::records::perf_data::Records;
+use crate::error::Warning;
 pub(in crate::commands::inject) use code_uses::SampleCounts;
 use code_uses::{CodeEpoch, CodeUse, CodeUses};
 use insertions::shadowed_by_insertions;
@@ -40,7 +39,7 @@ impl Coverage {
         survey: &SurveyedRecording<'_>,
         code: &JitCode<'_>,
         context: &mut InjectContext<'_>,
-    ) -> Result<Self> {
+    ) -> Self {
         let SurveyedRecording { input, processes, spaces, injected, .. } = survey;
         let (codes, dump_ends) = (&code.map, &code.loaded.dump_ends());
         let jit_ranges = &JitRanges::new(codes, processes, injected);
@@ -50,10 +49,10 @@ impl Coverage {
         loop {
             let recording = &input.recording;
             let lookup = UseContext { recording, codes, jit_ranges, shadowings: &shadowings, spaces, dump_ends, files };
-            let coverage = Self::read(survey, lookup, context)?;
+            let coverage = Self::read(survey, lookup, context);
             let shadowed = shadowed_by_insertions(&coverage.uses, codes, &context.job.pool);
             if shadowed.is_empty() {
-                return Ok(coverage);
+                return coverage;
             }
             if round == MAX_ROUNDS {
                 let message = format!(
@@ -61,29 +60,29 @@ impl Coverage {
                     shadowed.len()
                 );
                 context.outcome.warnings.push(Warning::new(message).in_file(&input.shown, None));
-                return Ok(coverage);
+                return coverage;
             }
             shadowings.extend(shadowed);
             round += 1;
         }
     }
 
-    /// Looks at all samples, in parallel. The results are added up as they come: not all of them are in memory at a
-    /// time.
-    fn read(survey: &SurveyedRecording<'_>, lookup: UseContext<'_, '_>, context: &InjectContext<'_>) -> Result<Self> {
-        let read = |records: Records<'_>| {
-            let mut bytes = 0;
-            let records = records.inspect(|record| bytes += record.bytes.len() as u64);
-            let found = UseFinder::new(lookup).read(records);
-            context.progress.done(bytes);
-            found
-        };
+    /// Looks at all samples, in parallel. Each worker adds up what it finds: not all of it is in memory at a time.
+    fn read(survey: &SurveyedRecording<'_>, lookup: UseContext<'_, '_>, context: &InjectContext<'_>) -> Self {
+        let stretches = survey.chunks.list().into_iter();
+        let finders = context.job.pool.fold(
+            stretches,
+            || UseFinder::new(lookup),
+            |mut finder, records| {
+                let mut bytes = 0;
+                finder.read(records.inspect(|record| bytes += record.bytes.len() as u64));
+                context.progress.done(bytes);
+                finder
+            },
+        );
         let mut all = CodeUses::default();
-        context.job.pool.stream(survey.chunks.stretches().into_iter(), read, |found| {
-            all.append(found);
-            Ok(())
-        })?;
+        finders.into_iter().for_each(|finder| all.append(finder.found()));
         let counts = std::mem::take(&mut all.counts);
-        Ok(Self { uses: all.in_order(&context.job.pool), counts })
+        Self { uses: all.in_order(&context.job.pool), counts }
     }
 }

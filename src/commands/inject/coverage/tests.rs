@@ -151,9 +151,13 @@ proptest! {
         let list: Vec<RawRecord<'_>> = Records::new(&bytes, 0, Endian::Little).collect();
         let mut alone = CodeUses::default();
         for record in &list {
-            alone.append(UseFinder::new(context).read(std::iter::once(*record)));
+            let mut finder = UseFinder::new(context);
+            finder.read(std::iter::once(*record));
+            alone.append(finder.found());
         }
-        let together = UseFinder::new(context).read(list.into_iter());
+        let mut finder = UseFinder::new(context);
+        finder.read(list.into_iter());
+        let together = finder.found();
         prop_assert_eq!(format!("{:?}", together.counts), format!("{:?}", alone.counts));
         prop_assert_eq!(format!("{:?}", together.in_order(&pool)), format!("{:?}", alone.in_order(&pool)));
     }

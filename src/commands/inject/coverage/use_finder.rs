@@ -162,13 +162,17 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
     }
 
     /// Looks at the samples among some records.
-    pub(super) fn read(mut self, records: impl Iterator<Item = RawRecord<'r>>) -> CodeUses {
+    pub(super) fn read(&mut self, records: impl Iterator<Item = RawRecord<'r>>) {
         for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
             match self.context.recording.sample(&raw) {
                 Ok(sample) => self.sample(&sample, raw.offset),
                 Err(_) => self.found.counts.unreadable += 1,
             }
         }
+    }
+
+    /// What the samples used that were read.
+    pub(super) fn found(mut self) -> CodeUses {
         self.chains.into_values().for_each(|chain| chain.note(&mut self.found));
         self.found
     }

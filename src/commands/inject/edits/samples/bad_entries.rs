@@ -8,7 +8,7 @@ use crate::records::perf_data::{Edit, RawRecord, Recording, copies_stacks, kind,
 /// with one are replaced already, by chains without such entries.
 pub(super) fn dropped(survey: &SurveyedRecording<'_>, unwinds: bool, pool: &Pool) -> Vec<Edit> {
     let recording = &survey.input.recording;
-    let parts = pool.map(survey.chunks.stretches(), |records| {
+    let parts = pool.map(survey.chunks.list(), |records| {
         let samples = records.filter(|raw| raw.kind == kind::SAMPLE);
         samples.filter_map(|raw| of_sample(recording, unwinds, &raw)).collect::<Vec<_>>()
     });

@@ -85,7 +85,7 @@ fn samples<'a>(
     context: &mut InjectContext<'_>,
 ) -> (Vec<Edit>, FxHashMap<DsoId, u64>) {
     let recording = &survey.input.recording;
-    let parts = context.job.pool.map(survey.chunks.stretches(), |records| {
+    let parts = context.job.pool.map(survey.chunks.list(), |records| {
         let (cache, chain, ended) = (Cache::default(), UnwoundChain::default(), FxHashMap::default());
         ChainConverter { recording, spaces: &survey.spaces, unwinder, machine, cache, chain, ended }.read(records)
     });
@@ -102,7 +102,7 @@ fn samples<'a>(
 
 /// In a pipe, the edits that change attrs do it. The recording's events are already converted.
 fn attrs(recording: &Recording, survey: &SurveyedRecording<'_>) -> Vec<Edit> {
-    let attrs = survey.chunks.stretches().into_iter().flatten().filter(|raw| raw.kind == kind::HEADER_ATTR);
+    let attrs = survey.chunks.list().into_iter().flatten().filter(|raw| raw.kind == kind::HEADER_ATTR);
     let changed = attrs.zip(&recording.events).filter_map(|(raw, event)| {
         let insert = attr_record(&raw, event)?;
         Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert })

@@ -61,7 +61,7 @@ impl Relocations<SegmentId> {
         let replaced: FxHashMap<u64, &Edit> =
             replacements.iter().filter(|edit| edit.remove > 0).map(|edit| (edit.at, edit)).collect();
         let finder = &RelocationFinder { survey, recording, codes, remapped: &RemappedFiles::new(&survey.processes) };
-        let found = pool.map(survey.chunks.stretches(), |records| {
+        let found = pool.map(survey.chunks.list(), |records| {
             let mut found = Vec::new();
             for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
                 let edit = replaced.get(&raw.offset);
