@@ -51,6 +51,11 @@ impl JsonString {
         (range.end <= file.bytes().len()).then(|| Self { file: file.clone(), range })
     }
 
+    /// True if these letters, none of which needs an escape, are in the text as they are.
+    pub fn has(&self, letters: &str) -> bool {
+        memchr::memmem::find(&self.file.bytes()[self.range.clone()], letters.as_bytes()).is_some()
+    }
+
     /// The text; `None` if it isn't one, such as half of a letter.
     pub fn text(&self) -> Option<String> {
         self.text_and(|_, _| {})

@@ -238,6 +238,9 @@ pub struct Mention<'a> {
 }
 
 impl<'a> Mention<'a> {
+    /// A text without any of these mentions nothing.
+    pub const WORDS: [&'static str; 2] = ["sourceMappingURL", "debugId"];
+
     /// Of a script's text. The comments stand alone on their lines (`//# sourceMappingURL=…`, or with `@`), behind all
     /// code, so only the end of the text is looked at: a map in the URL itself may be long, other comments are not.
     pub fn of(text: &'a str) -> Self {

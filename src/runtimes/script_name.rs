@@ -3,6 +3,8 @@
 //! Tag and mark of the tier, the function's name, the script, and the line and column at which the function starts:
 //! of its parameter list, both from 1 (`SharedFunctionInfo`; V8 src/logging/log.cc, `AppendFunctionName`).
 
+use std::fmt::Write;
+
 /// The parts of such a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScriptName<'n> {
@@ -58,7 +60,10 @@ impl<'n> ScriptName<'n> {
 
     /// The same, with another function and position.
     pub fn spell(&self, function: &str, script: &str, line: u32, column: u32) -> String {
-        [self.head, function, " ", script, ":", &line.to_string(), ":", &column.to_string()].concat()
+        let mut name = String::with_capacity(self.head.len() + function.len() + script.len() + 24);
+        // A string takes everything.
+        let _ = write!(name, "{}{function} {script}:{line}:{column}", self.head);
+        name
     }
 }
 

@@ -174,7 +174,13 @@ impl<'a> Finder<'a> {
             // Only below the script's own directory: its map may be anybody's.
             let below = file.strip_prefix(plain(recorded.parent()?)).ok();
             let here = below.and_then(|below| Some(place.parent()?.join(below)));
-            let text = match (&map.sources.get(at)?.content, &here) {
+            let content = map.sources.get(at)?.content.as_ref();
+            // Most authored texts are long and mention no map: they need not be decoded.
+            let is_silent = content.is_some_and(|content| !Mention::WORDS.iter().any(|word| content.has(word)));
+            if is_silent && self.own(file, here.as_ref()?, &Mention::default()).is_none() {
+                return None;
+            }
+            let text = match (content, &here) {
                 (Some(text), _) => text.text()?,
                 (None, here) => decoded(&self.read(here.as_ref()?, Named::Recording)?.ok()?),
             };
