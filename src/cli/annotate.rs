@@ -1,5 +1,6 @@
 //! `jitgraft annotate`
 
+use super::common::one_of;
 use super::input::{InputArgs, OutputArgs, WeightArgs};
 use crate::annotation::{AnnotateFormat, AnnotateOptions, CodeGrouping, CodeOptions, FunctionPattern, TextOptions};
 use crate::commands::annotate;
@@ -11,6 +12,7 @@ use crate::pipeline::recording::RecordingOptions;
 use crate::pipeline::{Job, Outcome};
 use crate::resolve::disasm::Syntax;
 use crate::resolve::symbols::SymbolOptions;
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 
@@ -58,12 +60,13 @@ pub(super) struct AnnotateArgs {
     #[arg(long)]
     merge: bool,
     /// List costs by instruction or by source line
-    #[arg(long, value_enum, default_value_t = ByName::Instruction, value_name = "WHAT")]
-    by: ByName,
+    #[arg(long = "by", value_parser = one_of(granularities()), default_value = "instruction", value_name = "WHAT")]
+    #[arg(action = clap::ArgAction::Set)]
+    by_line: bool,
     /// Syntax of x86 instructions
-    #[arg(long, value_enum, default_value_t = SyntaxName::Att, value_name = "HOW")]
+    #[arg(long, value_parser = one_of(syntaxes()), default_value = "att", value_name = "HOW")]
     #[arg(hide_short_help = true)]
-    syntax: SyntaxName,
+    syntax: Syntax,
     /// Format [default: by the output's name, else text]
     #[arg(long, value_enum, value_name = "HOW")]
     format: Option<FormatName>,
@@ -73,20 +76,16 @@ pub(super) struct AnnotateArgs {
     weight: WeightArgs,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ByName {
-    /// Each instruction
-    Instruction,
-    /// Source lines only
-    Line,
+/// True if costs are those of lines.
+fn granularities() -> [(PossibleValue, bool); 2] {
+    let (instruction, line) = (PossibleValue::new("instruction"), PossibleValue::new("line"));
+    [(instruction.help("Each instruction"), false), (line.help("Source lines only"), true)]
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SyntaxName {
-    /// AT&T, like perf and objdump: source first
-    Att,
-    /// Intel: destination first
-    Intel,
+fn syntaxes() -> [(PossibleValue, Syntax); 2] {
+    let (att, intel) = (PossibleValue::new("att"), PossibleValue::new("intel"));
+    let att = att.help("AT&T, like perf and objdump: source first");
+    [(att, Syntax::Att), (intel.help("Intel: destination first"), Syntax::Intel)]
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -136,14 +135,11 @@ impl AnnotateArgs {
                 limit: self.limit.or(function.is_none().then_some(HOTTEST)).filter(|&functions| functions > 0),
                 function,
                 by_name: true,
-                weight: self.weight.weight(),
-                syntax: match self.syntax {
-                    SyntaxName::Att => Syntax::Att,
-                    SyntaxName::Intel => Syntax::Intel,
-                },
+                weight: self.weight.weight,
+                syntax: self.syntax,
             },
             recording,
-            told: CodeGrouping { merge: self.merge, by_line: self.by == ByName::Line },
+            told: CodeGrouping { merge: self.merge, by_line: self.by_line },
             format,
         };
         annotate::run(&options, job)

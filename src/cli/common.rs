@@ -12,7 +12,7 @@ use crate::resolve::kernel::KernelOptions;
 use crate::resolve::symbols::files::SearchOptions;
 use crate::sources::{GivenFile, GivenMap, SourceMapOptions, SourceOptions};
 use clap::Args;
-use clap::builder::{OsStringValueParser, PathBufValueParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -240,6 +240,17 @@ impl From<SourceArgs> for SourceOptions {
             search: SearchOptions { force, ..SearchOptions::default() },
         }
     }
+}
+
+/// One of a flag's values, each with what it stands for.
+pub(super) fn one_of<T: Copy + Send + Sync + 'static>(
+    values: impl Into<Vec<(PossibleValue, T)>>,
+) -> impl TypedValueParser<Value = T> {
+    let values = values.into();
+    PossibleValuesParser::new(values.iter().map(|(name, _)| name.clone())).try_map(move |typed| {
+        let named = values.iter().find(|(name, _)| name.matches(&typed, false));
+        named.map(|(_, value)| *value).ok_or("it is none of these")
+    })
 }
 
 /// A path that exists.

@@ -1,5 +1,6 @@
 //! Flags of every command that writes stacks in another form.
 
+use super::common::one_of;
 use super::input::{InputArgs, OutputArgs, WeightArgs};
 use crate::analysis::label::{Annotate, By};
 use crate::commands::export::{ExportOptions, TableOptions};
@@ -71,11 +72,11 @@ impl ConvertArgs {
     /// The same, with these names of JIT code and roots where nothing is requested.
     pub(super) fn checked_with(self, usual: Naming, usual_by: By) -> Convert {
         let jit_names = self.input.naming(usual);
-        let (by, annotate) = (self.spelling.by().unwrap_or(usual_by), self.spelling.annotate());
+        let (by, annotate) = (self.spelling.by.unwrap_or(usual_by), self.spelling.annotate());
         let detail = if annotate.addrs { Detail::Addresses } else { Detail::Names };
         let (inputs, load) = self.input.checked(detail, by == By::Cpu);
         let load = LoadOptions { jit_names, ..load };
-        let write = WriteOptions { weight: self.weight.weight(), by, annotate, ..WriteOptions::default() };
+        let write = WriteOptions { weight: self.weight.weight, by, annotate, ..WriteOptions::default() };
         Convert { inputs, output: self.output.into(), load, write }
     }
 }
@@ -86,23 +87,17 @@ struct SpellingArgs {
     /// The key that gets a root of its own [default: comm]
     ///
     /// Flame graphs have no such roots by default, like the page of `view`.
-    #[arg(long, value_enum, value_name = "WHAT")]
+    #[arg(long, value_name = "WHAT", value_parser = one_of(
+        [("comm".into(), By::Comm), ("pid".into(), By::Pid), ("tid".into(), By::Tid), ("cpu".into(), By::Cpu)]
+    ))]
     #[arg(hide_short_help = true)]
-    by: Option<MergeKey>,
+    by: Option<By>,
     /// Append to names: pid, tid, kernel (`_[k]`), jit (`_[j]`), inline (`_[i]`), addrs
     ///
     /// pid and tid are appended to the root; addrs appends the address to unknown functions.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…")]
     #[arg(hide_short_help = true)]
     annotate: Vec<AnnotatedWith>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum MergeKey {
-    Comm,
-    Pid,
-    Tid,
-    Cpu,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -116,15 +111,6 @@ enum AnnotatedWith {
 }
 
 impl SpellingArgs {
-    fn by(&self) -> Option<By> {
-        self.by.map(|key| match key {
-            MergeKey::Comm => By::Comm,
-            MergeKey::Pid => By::Pid,
-            MergeKey::Tid => By::Tid,
-            MergeKey::Cpu => By::Cpu,
-        })
-    }
-
     fn annotate(&self) -> Annotate {
         let has = |annotation| self.annotate.contains(&annotation);
         Annotate {

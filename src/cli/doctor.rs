@@ -1,10 +1,12 @@
 //! `jitgraft doctor`
 
+use super::common::one_of;
 use super::input::InputArgs;
-use super::report::LayoutName;
+use super::report::layouts;
 use crate::commands::doctor::{self, DoctorOptions};
 use crate::contract::format::Detail;
 use crate::error::Result;
+use crate::pipeline::table::Layout;
 use crate::pipeline::{Job, Outcome};
 use clap::Args;
 use std::path::PathBuf;
@@ -19,8 +21,8 @@ pub(super) struct DoctorArgs {
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
     output: PathBuf,
     /// Layout
-    #[arg(long, value_enum, default_value_t = LayoutName::Text, value_name = "HOW")]
-    format: LayoutName,
+    #[arg(long, value_parser = one_of(layouts()), default_value = "text", value_name = "HOW")]
+    format: Layout,
     /// Exit with status 1 if there are findings, like git diff
     #[arg(long)]
     exit_code: bool,
@@ -33,7 +35,7 @@ impl DoctorArgs {
         let (inputs, mut load) = self.input.checked(Detail::Names, false);
         load.sources.source_maps.usual = true;
         let (recording, output) = (load.recording(), self.output.into());
-        let (layout, exit_code) = (self.format.into(), self.exit_code);
+        let (layout, exit_code) = (self.format, self.exit_code);
         doctor::run(&DoctorOptions { inputs, output, recording, layout, exit_code }, job)
     }
 }

@@ -1,5 +1,6 @@
 //! `jitgraft export`
 
+use super::common::one_of;
 use super::convert::ConvertArgs;
 use super::intervals::duration;
 use crate::commands::export::{self, ExportOptions, TableOptions};
@@ -8,8 +9,8 @@ use crate::error::{Error, Result};
 use crate::formats::{FORMATS, HAS_ALL, LEFT_OUT, LeftOut, named};
 use crate::model::recorded::day_named;
 use crate::pipeline::{Job, Outcome};
+use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::{Args, ValueEnum};
 
 /// Flags of `export`.
 #[derive(Debug, Args)]
@@ -35,9 +36,9 @@ struct TableArgs {
     /// Keep this much of each frame [default: all]
     ///
     /// Less detail makes more stacks equal, so --bucket sums more.
-    #[arg(long, value_enum, value_name = "WHAT")]
+    #[arg(long, value_parser = one_of(details()), value_name = "WHAT")]
     #[arg(hide_short_help = true)]
-    detail: Option<DetailName>,
+    detail: Option<Detail>,
     /// Write a data set below -o DIR, with files for each input
     ///
     /// They are samples/host=HOST/day=DAY/HASH.parquet, and the like in stacks/ and recordings/. A directory stands for the files in
@@ -71,24 +72,18 @@ struct TableArgs {
     label: Vec<(Box<str>, Box<str>)>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum DetailName {
-    /// Function and module
-    Names,
-    /// Also source file and line
-    Lines,
-    /// Also the address
-    Addresses,
+fn details() -> [(PossibleValue, Detail); 3] {
+    let [names, lines, addresses] = ["names", "lines", "addresses"].map(PossibleValue::new);
+    [
+        (names.help("Function and module"), Detail::Names),
+        (lines.help("Also source file and line"), Detail::Lines),
+        (addresses.help("Also the address"), Detail::Addresses),
+    ]
 }
 
 impl TableArgs {
     fn options(self) -> TableOptions {
-        let detail = self.detail.map(|detail| match detail {
-            DetailName::Names => Detail::Names,
-            DetailName::Lines => Detail::Lines,
-            DetailName::Addresses => Detail::Addresses,
-        });
-        let Self { partition, skip_existing, compact, host, day, label, .. } = self;
+        let Self { partition, skip_existing, compact, detail, host, day, label, .. } = self;
         TableOptions { partition, skip_existing, compact, detail, host, day, labels: label.into_iter().collect() }
     }
 }

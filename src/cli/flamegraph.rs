@@ -1,5 +1,6 @@
 //! `jitgraft flamegraph`
 
+use super::common::one_of;
 use super::convert::{Convert, ConvertArgs};
 use crate::analysis::label::{By, Tidied};
 use crate::commands::export;
@@ -11,8 +12,8 @@ use crate::pipeline::sink::Naming;
 use crate::pipeline::{Job, Outcome};
 use crate::render::flamegraph::{Cut, Difference, Look, Style};
 use crate::runtimes::jit_names::JitNames;
+use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
 use inferno::flamegraph::Palette;
 use inferno::flamegraph::color::{BackgroundColor, Color, SearchColor, StrokeColor, parse_hex_color};
 use std::path::{Path, PathBuf};
@@ -53,8 +54,8 @@ struct LookArgs {
     /// Our own page, or that of inferno-flamegraph
     ///
     /// [default: page; inferno if a flag for inferno is given]
-    #[arg(long, value_enum, value_name = "STYLE")]
-    style: Option<StyleName>,
+    #[arg(long, value_name = "STYLE", value_parser = one_of([("page".into(), Style::Page), ("inferno".into(), Style::Inferno)]))]
+    style: Option<Style>,
     /// Title [default: the recorded command]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
@@ -178,12 +179,6 @@ struct LookArgs {
     no_javascript: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum StyleName {
-    Page,
-    Inferno,
-}
-
 impl LookArgs {
     /// The flags that only inferno's page has: the first of those that were given.
     fn infernos(&self) -> Option<&'static str> {
@@ -202,11 +197,11 @@ impl LookArgs {
 
     fn style(&self) -> Result<Style> {
         match (self.style, self.infernos()) {
-            (Some(StyleName::Page), Some(flag)) => {
+            (Some(Style::Page), Some(flag)) => {
                 Err(Error::usage(format!("{flag} is for inferno's page only: leave out --style page")))
             }
-            (Some(StyleName::Inferno), _) | (None, Some(_)) => Ok(Style::Inferno),
-            (Some(StyleName::Page) | None, None) => Ok(Style::Page),
+            (None, Some(_)) => Ok(Style::Inferno),
+            (style, _) => Ok(style.unwrap_or(Style::Page)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Flags of every command that turns an input into stacks.
 
-use super::common::{FileArgs, SourceArgs};
+use super::common::{FileArgs, SourceArgs, one_of};
 use super::intervals::IntervalArgs;
 use super::times::{TimeRanges, time_ranges};
 use crate::analysis::filter::Filter;
@@ -16,7 +16,8 @@ use crate::resolve::kernel::KernelOptions;
 use crate::resolve::symbols::SymbolOptions;
 use crate::runtimes::jit_names::JitNames;
 use crate::sources::SourceOptions;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::PossibleValue;
 use std::num::NonZeroUsize;
 use std::path::{Component, PathBuf};
 
@@ -64,9 +65,9 @@ pub(super) struct InputArgs {
     /// Spelling of JIT names [default: depends on the output]
     ///
     /// Names from perf.data and perf script are pretty in flame graphs and in exports for viewers, and raw elsewhere.
-    #[arg(long, value_enum, value_name = "HOW")]
+    #[arg(long, value_parser = one_of(spellings()), value_name = "HOW")]
     #[arg(hide_short_help = true)]
-    jit_names: Option<JitNamesName>,
+    jit_names: Option<JitNames>,
     /// Merge the tiers of a JIT function into one [default in flame graphs of recordings]
     #[arg(long, conflicts_with = "no_merge_tiers")]
     #[arg(hide_short_help = true)]
@@ -117,12 +118,10 @@ impl SymbolArgs {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum JitNamesName {
-    /// As the runtime wrote them
-    Raw,
-    /// Readable: without signatures, prefixes and directories
-    Pretty,
+fn spellings() -> [(PossibleValue, JitNames); 2] {
+    let (raw, pretty) = (PossibleValue::new("raw"), PossibleValue::new("pretty"));
+    let pretty = pretty.help("Readable: without signatures, prefixes and directories");
+    [(raw.help("As the runtime wrote them"), JitNames::Raw), (pretty, JitNames::Pretty)]
 }
 
 /// The output for results of one or more events.
@@ -152,24 +151,11 @@ impl From<OutputArgs> for OutPath {
 #[derive(Debug, Args)]
 pub(super) struct WeightArgs {
     /// Weight to sum: the period of each sample (or the input's own weight), or 1
-    #[arg(long, value_enum, default_value_t = WeightName::Period, value_name = "WHAT")]
+    #[arg(long, default_value = "period", value_name = "WHAT", value_parser = one_of(
+        [("period".into(), Weight::Period), ("samples".into(), Weight::Samples)]
+    ))]
     #[arg(hide_short_help = true)]
-    weight: WeightName,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum WeightName {
-    Period,
-    Samples,
-}
-
-impl WeightArgs {
-    pub(super) fn weight(&self) -> Weight {
-        match self.weight {
-            WeightName::Period => Weight::Period,
-            WeightName::Samples => Weight::Samples,
-        }
-    }
+    pub(super) weight: Weight,
 }
 
 /// Refuses to compare a profile with itself: of the two, one was probably dropped.
@@ -193,12 +179,10 @@ impl InputArgs {
     pub(super) fn naming(&self, usual: Naming) -> Naming {
         match (self.jit_names, self.merge_tiers, self.no_merge_tiers) {
             // Names as the runtime wrote them give their tiers.
-            (Some(JitNamesName::Raw), false, _) => JitNames::Raw.into(),
+            (Some(JitNames::Raw), false, _) => JitNames::Raw.into(),
             (_, true, _) => JitNames::Merged.into(),
-            (Some(JitNamesName::Pretty), _, true) => JitNames::Pretty.into(),
-            (Some(JitNamesName::Pretty), _, false) => {
-                Naming { resolved: usual.resolved.max(JitNames::Pretty), given: JitNames::Pretty }
-            }
+            (Some(pretty), _, true) => pretty.into(),
+            (Some(_), _, false) => Naming { resolved: usual.resolved.max(JitNames::Pretty), given: JitNames::Pretty },
             (None, _, true) => {
                 Naming { resolved: usual.resolved.min(JitNames::Pretty), given: usual.given.min(JitNames::Pretty) }
             }

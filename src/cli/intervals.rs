@@ -1,9 +1,10 @@
 //! Flags for inputs that hold intervals of time: measureme profiles and trace events.
 
+use super::common::one_of;
 use crate::analysis::filter::TimeRange;
 use crate::analysis::timeline::{CallOptions, Clock, Owner, Sampling};
 use crate::contract::format::ReadOptions;
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 /// The way intervals become stacks.
 #[derive(Debug, Args)]
@@ -13,15 +14,19 @@ pub(super) struct IntervalArgs {
     ///
     /// active is for virtual threads that take turns, such as Miri's. It is an estimate where they switch within a
     /// call.
-    #[arg(long, value_enum, default_value_t = ClockName::Wall, value_name = "CLOCK")]
+    #[arg(long, default_value = "wall", value_name = "CLOCK", value_parser = one_of(
+        [("wall".into(), Clock::Wall), ("active".into(), Clock::Active(Owner::Next))]
+    ))]
     #[arg(hide_short_help = true)]
-    clock: ClockName,
+    clock: Clock,
     /// With --clock active: which thread is charged for the gap between two events
     ///
     /// next: the thread of the later event; previous: that of the earlier one.
-    #[arg(long, value_enum, default_value_t = OwnerName::Next, value_name = "EDGE")]
+    #[arg(long, default_value = "next", value_name = "EDGE", value_parser = one_of(
+        [("next".into(), Owner::Next), ("previous".into(), Owner::Previous)]
+    ))]
     #[arg(hide_short_help = true)]
-    owner: OwnerName,
+    owner: Owner,
     /// Only spans with this name [default: all]
     ///
     /// Spans with an argument of the same name, such as Miri's `frame`, are shown by its value. Repeatable.
@@ -48,28 +53,12 @@ pub(super) struct IntervalArgs {
     sample_time: Option<u64>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ClockName {
-    Wall,
-    Active,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum OwnerName {
-    Next,
-    Previous,
-}
-
 impl IntervalArgs {
     /// The options for reading; of these times only.
     pub(super) fn checked(self, times: &[TimeRange]) -> ReadOptions {
-        let owner = match self.owner {
-            OwnerName::Next => Owner::Next,
-            OwnerName::Previous => Owner::Previous,
-        };
         let clock = match self.clock {
-            ClockName::Wall => Clock::Wall,
-            ClockName::Active => Clock::Active(owner),
+            Clock::Active(_) => Clock::Active(self.owner),
+            Clock::Wall => Clock::Wall,
         };
         let sampling = match (self.sample_calls, self.sample_time) {
             (Some(calls), _) => Sampling::Calls(calls),

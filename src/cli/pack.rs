@@ -1,6 +1,6 @@
 //! `jitgraft pack`
 
-use super::common::{FileArgs, SourceArgs};
+use super::common::{FileArgs, SourceArgs, one_of};
 use crate::commands::pack::{self, AskedFor, PackOptions};
 use crate::contract::format::Detail;
 use crate::error::Result;
@@ -10,7 +10,8 @@ use crate::pipeline::open::default_input;
 use crate::pipeline::{Job, Outcome};
 use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::PossibleValue;
 use std::path::PathBuf;
 
 /// Flags of `pack`.
@@ -41,8 +42,8 @@ pub(super) struct PackArgs {
     /// Pack these files, too
     ///
     /// These may give away more than names.
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…")]
-    with: Vec<WithName>,
+    #[arg(long, value_parser = one_of(others()), value_delimiter = ',', value_name = "WHAT,…")]
+    with: Vec<AskedFor>,
     /// List what would be packed, and write nothing
     #[arg(long)]
     list: bool,
@@ -52,27 +53,14 @@ pub(super) struct PackArgs {
     files: FileArgs,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum WithName {
-    /// The kernel's symbols, with their addresses
-    Kallsyms,
-    /// Scripts that have source maps, and the maps
-    Scripts,
-    /// Source files that samples have lines in
-    Sources,
-    /// Core dumps that name code: all memory of a process
-    Cores,
-}
-
-impl From<WithName> for AskedFor {
-    fn from(name: WithName) -> Self {
-        match name {
-            WithName::Kallsyms => Self::Kallsyms,
-            WithName::Scripts => Self::Scripts,
-            WithName::Sources => Self::Sources,
-            WithName::Cores => Self::Cores,
-        }
-    }
+fn others() -> [(PossibleValue, AskedFor); 4] {
+    let [kallsyms, scripts, sources, cores] = ["kallsyms", "scripts", "sources", "cores"].map(PossibleValue::new);
+    [
+        (kallsyms.help("The kernel's symbols, with their addresses"), AskedFor::Kallsyms),
+        (scripts.help("Scripts that have source maps, and the maps"), AskedFor::Scripts),
+        (sources.help("Source files that samples have lines in"), AskedFor::Sources),
+        (cores.help("Core dumps that name code: all memory of a process"), AskedFor::Cores),
+    ]
 }
 
 impl PackArgs {
@@ -82,7 +70,7 @@ impl PackArgs {
         let symbols = SymbolOptions { search: search.clone(), ..SymbolOptions::default() };
         let sources = SourceOptions { search, ..sources };
         let load = LoadOptions { detail: Detail::Names, symbols, kernel, sources, ..LoadOptions::default() };
-        let mut asked_for: Vec<AskedFor> = self.with.into_iter().map(AskedFor::from).collect();
+        let mut asked_for = self.with;
         asked_for.dedup();
         let options = PackOptions {
             input: self.input.or(self.recording).map_or_else(default_input, InPath::from),

@@ -1,5 +1,6 @@
 //! `jitgraft report`
 
+use super::common::one_of;
 use super::input::{InputArgs, OutputArgs, WeightArgs, check_comparison};
 use crate::analysis::groups::{Key, Unnamed};
 use crate::commands::report::{self, Limit, Order, Reader, ReportOptions, Rows, Selection};
@@ -10,8 +11,8 @@ use crate::pipeline::sink::Naming;
 use crate::pipeline::table::{Layout, TextStyle};
 use crate::pipeline::{Job, Outcome};
 use crate::runtimes::jit_names::JitNames;
+use clap::Args;
 use clap::builder::PossibleValue;
-use clap::{Args, ValueEnum};
 use regex::Regex;
 use std::path::PathBuf;
 
@@ -55,8 +56,8 @@ pub(super) struct ReportArgs {
     #[arg(hide_short_help = true)]
     addrs: bool,
     /// Layout [default: by the output's name, else text]
-    #[arg(long, value_enum, value_name = "HOW")]
-    format: Option<LayoutName>,
+    #[arg(long, value_parser = one_of(layouts()), value_name = "HOW")]
+    format: Option<Layout>,
     /// Do not cut names on a terminal
     #[arg(long)]
     #[arg(hide_short_help = true)]
@@ -80,9 +81,9 @@ struct RowArgs {
     /// Sort by self, total, samples or name
     ///
     /// Keys of perf report, such as comm or dso, group samples like --group-by.
-    #[arg(short, long, value_enum, value_delimiter = ',', value_name = "WHAT,…", hide_possible_values = true)]
+    #[arg(short, long, value_parser = one_of(sort_keys()), value_delimiter = ',', value_name = "WHAT,…", hide_possible_values = true)]
     #[arg(help_heading = "Rows")]
-    sort: Vec<SortName>,
+    sort: Vec<SortKey>,
     /// As perf report has it: --sort total
     #[arg(long, hide = true, conflicts_with = "sort")]
     children: bool,
@@ -93,9 +94,9 @@ struct RowArgs {
     ///
     /// The remaining key is kind, the owner of the code (JIT, native, kernel …); tier is that of JIT code. Without it, rows are
     /// functions.
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…", hide_possible_values = true)]
+    #[arg(long, value_parser = one_of(group_keys()), value_delimiter = ',', value_name = "WHAT,…", hide_possible_values = true)]
     #[arg(conflicts_with_all = ["diff", "tree_of_calls"], help_heading = "Rows")]
-    group_by: Vec<GroupBy>,
+    group_by: Vec<Key>,
     /// Compare with an earlier one [default: perf.data.old]
     ///
     /// Changes that sampling alone would explain are marked as noise.
@@ -126,103 +127,50 @@ struct TreeArgs {
 }
 
 /// The value of perf report's `--sort`: an order, or keys to put samples together by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SortName {
+#[derive(Debug, Clone, Copy)]
+enum SortKey {
     Order(Order),
-    Group(GroupBy),
+    Group(Key),
 }
 
-impl ValueEnum for SortName {
-    fn value_variants<'a>() -> &'a [Self] {
-        use GroupBy::{Comm, Cpu, Kind, Line, Module, Pid, Symbol, Tid, Tier};
-        &[
-            Self::Order(Order::Own),
-            Self::Order(Order::Total),
-            Self::Order(Order::Samples),
-            Self::Order(Order::Name),
-            Self::Group(Comm),
-            Self::Group(Pid),
-            Self::Group(Tid),
-            Self::Group(Cpu),
-            Self::Group(Module),
-            Self::Group(Symbol),
-            Self::Group(Kind),
-            Self::Group(Tier),
-            Self::Group(Line),
-        ]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        match self {
-            Self::Order(Order::Own) => Some(PossibleValue::new("self").alias("overhead")),
-            Self::Order(Order::Total) => Some(PossibleValue::new("total").alias("children")),
-            Self::Order(Order::Samples) => Some(PossibleValue::new("samples").alias("sample")),
-            Self::Order(Order::Name) => Some(PossibleValue::new("name")),
-            Self::Group(group) => group.to_possible_value(),
-        }
-    }
+fn sort_keys() -> Vec<(PossibleValue, SortKey)> {
+    let orders = [
+        (PossibleValue::new("self").alias("overhead"), Order::Own),
+        (PossibleValue::new("total").alias("children"), Order::Total),
+        (PossibleValue::new("samples").alias("sample"), Order::Samples),
+        (PossibleValue::new("name"), Order::Name),
+    ];
+    let orders = orders.map(|(name, order)| (name, SortKey::Order(order)));
+    orders.into_iter().chain(group_keys().map(|(name, key)| (name, SortKey::Group(key)))).collect()
 }
 
-/// The key that samples are put together by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum GroupBy {
-    Comm,
-    Pid,
-    Tid,
-    Cpu,
-    #[value(name = "dso", alias = "module")]
-    Module,
-    #[value(name = "sym", aliases = ["symbol", "function"])]
-    Symbol,
-    Kind,
-    Tier,
-    #[value(name = "line", aliases = ["srcline", "source"])]
-    Line,
+/// The keys that samples are put together by.
+fn group_keys() -> [(PossibleValue, Key); 9] {
+    [
+        (PossibleValue::new("comm"), Key::Comm),
+        (PossibleValue::new("pid"), Key::Pid),
+        (PossibleValue::new("tid"), Key::Tid),
+        (PossibleValue::new("cpu"), Key::Cpu),
+        (PossibleValue::new("dso").alias("module"), Key::Module),
+        (PossibleValue::new("sym").aliases(["symbol", "function"]), Key::Function),
+        (PossibleValue::new("kind"), Key::Kind),
+        (PossibleValue::new("tier"), Key::Tier),
+        (PossibleValue::new("line").aliases(["srcline", "source"]), Key::Line),
+    ]
 }
 
-impl From<GroupBy> for Key {
-    fn from(name: GroupBy) -> Self {
-        match name {
-            GroupBy::Comm => Self::Comm,
-            GroupBy::Pid => Self::Pid,
-            GroupBy::Tid => Self::Tid,
-            GroupBy::Cpu => Self::Cpu,
-            GroupBy::Module => Self::Module,
-            GroupBy::Symbol => Self::Function,
-            GroupBy::Kind => Self::Kind,
-            GroupBy::Tier => Self::Tier,
-            GroupBy::Line => Self::Line,
-        }
-    }
+/// The layouts of a table.
+pub(super) fn layouts() -> [(PossibleValue, Layout); 3] {
+    [("text".into(), Layout::Text), ("csv".into(), Layout::Csv), ("json".into(), Layout::Json)]
 }
 
-/// A table's layout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum LayoutName {
-    Text,
-    Csv,
-    Json,
-}
-
-impl LayoutName {
-    /// The format that an output's name gives.
-    fn of(output: &OutPath) -> Self {
-        let OutPath::Path(path) = output else { return Self::Text };
-        match path.extension().map(|extension| extension.as_encoded_bytes()) {
-            Some(b"csv") => Self::Csv,
-            Some(b"json") => Self::Json,
-            _ => Self::Text,
-        }
-    }
-}
-
-impl From<LayoutName> for Layout {
-    fn from(name: LayoutName) -> Self {
-        match name {
-            LayoutName::Text => Self::Text,
-            LayoutName::Csv => Self::Csv,
-            LayoutName::Json => Self::Json,
-        }
+/// The layout that an output's name gives.
+fn layout_of(output: &OutPath) -> Layout {
+    let OutPath::Path(path) = output else { return Layout::Text };
+    match path.extension().map(|extension| extension.as_encoded_bytes()) {
+        Some(b"csv") => Layout::Csv,
+        Some(b"json") => Layout::Json,
+        _ => Layout::Text,
     }
 }
 
@@ -234,8 +182,8 @@ fn percentage(text: &str) -> Result<f64, String> {
 impl RowArgs {
     fn order(&self) -> Order {
         let mut orders = self.sort.iter().filter_map(|name| match name {
-            SortName::Order(order) => Some(*order),
-            SortName::Group(_) => None,
+            SortKey::Order(order) => Some(*order),
+            SortKey::Group(_) => None,
         });
         orders.next_back().unwrap_or(if self.children { Order::Total } else { Order::Own })
     }
@@ -243,11 +191,11 @@ impl RowArgs {
     /// The keys that samples are put together by, if any are requested.
     fn keys(&self) -> Vec<Key> {
         let of_sort = self.sort.iter().filter_map(|name| match name {
-            SortName::Order(_) => None,
-            SortName::Group(group) => Some(*group),
+            SortKey::Order(_) => None,
+            SortKey::Group(key) => Some(*key),
         });
         let mut keys: Vec<Key> = Vec::new();
-        for key in self.group_by.iter().copied().chain(of_sort).map(Key::from) {
+        for key in self.group_by.iter().copied().chain(of_sort) {
             if !keys.contains(&key) {
                 keys.push(key);
             }
@@ -286,7 +234,7 @@ fn check_selection(chooses: bool, key: Key, keys: &[Key]) -> Result<()> {
 impl ReportArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let output = OutPath::from(self.output);
-        let layout = Layout::from(self.format.unwrap_or_else(|| LayoutName::of(&output)));
+        let layout = self.format.unwrap_or_else(|| layout_of(&output));
         let terminal = Terminal::of(&output).filter(|_| layout == Layout::Text);
         let (order, keys) = (self.rows.order(), self.rows.keys());
         check_selection(self.symbol.is_some() || !self.symbols.is_empty(), Key::Function, &keys)?;
@@ -303,7 +251,7 @@ impl ReportArgs {
             inputs,
             output,
             load,
-            weight: self.weight.weight(),
+            weight: self.weight.weight,
             rows: self.rows.rows(keys)?,
             unnamed: if self.addrs { Unnamed::ByAddress } else { Unnamed::ByModule },
             order,

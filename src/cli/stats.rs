@@ -1,10 +1,12 @@
 //! `jitgraft stats`
 
+use super::common::one_of;
 use super::intervals::duration;
-use super::report::LayoutName;
+use super::report::layouts;
 use crate::commands::stats::{self, Compare, MIRI, Preset, Question, StatsOptions};
 use crate::error::{Error, Result};
 use crate::io::{self, InPath};
+use crate::pipeline::table::Layout;
 use crate::pipeline::{Job, Outcome};
 use clap::Args;
 use std::path::PathBuf;
@@ -29,8 +31,8 @@ pub(super) struct StatsArgs {
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
     output: PathBuf,
     /// Layout of the tables
-    #[arg(long, value_enum, default_value_t = LayoutName::Text, value_name = "HOW")]
-    format: LayoutName,
+    #[arg(long, value_parser = one_of(layouts()), default_value = "text", value_name = "HOW")]
+    format: Layout,
     /// Maximum number of rows in each table; 0: all [default: 0]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
@@ -90,7 +92,7 @@ impl StatsArgs {
             compare,
             limit: self.limit.filter(|&rows| rows > 0),
             perfetto_compat: self.perfetto_compat,
-            layout: self.format.into(),
+            layout: self.format,
         };
         stats::run(&options, job)
     }
