@@ -32,7 +32,7 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
     let about = opened.format().about;
     let mut finding = None;
     let mut ask = |examined: &Examined<'_>, _: &Job, _: &mut Warnings| {
-        finding = Some(first(diagnosis::diagnose(examined).findings()));
+        finding = Some(first(&diagnosis::diagnose(examined).findings));
     };
     let inputs = std::slice::from_ref(&options.input);
     let profile =

@@ -1,8 +1,8 @@
 //! The context of the rules: a recording with all that was counted.
 
 use super::origin::Origin;
-use super::problem::{SourceFile, Who};
-use super::tally::Tally;
+use super::problem::{Finding, Problem, SourceFile, Who};
+use super::tally::{Spoilt, Tally};
 use crate::model::Pid;
 use crate::model::perf_command::PerfCommand;
 use crate::model::programs::Programs;
@@ -59,6 +59,11 @@ impl<'a> DoctorContext<'a> {
     pub(super) fn who(&self, pid: Pid) -> Who {
         let comm = self.programs.name(pid).into_owned();
         Who { pid, comm, runtime: self.runtime(pid), others: 0 }
+    }
+
+    /// A problem of some frames.
+    pub(super) fn finding(&self, problem: Problem, spoilt: Spoilt) -> Finding {
+        Finding::new(problem, spoilt.percent(self.tally.samples), spoilt.samples, spoilt.frames)
     }
 
     /// The runtimes of a process, those that embed others first.

@@ -1,7 +1,7 @@
 //! The recorded command with what it lacked, ready to paste: of each problem that recording again would mend.
 
 use super::context::{DoctorContext, RecordedStacks};
-use super::problem::{Finding, Problem, Who};
+use super::problem::{Finding, OfProcess, Problem, Who};
 use crate::resolve::unwind::registers::Machine;
 use crate::runtimes::record_command::RecordCommand;
 use crate::runtimes::{CommandLine, CorrectedCommand, Environment, Runtime, Stacks, Switch, program_at};
@@ -9,94 +9,58 @@ use crate::runtimes::{CommandLine, CorrectedCommand, Environment, Runtime, Stack
 /// A longer command is not for pasting.
 const LONGEST: usize = 4096;
 
-/// The requirements of a problem for a new recording.
-enum RecordingNeeds {
-    /// Nothing: another recording would be the same, or it takes more than a command.
-    Nothing,
-    /// perf's own options as they should be, and the runtime's.
-    Recipe,
-    /// Copies of stacks, besides.
-    Copies,
+/// True if recording again with perf's options as they should be, and the runtime's, would mend it. If not, another
+/// recording would be the same, or it takes more than a command.
+fn is_mended(problem: &Problem) -> bool {
+    match problem {
+        Problem::NoCallChains => true,
+        Problem::OfProcess(_, problem) => match problem {
+            OfProcess::Clock { .. }
+            | OfProcess::Doubtful { .. }
+            | OfProcess::Silent { given: None, .. }
+            | OfProcess::Refused { .. }
+            | OfProcess::OtherRun { .. }
+            | OfProcess::Incomplete { .. }
+            | OfProcess::Interpreted { too_old: None, .. }
+            | OfProcess::JvmFramePointers { .. } => true,
+            OfProcess::FramePointers { machine, .. } => Machine::is_any_known(*machine),
+            OfProcess::NotUnwound { in_jit, .. } => *in_jit,
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
-fn needs(problem: &Problem) -> RecordingNeeds {
-    match problem {
-        Problem::NoCallChains
-        | Problem::Clock { .. }
-        | Problem::Doubtful { .. }
-        | Problem::Silent { given: None, .. }
-        | Problem::Refused { .. }
-        | Problem::OtherRun { .. }
-        | Problem::Incomplete { .. }
-        | Problem::Interpreted { too_old: None, .. }
-        | Problem::JvmFramePointers { .. } => RecordingNeeds::Recipe,
-        Problem::FramePointers { machine, .. } if Machine::is_any_known(*machine) => RecordingNeeds::Copies,
-        Problem::NotUnwound { in_jit, .. } if *in_jit => RecordingNeeds::Recipe,
-        Problem::Silent { given: Some(_), .. }
-        | Problem::NoSamples
-        | Problem::FewSamples { .. }
-        | Problem::Damaged { .. }
-        | Problem::Lost { .. }
-        | Problem::SilentUnderValgrind { .. }
-        | Problem::NotNamedYet { .. }
-        | Problem::NoInstructions { .. }
-        | Problem::NotWritten { .. }
-        | Problem::Missing { .. }
-        | Problem::OtherProcess { .. }
-        | Problem::Empty { .. }
-        | Problem::Torn { .. }
-        | Problem::Replaced { .. }
-        | Problem::EndsEarly { .. }
-        | Problem::ImagesGone { .. }
-        | Problem::Interpreted { too_old: Some(_), .. }
-        | Problem::ChainsCut { .. }
-        | Problem::TooDeep
-        | Problem::MapMissing { .. }
-        | Problem::MapMisfit { .. }
-        | Problem::NoUnwinder { .. }
-        | Problem::FramePointers { .. }
-        | Problem::CopiesShort { .. }
-        | Problem::NotUnwound { .. }
-        | Problem::FilesGone { .. }
-        | Problem::OtherVersion { .. }
-        | Problem::NotElf { .. }
-        | Problem::Stripped { .. }
-        | Problem::StrippedPackages { .. }
-        | Problem::Symbolless { .. }
-        | Problem::Kernel { .. }
-        | Problem::Guest
-        | Problem::Nowhere { .. } => RecordingNeeds::Nothing,
-    }
+/// True if copies of stacks would mend it.
+fn needs_copies(problem: &Problem) -> bool {
+    matches!(problem, Problem::OfProcess(_, OfProcess::FramePointers { .. })) && is_mended(problem)
 }
 
 /// Gives each finding its command. The flags that one of them needs, the others get, too: one recording mends them all.
 pub(super) fn add(findings: &mut [Finding], context: DoctorContext<'_>) {
     let significant = || findings.iter().filter(|finding| finding.is_significant()).map(|finding| &finding.problem);
     // A switch that makes a runtime write names may make its code keep frame pointers, too: that is seen then.
-    let is_silent =
-        |problem: &Problem| matches!(problem, Problem::Silent { given: None, .. }) && can_be_switched(problem, context);
-    let copies =
-        significant().any(|problem| matches!(needs(problem), RecordingNeeds::Copies)) && !significant().any(is_silent);
+    let is_silent = |problem: &Problem| {
+        matches!(problem, Problem::OfProcess(_, OfProcess::Silent { given: None, .. }))
+            && can_be_switched(problem, context)
+    };
+    let copies = significant().any(needs_copies) && !significant().any(is_silent);
     let main =
         findings.iter().find_map(|finding| finding.problem.process().filter(|process| process.runtime.is_some()));
     let main = main.cloned();
     for finding in findings {
         let process = finding.problem.process().filter(|process| process.runtime.is_some()).or(main.as_ref());
-        let command = match needs(&finding.problem) {
-            RecordingNeeds::Nothing => None,
-            RecordingNeeds::Recipe if is_of_names(&finding.problem) && !can_be_switched(&finding.problem, context) => {
-                None
-            }
-            RecordingNeeds::Recipe => corrected(process, copies, context),
-            RecordingNeeds::Copies => corrected(process, copies, context),
-        };
-        finding.command = command;
+        let lacks_switch = is_of_names(&finding.problem) && !can_be_switched(&finding.problem, context);
+        if is_mended(&finding.problem) && !lacks_switch {
+            finding.command = corrected(process, copies, context);
+        }
     }
 }
 
 /// True if names are missing that only a runtime can write.
 fn is_of_names(problem: &Problem) -> bool {
-    matches!(problem, Problem::Silent { .. } | Problem::Interpreted { .. } | Problem::Incomplete { .. })
+    use OfProcess::{Incomplete, Interpreted, Silent};
+    matches!(problem, Problem::OfProcess(_, Silent { .. } | Interpreted { .. } | Incomplete { .. }))
 }
 
 /// True if the recorded command, corrected, makes the problem's runtime write names: not if it attached to a process,

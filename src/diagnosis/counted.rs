@@ -1,6 +1,6 @@
 //! A callgrind file: what of its cost has no name, and why.
 
-use super::problem::{Finding, NamedFile, Problem, SourceFile, Who};
+use super::problem::{Finding, NamedFile, OfProcess, Problem, SourceFile, Who};
 use super::rules::is_packaged;
 use super::tally::percent;
 use crate::error::Result;
@@ -73,20 +73,15 @@ fn costs(profile: &Profile) -> (u64, BTreeMap<Vec<u8>, u64>) {
 }
 
 fn of_jit(coverage: &Coverage, process: &Who, path: &std::path::Path, cost: u64) -> Vec<Finding> {
-    let finding = |problem, part: u64| Finding {
-        problem,
-        percent: percent(part as f64, cost),
-        samples: 0,
-        frames: 0,
-        command: None,
+    let finding = |problem, part: u64| {
+        Finding::new(Problem::OfProcess(process.clone(), problem), percent(part as f64, cost), 0, 0)
     };
     let Coverage { nameable, unnameable, .. } = *coverage;
     let loaded = coverage.accounts.iter().find(|account| matches!(account.state, SourceState::Loaded { .. }));
-    let process = || process.clone();
     let mut found = Vec::new();
     match loaded {
         None if unnameable > 0 => {
-            found.push(finding(Problem::SilentUnderValgrind { process: process(), path: path.to_owned() }, unnameable));
+            found.push(finding(OfProcess::SilentUnderValgrind { path: path.to_owned() }, unnameable));
         }
         None => {}
         Some(account) => {
@@ -99,18 +94,18 @@ fn of_jit(coverage: &Coverage, process: &Who, path: &std::path::Path, cost: u64)
             };
             let other_run = nameable == 0 && unnameable > 0;
             let problem = match other_run {
-                true => Problem::OtherRun { process: process(), source },
-                false => Problem::Incomplete { process: process(), source },
+                true => OfProcess::OtherRun { source },
+                false => OfProcess::Incomplete { source },
             };
             found.extend((unnameable > 0).then(|| finding(problem, unnameable)));
-            let not_yet = Problem::NotNamedYet { process: process(), path: path.to_owned() };
+            let not_yet = OfProcess::NotNamedYet { path: path.to_owned() };
             found.extend((nameable > 0).then(|| finding(not_yet, nameable)));
         }
     }
     if !coverage.has_instr && nameable + unnameable > 0 {
         // Most functions are right even so.
         let part = (nameable + unnameable) / 2;
-        found.push(finding(Problem::NoInstructions { process: process() }, part));
+        found.push(finding(OfProcess::NoInstructions, part));
     }
     found
 }
@@ -123,7 +118,7 @@ fn of_files(unnamed: BTreeMap<Vec<u8>, u64>, cost: u64) -> Vec<Finding> {
         let file =
             |(path, _): &(Vec<u8>, u64)| NamedFile { path: String::from_utf8_lossy(path).into_owned(), build_id: None };
         let problem = problem(files.iter().map(file).collect());
-        (sum > 0).then(|| Finding { problem, percent: percent(sum as f64, cost), samples: 0, frames: 0, command: None })
+        (sum > 0).then(|| Finding::new(problem, percent(sum as f64, cost), 0, 0))
     };
     let packaged = group(packaged, |files| Problem::StrippedPackages { files });
     packaged.into_iter().chain(group(own, |files| Problem::Stripped { files })).collect()

@@ -62,15 +62,8 @@ fn innermost(shares: &CodeShares) -> Value {
 
 /// A callgrind file.
 pub(crate) fn counted(diagnosis: &CountedDiagnosis) -> Value {
-    let unused = |account: &Account| SourceFile {
-        path: account.path.clone(),
-        kind: account.kind,
-        covered: 0,
-        doubtful: 0,
-        frames: 0,
-    };
     let source = |account: &Account| {
-        let mut value = source(account, &unused(account));
+        let mut value = source(account, 0, 0);
         // Costs are counted, and not frames.
         value.as_object_mut().map(|keys| keys.remove("named_frames"));
         value
@@ -140,22 +133,23 @@ fn finding(finding: &Finding) -> Value {
 }
 
 fn process(process: &ProcessDiagnosis) -> Value {
+    let source = |(account, source): &(Account, SourceFile)| self::source(account, source.covered, source.doubtful);
     json!({
         "pid": process.process.pid.0,
         "comm": process.process.comm,
         "runtime": process.process.runtime.map(|runtime| runtime.name),
         "jit_frames": process.named + process.unnamed,
         "named_jit_frames": process.named,
-        "sources": process.sources.iter().map(|(account, source)| self::source(account, source)).collect::<Vec<_>>(),
+        "sources": process.sources.iter().map(source).collect::<Vec<_>>(),
     })
 }
 
-fn source(account: &Account, source: &SourceFile) -> Value {
+fn source(account: &Account, named: u64, doubtful: u64) -> Value {
     let mut value = json!({
         "kind": account.kind.id(),
         "path": account.path.to_string_lossy(),
-        "named_frames": source.covered,
-        "doubtful_frames": source.doubtful,
+        "named_frames": named,
+        "doubtful_frames": doubtful,
         "remark": account.remark,
     });
     let told = match &account.state {

@@ -1,6 +1,6 @@
 //! A running process: what it writes for perf, and where, before anything is recorded.
 
-use super::problem::{Finding, Problem, Who};
+use super::problem::{Finding, OfProcess, Problem, SourceFile, Who};
 use crate::error::{Error, Result, Warnings};
 use crate::io::door::{Named, Opened};
 use crate::model::Pid;
@@ -61,7 +61,7 @@ impl LiveDiagnosis {
                     .and_then(|opened| LiveSource::dump(running.seen_from_here(&path), &opened.bytes))
                 {
                     Some(dump) => sources.push(dump),
-                    None => problems.push(Problem::Missing { process: process.clone(), path, inner: None }),
+                    None => problems.push(OfProcess::Missing { path, inner: None }),
                 },
             }
         }
@@ -80,21 +80,22 @@ impl LiveDiagnosis {
         let stacks = runtime.map_or(Stacks::FramePointers, |runtime| runtime.stacks(version));
         let record = format!("perf record -F 999 -k mono {} -p {pid} -- sleep 10", stacks.options().join(" "));
         let command = runtime.and_then(|runtime| corrected(runtime, version, &running));
-        let findings = problems.into_iter().map(|problem| finding(problem, command.as_ref())).collect();
+        let findings = problems.into_iter().map(|problem| finding(&process, problem, command.as_ref())).collect();
         Ok(Self { process, inner, jit_bytes, sources, at_end, findings, record })
     }
 }
 
 /// A running process has no samples.
-fn finding(problem: Problem, command: Option<&String>) -> Finding {
+fn finding(process: &Who, problem: OfProcess, command: Option<&String>) -> Finding {
     let again = matches!(
         problem,
-        Problem::Silent { .. }
-            | Problem::Interpreted { .. }
-            | Problem::JvmFramePointers { .. }
-            | Problem::OtherRun { .. }
+        OfProcess::Silent { .. }
+            | OfProcess::Interpreted { .. }
+            | OfProcess::JvmFramePointers { .. }
+            | OfProcess::OtherRun { .. }
     );
-    Finding { problem, percent: 100.0, samples: 0, frames: 0, command: command.filter(|_| again).cloned() }
+    let finding = Finding::new(Problem::OfProcess(process.clone(), problem), 100.0, 0, 0);
+    Finding { command: command.filter(|_| again).cloned(), ..finding }
 }
 
 /// The command that the process was started with, and what that lacked.
@@ -123,34 +124,33 @@ fn shown(runtime: Option<&'static Runtime>, running: &RunningProcess) -> Option<
 }
 
 /// The problems of the sources of its code.
-fn told(process: &Who, sources: &[LiveSource], shown: Option<Shown>, jit_bytes: u64) -> Option<Problem> {
-    let process = || process.clone();
+fn told(process: &Who, sources: &[LiveSource], shown: Option<Shown>, jit_bytes: u64) -> Option<OfProcess> {
     let other_run = |source: &&LiveSource| source.codes > 0 && source.inside == 0 && jit_bytes > 0;
     if let Some(source) = sources.iter().find(other_run) {
-        return Some(Problem::OtherRun { process: process(), source: source.file() });
+        return Some(OfProcess::OtherRun { source: source.file() });
     }
     if !sources.is_empty() || shown.is_some_and(|shown| shown.switch.at_end) {
         return None;
     }
     if let Some(Shown { switch, leaves }) = shown {
-        return Some(Problem::NotWritten { process: process(), word: switch.name(), leaves });
+        return Some(OfProcess::NotWritten { word: switch.name(), leaves });
     }
     let only_interprets =
-        || process().runtime?.interpreter.as_ref().filter(|interpreter| !interpreter.frame_a_call).map(|_| ());
+        || process.runtime?.interpreter.as_ref().filter(|interpreter| !interpreter.frame_a_call).map(|_| ());
     match jit_bytes {
-        0 => only_interprets().map(|()| Problem::Interpreted { process: process(), too_old: None, switched_on: None }),
-        _ => process().runtime.map(|_| Problem::Silent { process: process(), inner: None, given: None }),
+        0 => only_interprets().map(|()| OfProcess::Interpreted { too_old: None, switched_on: None }),
+        _ => process.runtime.map(|_| OfProcess::Silent { inner: None, given: None }),
     }
 }
 
 /// A runtime that keeps frame pointers only if it is configured to, and was not. Variables that cannot be read are
 /// unknown.
-fn frame_pointers(process: &Who, running: &RunningProcess) -> Option<Problem> {
+fn frame_pointers(process: &Who, running: &RunningProcess) -> Option<OfProcess> {
     let runtime = process.runtime?;
     let flag = runtime.frame_pointers?;
     let is_known = running.environment != Environment::Unknown;
     let without = is_known && !runtime.is_given(flag, running.command());
-    without.then(|| Problem::JvmFramePointers { process: process.clone(), is_known: true })
+    without.then_some(OfProcess::JvmFramePointers { is_known: true })
 }
 
 impl LiveSource {
@@ -177,8 +177,8 @@ impl LiveSource {
         Some(Self { kind: Kind::PerfMap, path, bytes: bytes.len() as u64, codes: entries.len(), inside })
     }
 
-    fn file(&self) -> super::problem::SourceFile {
-        super::problem::SourceFile { path: self.path.clone(), kind: self.kind, covered: 0, doubtful: 0, frames: 0 }
+    fn file(&self) -> SourceFile {
+        SourceFile { path: self.path.clone(), kind: self.kind, covered: 0, doubtful: 0, frames: 0 }
     }
 }
 

@@ -41,7 +41,7 @@ use crate::pipeline::{Job, Outcome};
 use crate::records::perf_data::{Form, Header, Recording};
 use counted::CountedDiagnosis;
 use live::LiveDiagnosis;
-pub use problem::{Finding, NamedFile, Problem, SourceFile, Who};
+pub use problem::{Finding, NamedFile, OfProcess, Problem, SourceFile, Who};
 pub(crate) use problem_texts::{ProblemText, problem_text};
 pub(crate) use recorded::Diagnosis;
 use std::path::Path;
@@ -108,11 +108,6 @@ pub(crate) fn diagnose(examined: &Examined<'_>) -> Diagnosis {
     let damage = cut(survey.recording, examined.input_len);
     let damage = damage.or_else(|| survey.chunks.damage.as_ref().map(ToString::to_string));
     Diagnosis::new(survey.path, examined, examined.resolution.search(), damage)
-}
-
-/// The same as `--format json` gives it.
-pub(crate) fn as_json(diagnosis: &Diagnosis) -> serde_json::Value {
-    json::recording(diagnosis)
 }
 
 /// The part that is missing at the end of a recording that has this many bytes.

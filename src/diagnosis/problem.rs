@@ -37,6 +37,8 @@ pub struct SourceFile {
 /// Something that is wrong.
 #[derive(Debug, Clone)]
 pub enum Problem {
+    /// With what a process ran, or left to name it.
+    OfProcess(Who, OfProcess),
     /// Nothing was sampled.
     NoSamples,
     /// Too little was sampled to show anything.
@@ -56,179 +58,6 @@ pub enum Problem {
     },
     /// Only the innermost frames were recorded.
     NoCallChains,
-    /// A dump's times are of another clock than the recording's.
-    Clock {
-        /// The dump's process.
-        process: Who,
-        /// The dump.
-        source: SourceFile,
-        /// By how much its times may be wrong, in nanoseconds; `None` if they could not be used at all.
-        error: Option<u64>,
-    },
-    /// A log's times are not the recording's, and other code was there about the same time.
-    Doubtful {
-        /// The process.
-        process: Who,
-        /// The log.
-        source: SourceFile,
-        /// The error of its times, in nanoseconds; `None` if it is unknown.
-        error: Option<u64>,
-    },
-    /// A runtime wrote nothing that names its code, or its file is not here.
-    Silent {
-        /// The process.
-        process: Who,
-        /// The process's number in its own namespace, if that differs: it ran in a container.
-        inner: Option<Pid>,
-        /// The switch in the recorded command line.
-        given: Option<&'static Switch>,
-    },
-    /// A program ran under valgrind, and its runtime wrote nothing that names its code.
-    SilentUnderValgrind {
-        /// The process.
-        process: Who,
-        /// The callgrind file.
-        path: PathBuf,
-    },
-    /// A file that names the JIT code of a callgrind file is there, but was not put into it.
-    NotNamedYet {
-        /// The process.
-        process: Who,
-        /// The callgrind file.
-        path: PathBuf,
-    },
-    /// A callgrind file has no instruction addresses.
-    NoInstructions {
-        /// The process.
-        process: Who,
-    },
-    /// A running process was configured to write a dump or map, and did not.
-    NotWritten {
-        /// The process.
-        process: Who,
-        /// The word.
-        word: String,
-        /// The file that it should have written.
-        leaves: &'static str,
-    },
-    /// A dump was written, and is not to be found.
-    Missing {
-        /// The process that mapped it.
-        process: Who,
-        /// The path.
-        path: PathBuf,
-        /// The process's number in its own namespace, if that differs: it ran in a container.
-        inner: Option<Pid>,
-    },
-    /// A dump or map of another process is next to the recording, and none of this process does.
-    OtherProcess {
-        /// The process without names.
-        process: Who,
-        /// The file.
-        path: PathBuf,
-        /// Its kind.
-        kind: Kind,
-        /// The process that it is of, by its name or header.
-        of: Pid,
-        /// The number of such files that report code where this process ran code without a name: if it is one of them,
-        /// it may be this process's by another number. 0 if none does.
-        fits: usize,
-    },
-    /// A dump or map is there, but cannot be used.
-    Refused {
-        /// The process.
-        process: Who,
-        /// The path.
-        path: PathBuf,
-        /// Its kind.
-        kind: Kind,
-        /// Why it is not used.
-        why: String,
-    },
-    /// A dump or map reports no code at all.
-    Empty {
-        /// The process.
-        process: Who,
-        /// The file.
-        source: SourceFile,
-    },
-    /// Records or lines of a dump or map are damaged, or its end is missing.
-    Torn {
-        /// The process.
-        process: Who,
-        /// The file.
-        source: SourceFile,
-        /// The number of unusable records or lines.
-        skipped: u64,
-        /// True if it ends in the middle of one.
-        at_end: bool,
-    },
-    /// A dump or map reports memory that this process does not have: it is of another run.
-    OtherRun {
-        /// The process that it was found for.
-        process: Who,
-        /// The file.
-        source: SourceFile,
-    },
-    /// A process replaced its program, and the file of the last one replaced the file that the one before had written.
-    Replaced {
-        /// The process.
-        process: Who,
-        /// The file.
-        source: SourceFile,
-    },
-    /// A dump's last record is older than the code without a name.
-    EndsEarly {
-        /// The process.
-        process: Who,
-        /// The dump.
-        source: SourceFile,
-        /// The time the last sample of the process that it ends, in nanoseconds.
-        before: u64,
-    },
-    /// A dump or map is sound, but code ran that it does not report.
-    Incomplete {
-        /// The process.
-        process: Who,
-        /// The file.
-        source: SourceFile,
-    },
-    /// `perf inject` or `jitgraft inject` put names into images that are gone.
-    ImagesGone {
-        /// The process whose code they contain.
-        process: Who,
-        /// One of them.
-        path: PathBuf,
-        /// The number.
-        count: usize,
-    },
-    /// A runtime interpreted what the program did, and only its interpreter has a name.
-    Interpreted {
-        /// The process.
-        process: Who,
-        /// The version before the one that can report its functions, where the files give it.
-        too_old: Option<String>,
-        /// The word of the recorded command line that gives interpreted functions names of their own.
-        switched_on: Option<String>,
-    },
-    /// The JVM's compiled methods do not keep the frame pointer.
-    JvmFramePointers {
-        /// The process.
-        process: Who,
-        /// True if its options are known.
-        is_known: bool,
-    },
-    /// Stacks break off in code that does not keep the frame pointer.
-    FramePointers {
-        /// The process with most of the broken stacks.
-        process: Who,
-        /// The files they break off in, those with most first; none if it is JIT code.
-        files: Vec<String>,
-        /// True if most of them break off in JIT code.
-        in_jit: bool,
-        /// The machine that the code is for (`e_machine`).
-        machine: u16,
-    },
     /// Stacks have more frames than the kernel may record.
     ChainsCut {
         /// The limit.
@@ -245,15 +74,6 @@ pub enum Problem {
     NoUnwinder {
         /// The machine (`e_machine`).
         machine: u16,
-    },
-    /// Copied stacks cannot be unwound to their end.
-    NotUnwound {
-        /// The process with most of these stacks.
-        process: Who,
-        /// The files that they stop in, those with most first.
-        files: Vec<String>,
-        /// True if most of them stop in JIT code.
-        in_jit: bool,
     },
     /// Files that ran are not here.
     FilesGone {
@@ -322,6 +142,150 @@ pub enum Problem {
     },
 }
 
+/// Something that is wrong with what a process ran, or left to name it.
+#[derive(Debug, Clone)]
+pub enum OfProcess {
+    /// A dump's times are of another clock than the recording's.
+    Clock {
+        /// The dump.
+        source: SourceFile,
+        /// By how much its times may be wrong, in nanoseconds; `None` if they could not be used at all.
+        error: Option<u64>,
+    },
+    /// A log's times are not the recording's, and other code was there about the same time.
+    Doubtful {
+        /// The log.
+        source: SourceFile,
+        /// The error of its times, in nanoseconds; `None` if it is unknown.
+        error: Option<u64>,
+    },
+    /// A runtime wrote nothing that names its code, or its file is not here.
+    Silent {
+        /// The process's number in its own namespace, if that differs: it ran in a container.
+        inner: Option<Pid>,
+        /// The switch in the recorded command line.
+        given: Option<&'static Switch>,
+    },
+    /// A program ran under valgrind, and its runtime wrote nothing that names its code.
+    SilentUnderValgrind {
+        /// The callgrind file.
+        path: PathBuf,
+    },
+    /// A file that names the JIT code of a callgrind file is there, but was not put into it.
+    NotNamedYet {
+        /// The callgrind file.
+        path: PathBuf,
+    },
+    /// A callgrind file has no instruction addresses.
+    NoInstructions,
+    /// A running process was configured to write a dump or map, and did not.
+    NotWritten {
+        /// The word.
+        word: String,
+        /// The file that it should have written.
+        leaves: &'static str,
+    },
+    /// A dump was written, and is not to be found.
+    Missing {
+        /// The path.
+        path: PathBuf,
+        /// The process's number in its own namespace, if that differs: it ran in a container.
+        inner: Option<Pid>,
+    },
+    /// A dump or map of another process is next to the recording, and none of this process does.
+    OtherProcess {
+        /// The file.
+        path: PathBuf,
+        /// Its kind.
+        kind: Kind,
+        /// The process that it is of, by its name or header.
+        of: Pid,
+        /// The number of such files that report code where this process ran code without a name: if it is one of them,
+        /// it may be this process's by another number. 0 if none does.
+        fits: usize,
+    },
+    /// A dump or map is there, but cannot be used.
+    Refused {
+        /// The path.
+        path: PathBuf,
+        /// Its kind.
+        kind: Kind,
+        /// Why it is not used.
+        why: String,
+    },
+    /// A dump or map reports no code at all.
+    Empty {
+        /// The file.
+        source: SourceFile,
+    },
+    /// Records or lines of a dump or map are damaged, or its end is missing.
+    Torn {
+        /// The file.
+        source: SourceFile,
+        /// The number of unusable records or lines.
+        skipped: u64,
+        /// True if it ends in the middle of one.
+        at_end: bool,
+    },
+    /// A dump or map reports memory that this process does not have: it is of another run.
+    OtherRun {
+        /// The file.
+        source: SourceFile,
+    },
+    /// A process replaced its program, and the file of the last one replaced the file that the one before had written.
+    Replaced {
+        /// The file.
+        source: SourceFile,
+    },
+    /// A dump's last record is older than the code without a name.
+    EndsEarly {
+        /// The dump.
+        source: SourceFile,
+        /// The time the last sample of the process that it ends, in nanoseconds.
+        before: u64,
+    },
+    /// A dump or map is sound, but code ran that it does not report.
+    Incomplete {
+        /// The file.
+        source: SourceFile,
+    },
+    /// `perf inject` or `jitgraft inject` put names into images that are gone.
+    ImagesGone {
+        /// One of them.
+        path: PathBuf,
+        /// The number.
+        count: usize,
+    },
+    /// A runtime interpreted what the program did, and only its interpreter has a name.
+    Interpreted {
+        /// The version before the one that can report its functions, where the files give it.
+        too_old: Option<String>,
+        /// The word of the recorded command line that gives interpreted functions names of their own.
+        switched_on: Option<String>,
+    },
+    /// The JVM's compiled methods do not keep the frame pointer.
+    JvmFramePointers {
+        /// True if its options are known.
+        is_known: bool,
+    },
+    /// Stacks break off in code that does not keep the frame pointer. The process is the one with most of them.
+    FramePointers {
+        /// The files they break off in, those with most first; none if it is JIT code.
+        files: Vec<String>,
+        /// True if most of them break off in JIT code.
+        in_jit: bool,
+        /// The machine that the code is for (`e_machine`).
+        machine: u16,
+    },
+    /// Copied stacks cannot be unwound to their end. The process is the one with most of them.
+    NotUnwound {
+        /// The files that they stop in, those with most first.
+        files: Vec<String>,
+        /// True if most of them stop in JIT code.
+        in_jit: bool,
+    },
+}
+
 /// A file and what finds it.
 #[derive(Debug, Clone)]
 pub struct NamedFile {
@@ -331,69 +295,21 @@ pub struct NamedFile {
     pub build_id: Option<String>,
 }
 
-/// The process that a problem is about, borrowed as the problem is.
-macro_rules! process_of {
-    ($problem:expr) => {
-        match $problem {
-            Problem::Clock { process, .. }
-            | Problem::Doubtful { process, .. }
-            | Problem::Silent { process, .. }
-            | Problem::SilentUnderValgrind { process, .. }
-            | Problem::NotNamedYet { process, .. }
-            | Problem::NoInstructions { process, .. }
-            | Problem::NotWritten { process, .. }
-            | Problem::Missing { process, .. }
-            | Problem::OtherProcess { process, .. }
-            | Problem::Refused { process, .. }
-            | Problem::Empty { process, .. }
-            | Problem::Torn { process, .. }
-            | Problem::OtherRun { process, .. }
-            | Problem::Replaced { process, .. }
-            | Problem::EndsEarly { process, .. }
-            | Problem::Incomplete { process, .. }
-            | Problem::ImagesGone { process, .. }
-            | Problem::Interpreted { process, .. }
-            | Problem::JvmFramePointers { process, .. }
-            | Problem::FramePointers { process, .. }
-            | Problem::NotUnwound { process, .. } => Some(process),
-            Problem::NoSamples
-            | Problem::FewSamples { .. }
-            | Problem::Damaged { .. }
-            | Problem::Lost { .. }
-            | Problem::NoCallChains
-            | Problem::ChainsCut { .. }
-            | Problem::TooDeep
-            | Problem::MapMissing { .. }
-            | Problem::MapMisfit { .. }
-            | Problem::NoUnwinder { .. }
-            | Problem::CopiesShort { .. }
-            | Problem::FilesGone { .. }
-            | Problem::OtherVersion { .. }
-            | Problem::NotElf { .. }
-            | Problem::Stripped { .. }
-            | Problem::StrippedPackages { .. }
-            | Problem::Symbolless { .. }
-            | Problem::Kernel { .. }
-            | Problem::Guest
-            | Problem::Nowhere { .. } => None,
-        }
-    };
-}
-
 impl Problem {
     /// The process of the finding, if it has one.
     pub fn process(&self) -> Option<&Who> {
-        process_of!(self)
+        if let Self::OfProcess(process, _) = self { Some(process) } else { None }
     }
 
     /// The same for other modules.
     pub(super) fn process_mut(&mut self) -> Option<&mut Who> {
-        process_of!(self)
+        if let Self::OfProcess(process, _) = self { Some(process) } else { None }
     }
 
     /// True if it is about stacks that end too soon.
     pub fn is_of_stacks(&self) -> bool {
-        matches!(self, Self::JvmFramePointers { .. } | Self::FramePointers { .. } | Self::NotUnwound { .. })
+        use OfProcess::{FramePointers, JvmFramePointers, NotUnwound};
+        matches!(self, Self::OfProcess(_, JvmFramePointers { .. } | FramePointers { .. } | NotUnwound { .. }))
     }
 }
 
@@ -411,4 +327,11 @@ pub struct Finding {
     pub frames: u64,
     /// The recorded command with what it lacked, for a shell, if that would mend it.
     pub command: Option<String>,
+}
+
+impl Finding {
+    /// One without a command.
+    pub(super) fn new(problem: Problem, percent: f64, samples: u64, frames: u64) -> Self {
+        Self { problem, percent, samples, frames, command: None }
+    }
 }

@@ -37,9 +37,9 @@ pub(crate) struct Diagnosis {
     pub(super) processes: Vec<ProcessDiagnosis>,
     pub(super) bpf: BpfFrames,
     /// The problems, those that distort most first.
-    pub(super) findings: Vec<Finding>,
+    pub(crate) findings: Vec<Finding>,
     /// Ordinary imperfections.
-    pub(super) minor: Vec<Finding>,
+    pub(crate) minor: Vec<Finding>,
 }
 
 /// A process with JIT code, or with dumps or maps.
@@ -61,16 +61,6 @@ impl ProcessDiagnosis {
 }
 
 impl Diagnosis {
-    /// The problems, those that distort most first.
-    pub(crate) fn findings(&self) -> &[Finding] {
-        &self.findings
-    }
-
-    /// Ordinary imperfections.
-    pub(crate) fn minor(&self) -> &[Finding] {
-        &self.minor
-    }
-
     pub(super) fn new(file: &Path, examined: &Examined<'_>, search: &SearchOptions, damage: Option<String>) -> Self {
         let tally = &Tally::new(examined, &places::facts(examined, search));
         let recorded = &examined.resolution.survey.processes;

@@ -30,7 +30,8 @@ pub(crate) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> Result<()> {
     for shares in diagnosis.shares.iter().filter(|shares| shares.whole > 0) {
         writeln!(out, "{}: {shares}", readable(shares.event.as_bytes()))?;
     }
-    write_findings(&diagnosis.findings, out)?;
+    write_count(&diagnosis.findings, ", with the share of samples affected", out)?;
+    write_list(&diagnosis.findings, out)?;
     write_processes(&diagnosis.processes, out)?;
     if diagnosis.bpf.all > 0 {
         writeln!(out)?;
@@ -49,16 +50,17 @@ fn write_minor(minor: &[Finding], out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// The problems, in the order of their effect.
-fn write_findings(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
+/// The number of the problems, and what is beside each.
+fn write_count(findings: &[Finding], with: &str, out: &mut dyn Write) -> Result<()> {
     match findings.len() {
         0 => writeln!(out, "Nothing is wrong with it.")?,
-        1 => writeln!(out, "One finding, with the share of samples affected:")?,
-        several => writeln!(out, "{several} findings, each with the share of samples affected:")?,
+        1 => writeln!(out, "One finding{with}:")?,
+        several => writeln!(out, "{several} findings{}:", with.replace("with", "each with"))?,
     }
-    write_list(findings, out)
+    Ok(())
 }
 
+/// The problems, in the order of their effect.
 fn write_list(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
     let mut shown: Vec<&str> = Vec::new();
     for finding in findings {
@@ -151,11 +153,7 @@ pub(crate) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> R
     if let Some(leaves) = diagnosis.at_end {
         writeln!(out, "  It will write {leaves} when it ends.")?;
     }
-    match diagnosis.findings.len() {
-        0 => writeln!(out, "Nothing is wrong with it.")?,
-        1 => writeln!(out, "One finding:")?,
-        several => writeln!(out, "{several} findings:")?,
-    }
+    write_count(&diagnosis.findings, "", out)?;
     for finding in &diagnosis.findings {
         let jcmd = format!("jcmd {}", diagnosis.process.pid);
         let ProblemText { cause, remedy, .. } = problem_text(&finding.problem);
@@ -176,11 +174,7 @@ pub(crate) fn write_counted(diagnosis: &CountedDiagnosis, out: &mut dyn Write) -
     let (event, jit) = (readable(diagnosis.event.as_bytes()), percent((nameable + unnameable) as f64, *cost));
     let who = problem_texts::who(&diagnosis.process);
     writeln!(out, "{file}: {cost} {event} of {who}, {jit:.2}% of it in JIT code without a name")?;
-    match diagnosis.findings.len() {
-        0 => writeln!(out, "Nothing is wrong with it.")?,
-        1 => writeln!(out, "One finding, with the share of cost affected:")?,
-        several => writeln!(out, "{several} findings, each with the share of cost affected:")?,
-    }
+    write_count(&diagnosis.findings, ", with the share of cost affected", out)?;
     write_list(&diagnosis.findings, out)?;
     for account in &diagnosis.accounts {
         writeln!(out, "\n  {}", problem_texts::source(account, None))?;

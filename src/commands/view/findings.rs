@@ -1,8 +1,7 @@
 //! Section `findings`: what doctor states, with the frames that each finding speaks of.
 
 use crate::analysis::start_functions::START_FUNCTIONS;
-use crate::diagnosis::{self, Finding, NamedFile, Problem};
-use crate::model::Pid;
+use crate::diagnosis::{self, Finding, NamedFile, OfProcess, Problem, Who};
 use crate::model::printable::readable;
 use crate::model::stacks::TRUNCATED;
 use crate::pipeline::recording::Examined;
@@ -17,8 +16,8 @@ pub(super) struct Findings(Value);
 /// too: which frames of the profile it speaks of.
 pub(super) fn of(examined: &Examined<'_>) -> Findings {
     let diagnosis = diagnosis::diagnose(examined);
-    let mut value = diagnosis::as_json(&diagnosis);
-    for (key, findings) in [("findings", diagnosis.findings()), ("minor", diagnosis.minor())] {
+    let mut value = diagnosis::json::recording(&diagnosis);
+    for (key, findings) in [("findings", &diagnosis.findings), ("minor", &diagnosis.minor)] {
         let Some(told) = value.get_mut(key).and_then(Value::as_array_mut) else { continue };
         for (told, finding) in told.iter_mut().zip(findings) {
             told["show"] = frames(finding);
@@ -39,22 +38,8 @@ pub(super) fn section<'a>(findings: impl Iterator<Item = &'a Findings>) -> Optio
 /// those that stacks end with, in these files, in JIT code, or `any`, unless threads begin there. `interpreters`: those of
 /// interpreters.
 fn frames(finding: &Finding) -> Value {
-    let pid = |process: &diagnosis::Who| process.pid.0;
     match &finding.problem {
-        Problem::Silent { process, .. }
-        | Problem::Missing { process, .. }
-        | Problem::OtherProcess { process, .. }
-        | Problem::Refused { process, .. }
-        | Problem::Empty { process, .. }
-        | Problem::OtherRun { process, .. }
-        | Problem::EndsEarly { process, .. }
-        | Problem::Torn { process, .. }
-        | Problem::Replaced { process, .. }
-        | Problem::Incomplete { process, .. } => {
-            json!({ "what": "unnamed", "modules": [memory_of(process.pid)], "pid": pid(process) })
-        }
-        Problem::Clock { process, .. } => json!({ "what": "jit", "pid": pid(process) }),
-        Problem::ImagesGone { process, .. } => json!({ "what": "images", "pid": pid(process) }),
+        Problem::OfProcess(process, problem) => frames_of(process, problem),
         Problem::FilesGone { files, .. }
         | Problem::OtherVersion { files }
         | Problem::Stripped { files }
@@ -63,15 +48,37 @@ fn frames(finding: &Finding) -> Value {
         | Problem::Symbolless { files } => json!({ "what": "unnamed", "modules": modules(files) }),
         Problem::Nowhere { .. } => json!({ "what": "unnamed", "modules": [""] }),
         Problem::Kernel { .. } => json!({ "what": "kernel" }),
-        Problem::Interpreted { process, .. } => {
+        _ => Value::Null,
+    }
+}
+
+fn frames_of(process: &Who, problem: &OfProcess) -> Value {
+    let pid = process.pid.0;
+    match problem {
+        OfProcess::Silent { .. }
+        | OfProcess::Missing { .. }
+        | OfProcess::OtherProcess { .. }
+        | OfProcess::Refused { .. }
+        | OfProcess::Empty { .. }
+        | OfProcess::OtherRun { .. }
+        | OfProcess::EndsEarly { .. }
+        | OfProcess::Torn { .. }
+        | OfProcess::Replaced { .. }
+        | OfProcess::Incomplete { .. } => {
+            // The name of memory for JIT code that no file backs.
+            json!({ "what": "unnamed", "modules": [format!("/tmp/perf-{pid}.map")], "pid": pid })
+        }
+        OfProcess::Clock { .. } => json!({ "what": "jit", "pid": pid }),
+        OfProcess::ImagesGone { .. } => json!({ "what": "images", "pid": pid }),
+        OfProcess::Interpreted { .. } => {
             let interpreter = process.runtime.and_then(|runtime| runtime.interpreter.as_ref());
             let names = interpreter.map_or(&[][..], |interpreter| interpreter.functions);
-            json!({ "what": "interpreters", "names": names, "pid": pid(process) })
+            json!({ "what": "interpreters", "names": names, "pid": pid })
         }
-        Problem::JvmFramePointers { process, .. } => {
-            json!({ "what": "outermost", "any": true, "beginnings": beginnings(), "pid": pid(process) })
+        OfProcess::JvmFramePointers { .. } => {
+            json!({ "what": "outermost", "any": true, "beginnings": beginnings(), "pid": pid })
         }
-        Problem::FramePointers { files, in_jit, .. } | Problem::NotUnwound { files, in_jit, .. } => {
+        OfProcess::FramePointers { files, in_jit, .. } | OfProcess::NotUnwound { files, in_jit } => {
             let files: Vec<String> = files.iter().map(|file| shown(file)).collect();
             json!({ "what": "outermost", "jit": in_jit, "files": files, "beginnings": beginnings() })
         }
@@ -83,11 +90,6 @@ fn frames(finding: &Finding) -> Value {
 fn beginnings() -> Vec<String> {
     let names = START_FUNCTIONS.iter().copied().chain([TRUNCATED]);
     names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
-}
-
-/// The name of memory for JIT code that no file backs.
-fn memory_of(pid: Pid) -> String {
-    format!("/tmp/perf-{pid}.map")
 }
 
 fn modules(files: &[NamedFile]) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Words that causes and remedies are made of. All names in them are printable.
+//! A problem's text, and the words that causes and remedies are made of. All names in them are printable.
 
 use crate::diagnosis::problem::{NamedFile, SourceFile, Who};
 use crate::model::Pid;
@@ -6,6 +6,40 @@ use crate::model::printable::readable;
 use crate::sources::{Account, ClockUse, SourceState};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+/// The texts about a problem.
+pub(crate) struct ProblemText {
+    /// The key for programs; these words stay.
+    pub(crate) key: &'static str,
+    /// The line about the key in `docs/doctor.md`.
+    pub(crate) about: &'static str,
+    /// The share of the recording on, in percent, from which it is a finding; below, it is mentioned by the way.
+    pub(crate) threshold: f64,
+    /// The cause.
+    pub(crate) cause: String,
+    /// The remedy, besides recording again with a corrected command.
+    pub(crate) remedy: String,
+}
+
+/// The threshold for problems that nearly always matter.
+pub(super) const ANY: f64 = 1.0;
+
+/// The threshold for a library that few frames are in.
+pub(super) const SOME: f64 = 8.0;
+
+/// The threshold for a program with other things to do.
+pub(super) const PART: f64 = 10.0;
+
+/// The threshold for things that some recordings always have: leaf functions, libraries without frame pointers, threads
+/// that begin in assembler.
+pub(super) const ORDINARY: f64 = 15.0;
+
+/// The threshold for things that nobody can mend, or that runtimes have however long they run: not worth a finding
+/// unless it is much.
+pub(super) const MUCH: f64 = 25.0;
+
+/// The way to keep the frame pointer.
+pub(super) const BUILD: &str = "build with -fno-omit-frame-pointer (Rust: -C force-frame-pointers=yes)";
 
 /// A process in words.
 pub(in super::super) fn who(process: &Who) -> String {
@@ -82,20 +116,10 @@ pub(super) fn list(names: &[String]) -> String {
     }
 }
 
-fn paths(files: &[NamedFile]) -> String {
-    list(&files.iter().map(|file| file.path.clone()).collect::<Vec<_>>())
-}
-
-pub(super) fn is(files: &[NamedFile]) -> String {
-    format!("{} {}", paths(files), if files.len() == 1 { "is" } else { "are" })
-}
-
-pub(super) fn was(files: &[NamedFile]) -> String {
-    format!("{} {}", paths(files), if files.len() == 1 { "was" } else { "were" })
-}
-
-pub(super) fn have(files: &[NamedFile]) -> String {
-    format!("{} {}", paths(files), if files.len() == 1 { "has" } else { "have" })
+/// Files, and the verb behind one or several of them.
+pub(super) fn listed(files: &[NamedFile], one: &str, several: &str) -> String {
+    let paths: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
+    format!("{} {}", list(&paths), if files.len() == 1 { one } else { several })
 }
 
 /// The process that a file's number names, for messages.

@@ -2,7 +2,7 @@
 
 use super::super::causes::Cause;
 use super::super::context::DoctorContext;
-use super::super::problem::{Finding, NamedFile, Problem};
+use super::super::problem::{Finding, NamedFile, OfProcess, Problem};
 use super::super::tally::Spoilt;
 use crate::model::Pid;
 use crate::model::backing::base_name;
@@ -47,23 +47,18 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
                 // To whom its addresses are hidden, the kernel seems to be at 0.
                 let reference = context.examined.resolution.spaces.kernel_reference();
                 let hidden = reference.is_none_or(|reference| reference.addr.0 == 0);
-                found.push(finding(Problem::Kernel { hidden }, spoilt, context));
+                found.push(context.finding(Problem::Kernel { hidden }, spoilt));
             }
-            Cause::Guest => found.push(finding(Problem::Guest, spoilt, context)),
+            Cause::Guest => found.push(context.finding(Problem::Guest, spoilt)),
             Cause::Nowhere(_) => nowhere.merge(spoilt),
             Cause::Memory(_) => {}
         }
     }
     if nowhere.frames > 0 {
-        found.push(finding(Problem::Nowhere { example: nowhere_example(context) }, nowhere, context));
+        found.push(context.finding(Problem::Nowhere { example: nowhere_example(context) }, nowhere));
     }
     found.extend(groups.into_iter().map(|(group, files)| of_group(group, files, context)));
     found
-}
-
-fn finding(problem: Problem, spoilt: Spoilt, context: DoctorContext<'_>) -> Finding {
-    let percent = spoilt.percent(context.tally.samples);
-    Finding { problem, percent, samples: spoilt.samples, frames: spoilt.frames, command: None }
 }
 
 fn of_group(group: FileGroup, mut files: Vec<(DsoId, Spoilt)>, context: DoctorContext<'_>) -> Finding {
@@ -76,8 +71,8 @@ fn of_group(group: FileGroup, mut files: Vec<(DsoId, Spoilt)>, context: DoctorCo
     let problem = match group {
         FileGroup::Image(pid) => {
             let path = ids.first().map(|id| PathBuf::from(std::ffi::OsStr::from_bytes(&context.dso(*id).path)));
-            let (process, path, count) = (context.who(pid), path.unwrap_or_default(), ids.len());
-            Problem::ImagesGone { process, path, count }
+            let gone = OfProcess::ImagesGone { path: path.unwrap_or_default(), count: ids.len() };
+            Problem::OfProcess(context.who(pid), gone)
         }
         FileGroup::Gone => {
             let same_machine = context.origin.is_here && is_here(context);
@@ -92,7 +87,7 @@ fn of_group(group: FileGroup, mut files: Vec<(DsoId, Spoilt)>, context: DoctorCo
         FileGroup::Packaged => Problem::StrippedPackages { files },
         FileGroup::Symbolless => Problem::Symbolless { files },
     };
-    finding(problem, whole, context)
+    context.finding(problem, whole)
 }
 
 fn named_file(dso: &Dso) -> NamedFile {

@@ -3,7 +3,7 @@
 use super::super::causes::Cause;
 use super::super::context::DoctorContext;
 use super::super::corrected;
-use super::super::problem::{Finding, Problem, SourceFile, Who};
+use super::super::problem::{Finding, OfProcess, Problem, SourceFile, Who};
 use super::super::tally::{ProcessTally, Spoilt, percent};
 use super::neighbours::Neighbours;
 use crate::model::Pid;
@@ -20,72 +20,62 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
         Cause::Memory(pid) => Some((*pid, *spoilt)),
         _ => None,
     });
-    let mut found: Vec<Finding> =
-        of_memory.map(|(pid, spoilt)| finding(unnamed(pid, context, &neighbours), spoilt, context)).collect();
+    let mut found: Vec<Finding> = of_memory
+        .map(|(pid, spoilt)| {
+            let process = context.who(pid);
+            let problem = unnamed(&process, context, &neighbours);
+            context.finding(Problem::OfProcess(process, problem), spoilt)
+        })
+        .collect();
     found.extend(context.tally.processes.iter().filter_map(|(&pid, tally)| interpreted(pid, tally, context)));
     found
 }
 
-fn finding(problem: Problem, spoilt: Spoilt, context: DoctorContext<'_>) -> Finding {
-    let percent = spoilt.percent(context.tally.samples);
-    Finding { problem, percent, samples: spoilt.samples, frames: spoilt.frames, command: None }
-}
-
 /// Why code of a process in memory without a file has no name.
-fn unnamed(pid: Pid, context: DoctorContext<'_>, neighbours: &Neighbours) -> Problem {
-    let (process, inner) = (context.who(pid), context.inner_pid(pid));
+fn unnamed(process: &Who, context: DoctorContext<'_>, neighbours: &Neighbours) -> OfProcess {
+    let pid = process.pid;
+    let inner = context.inner_pid(pid);
     let (mut unusable, mut offered) = (None, None);
     let is_offered = |(_, account): &(usize, &Account)| matches!(account.state, SourceState::Offered(_));
     let offers = context.accounts(pid).filter(is_offered).count();
     for (_, account) in context.accounts(pid) {
         let Account { path, kind, .. } = account;
         unusable = unusable.or(match &account.state {
-            SourceState::Missing { .. } => {
-                Some(Problem::Missing { process: process.clone(), path: path.clone(), inner })
-            }
+            SourceState::Missing { .. } => Some(OfProcess::Missing { path: path.clone(), inner }),
             SourceState::Offered(_) => {
-                offered = offered.or(offer(&process, account, offers));
+                offered = offered.or(offer(account, offers));
                 None
             }
-            SourceState::Refused(why) => {
-                let (process, path, why) = (process.clone(), path.clone(), why.clone());
-                Some(Problem::Refused { process, path, kind: *kind, why })
-            }
+            SourceState::Refused(why) => Some(OfProcess::Refused { path: path.clone(), kind: *kind, why: why.clone() }),
             SourceState::Loaded { .. } => None,
         });
     }
     // The one that reports most, if there are several.
     let covers = |(number, _): &(usize, &Account)| context.tally.covered.get(*number).map_or(0, |(frames, _)| *frames);
-    let given = given(&process, context);
+    let given = given(process, context);
     // An engine may begin a log that it puts nothing into, whatever it was configured to write.
     let is_asked_for = |account: &Account| {
         given.map_or(!matches!(account.kind, Kind::Log(_)), |switch| switch.leaves_like(&account.path))
     };
     let is_beside_the_point = |account: &Account| {
-        is_empty(account) && !is_asked_for(account) || is_of_another_runtime(&process, account, context)
+        is_empty(account) && !is_asked_for(account) || is_of_another_runtime(process, account, context)
     };
     let loaded = context.loaded(pid).filter(|(_, account)| !is_beside_the_point(account)).max_by_key(covers);
     let unusable = offered.or(unusable);
     match (loaded, unusable) {
-        (Some(loaded), None) => uncovered(process, loaded, context),
-        (Some(loaded), Some(_)) if covers(&loaded) > 0 => uncovered(process, loaded, context),
-        (_, Some(Problem::Missing { process, path, inner })) => {
-            let missing = Problem::Missing { process: process.clone(), path, inner };
-            neighbours.of(process, context).unwrap_or(missing)
-        }
+        (Some(loaded), None) => uncovered(pid, loaded, context),
+        (Some(loaded), Some(_)) if covers(&loaded) > 0 => uncovered(pid, loaded, context),
+        (_, Some(missing @ OfProcess::Missing { .. })) => neighbours.of(process, context).unwrap_or(missing),
         (_, Some(unusable)) => unusable,
-        (None, None) => {
-            let silent = Problem::Silent { process: process.clone(), inner, given };
-            neighbours.of(process, context).unwrap_or(silent)
-        }
+        (None, None) => neighbours.of(process, context).unwrap_or(OfProcess::Silent { inner, given }),
     }
 }
 
 /// One of several files that may be this process's.
-fn offer(process: &Who, account: &Account, fits: usize) -> Option<Problem> {
-    let (process, path) = (process.clone(), account.path.clone());
+fn offer(account: &Account, fits: usize) -> Option<OfProcess> {
+    let path = account.path.clone();
     let of = sources::inner_pid(&path)?;
-    Some(Problem::OtherProcess { process, path, kind: account.kind, of, fits })
+    Some(OfProcess::OtherProcess { path, kind: account.kind, of, fits })
 }
 
 /// True if a file is what another runtime of the process leaves, and not the one whose code has no names: Python's map
@@ -102,33 +92,33 @@ fn is_empty(account: &Account) -> bool {
 }
 
 /// Why a dump or map that was loaded does not report all code.
-fn uncovered(process: Who, (number, account): (usize, &Account), context: DoctorContext<'_>) -> Problem {
+fn uncovered(pid: Pid, (number, account): (usize, &Account), context: DoctorContext<'_>) -> OfProcess {
     let source = context.source_file((number, account));
     let SourceState::Loaded { skipped, torn, times, .. } = account.state else {
-        return Problem::Incomplete { process, source };
+        return OfProcess::Incomplete { source };
     };
     if is_empty(account) {
-        return Problem::Empty { process, source };
+        return OfProcess::Empty { source };
     }
     // A map may name some frames while others are of bytecode, which lies in memory that is not run.
-    if source.covered * 20 < source.frames && is_of_other_memory(number, process.pid, context) {
-        return Problem::OtherRun { process, source };
+    if source.covered * 20 < source.frames && is_of_other_memory(number, pid, context) {
+        return OfProcess::OtherRun { source };
     }
-    if is_replaced(process.pid, context) {
-        return Problem::Replaced { process, source };
+    if is_replaced(pid, context) {
+        return OfProcess::Replaced { source };
     }
     if skipped > 0 || torn {
-        return Problem::Torn { process, source, skipped, at_end: torn };
+        return OfProcess::Torn { source, skipped, at_end: torn };
     }
-    match (context.tally.processes.get(&process.pid), times) {
+    match (context.tally.processes.get(&pid), times) {
         (Some(tally), Some((_, last))) if account.kind == Kind::JitDump => {
             // A good part of the unnamed samples came when the dump had ended.
             let after = tally.unnamed_at.iter().filter(|time| **time > last).count();
             let early = after * 2 > tally.unnamed_at.len();
             let before = tally.last.0.saturating_sub(last.0);
-            if early { Problem::EndsEarly { process, source, before } } else { Problem::Incomplete { process, source } }
+            if early { OfProcess::EndsEarly { source, before } } else { OfProcess::Incomplete { source } }
         }
-        _ => Problem::Incomplete { process, source },
+        _ => OfProcess::Incomplete { source },
     }
 }
 
@@ -201,13 +191,8 @@ fn interpreted(pid: Pid, tally: &ProcessTally, context: DoctorContext<'_>) -> Op
     let lacks_switch = !runtime.switches.is_empty() && runtime.best_switch(version).is_none();
     let too_old = version.filter(|_| lacks_switch).map(|version| version.to_string());
     let switched_on = switched_on(runtime, context);
-    Some(Finding {
-        problem: Problem::Interpreted { process, too_old, switched_on },
-        percent,
-        samples,
-        frames,
-        command: None,
-    })
+    let problem = Problem::OfProcess(process, OfProcess::Interpreted { too_old, switched_on });
+    Some(Finding::new(problem, percent, samples, frames))
 }
 
 /// The flag by which the recorded command line gave interpreted functions names of their own already, or code to others.

@@ -11,7 +11,7 @@ pub(super) use files::is_packaged;
 
 use super::context::DoctorContext;
 use super::corrected;
-use super::problem::{Finding, Problem};
+use super::problem::{Finding, OfProcess, Problem};
 use super::problem_texts::problem_text;
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -84,17 +84,18 @@ fn names_first(found: &mut Vec<Finding>) {
 
 /// True if JIT code has no names for it: there is nothing that names it, or it cannot be used.
 fn lacks_names(problem: &Problem) -> bool {
+    let Problem::OfProcess(_, problem) = problem else { return false };
     matches!(
         problem,
-        Problem::Silent { .. }
-            | Problem::Missing { .. }
-            | Problem::OtherProcess { .. }
-            | Problem::Refused { .. }
-            | Problem::Empty { .. }
-            | Problem::Torn { .. }
-            | Problem::OtherRun { .. }
-            | Problem::Replaced { .. }
-            | Problem::EndsEarly { .. }
+        OfProcess::Silent { .. }
+            | OfProcess::Missing { .. }
+            | OfProcess::OtherProcess { .. }
+            | OfProcess::Refused { .. }
+            | OfProcess::Empty { .. }
+            | OfProcess::Torn { .. }
+            | OfProcess::OtherRun { .. }
+            | OfProcess::Replaced { .. }
+            | OfProcess::EndsEarly { .. }
     )
 }
 
@@ -102,15 +103,17 @@ fn lacks_names(problem: &Problem) -> bool {
 fn follow_from_others(found: &mut Vec<Finding>) {
     let significant = |finding: &&Finding| finding.is_significant();
     // Stacks that break off go on at addresses that are none.
-    let broken =
-        |finding: &Finding| matches!(finding.problem, Problem::FramePointers { .. } | Problem::JvmFramePointers { .. });
+    let broken = |finding: &Finding| {
+        use OfProcess::{FramePointers, JvmFramePointers};
+        matches!(finding.problem, Problem::OfProcess(_, FramePointers { .. } | JvmFramePointers { .. }))
+    };
     let breaks = found.iter().filter(significant).any(broken);
     // If nothing reports a runtime's code, its interpreter is all that is seen.
     let lacking = found.iter().filter(significant).filter(|finding| lacks_names(&finding.problem));
     let untold: Vec<_> = lacking.filter_map(|finding| finding.problem.process().map(|process| process.pid)).collect();
     found.retain(|finding| match &finding.problem {
         Problem::Nowhere { .. } => !breaks,
-        Problem::Interpreted { process, .. } => !untold.contains(&process.pid),
+        Problem::OfProcess(process, OfProcess::Interpreted { .. }) => !untold.contains(&process.pid),
         _ => true,
     });
 }

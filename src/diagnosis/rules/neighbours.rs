@@ -1,7 +1,7 @@
 //! Dumps and maps beside a recording that are of no process of it.
 
 use super::super::context::DoctorContext;
-use super::super::problem::{Problem, Who};
+use super::super::problem::{OfProcess, Who};
 use crate::io;
 use crate::io::door::{Door, Named, Start};
 use crate::model::Pid;
@@ -47,14 +47,14 @@ impl Neighbours {
     }
 
     /// The one that may be meant for a process without names.
-    pub(super) fn of(&self, process: Who, context: DoctorContext<'_>) -> Option<Problem> {
+    pub(super) fn of(&self, process: &Who, context: DoctorContext<'_>) -> Option<OfProcess> {
         let addresses = unnamed_addresses(process.pid, context);
         let fits = |file: &&Neighbour| file.tells_of(&addresses);
         let fitting: Vec<&Neighbour> = self.files.iter().filter(fits).collect();
         // One that does not fit is a stray of some other run.
         let file = fitting.first()?;
         let (path, kind, of) = (file.path.clone(), file.kind, file.of);
-        Some(Problem::OtherProcess { process, path, kind, of, fits: fitting.len() })
+        Some(OfProcess::OtherProcess { path, kind, of, fits: fitting.len() })
     }
 }
 

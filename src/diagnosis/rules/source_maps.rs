@@ -18,7 +18,7 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     let samples = samples(context);
     let finding = |(account, problem): (&MapAccount, Problem)| {
         let samples = samples.get(&account.script).copied().unwrap_or_default();
-        Finding { problem, percent: percent(samples as f64, context.tally.samples), samples, frames: 0, command: None }
+        Finding::new(problem, percent(samples as f64, context.tally.samples), samples, 0)
     };
     problems.into_iter().map(finding).collect()
 }

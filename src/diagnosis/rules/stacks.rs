@@ -3,7 +3,7 @@
 use super::super::context::{DoctorContext, RecordedStacks};
 use super::super::corrected;
 use super::super::places::Owner;
-use super::super::problem::{Finding, Problem};
+use super::super::problem::{Finding, OfProcess, Problem};
 use super::super::tally::{ProcessTally, percent};
 use crate::model::Pid;
 use crate::resolve::symbols::image::Image;
@@ -14,13 +14,7 @@ use std::collections::BTreeMap;
 
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     let tally = context.tally;
-    let half = |problem, samples: u64| Finding {
-        problem,
-        percent: percent(samples as f64 / 2.0, tally.samples),
-        samples,
-        frames: 0,
-        command: None,
-    };
+    let half = |problem, samples: u64| Finding::new(problem, percent(samples as f64 / 2.0, tally.samples), samples, 0);
     let mut found = Vec::new();
     let (cut, limit) = tally.cut;
     if cut > 0 {
@@ -98,16 +92,15 @@ impl Stops {
         (samples > 0).then_some(Self { samples, pid, files, in_jit, machine })
     }
 
-    fn finding(self, problem: Problem, context: DoctorContext<'_>) -> Finding {
+    fn finding(&self, problem: OfProcess, context: DoctorContext<'_>) -> Finding {
         let percent = percent(self.samples as f64, context.tally.samples);
-        Finding { problem, percent, samples: self.samples, frames: 0, command: None }
+        Finding::new(Problem::OfProcess(context.who(self.pid), problem), percent, self.samples, 0)
     }
 }
 
 fn not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
     let stops = Stops::of(context, |process| &process.not_unwound, |_| true)?;
-    let problem =
-        Problem::NotUnwound { process: context.who(stops.pid), files: stops.files.clone(), in_jit: stops.in_jit };
+    let problem = OfProcess::NotUnwound { files: stops.files.clone(), in_jit: stops.in_jit };
     let finding = stops.finding(problem, context);
     // The inner end is right.
     Some(Finding { percent: finding.percent / 2.0, ..finding })
@@ -126,19 +119,18 @@ fn frame_pointers(context: DoctorContext<'_>) -> Vec<Finding> {
         let runtime = context.who(pid).runtime?;
         let flag = runtime.frame_pointers?;
         let stops = Stops::of(context, broken, |other| other == pid)?;
-        (stops.in_jit && !has_flag(runtime, flag)).then_some((pid, runtime, stops))
+        (stops.in_jit && !has_flag(runtime, flag)).then_some((runtime, stops))
     };
     let lacking: Vec<_> = context.tally.processes.keys().filter_map(|pid| lacks_it(*pid)).collect();
-    let jvms: Vec<Pid> = lacking.iter().map(|(pid, ..)| *pid).collect();
-    let of_jvm = lacking.into_iter().map(|(pid, runtime, stops)| {
+    let of_jvm = lacking.iter().map(|(runtime, stops)| {
         // Contents of variables and option files are not in a recording.
         let is_known = corrected::is_command_of(runtime, context);
-        stops.finding(Problem::JvmFramePointers { process: context.who(pid), is_known }, context)
+        stops.finding(OfProcess::JvmFramePointers { is_known }, context)
     });
     let mut found: Vec<Finding> = of_jvm.collect();
-    if let Some(stops) = Stops::of(context, broken, |pid| !jvms.contains(&pid)) {
-        let (process, files) = (context.who(stops.pid), stops.files.clone());
-        let problem = Problem::FramePointers { process, files, in_jit: stops.in_jit, machine: stops.machine };
+    if let Some(stops) = Stops::of(context, broken, |pid| lacking.iter().all(|(_, stops)| stops.pid != pid)) {
+        let files = stops.files.clone();
+        let problem = OfProcess::FramePointers { files, in_jit: stops.in_jit, machine: stops.machine };
         found.push(stops.finding(problem, context));
     }
     found

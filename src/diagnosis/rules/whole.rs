@@ -1,7 +1,7 @@
 //! The problems of a recording as a whole.
 
 use super::super::context::{DoctorContext, RecordedStacks};
-use super::super::problem::{Finding, Problem};
+use super::super::problem::{Finding, OfProcess, Problem};
 use super::super::tally::percent;
 use crate::model::Pid;
 use crate::sources::{Account, ClockUse, Kind, SourceState};
@@ -15,7 +15,7 @@ const EXACT: u64 = 100_000;
 pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Vec<Finding> {
     let samples = context.tally.samples;
     let lost = context.examined.resolution.survey.processes.lost;
-    let of_all = |problem, percent| Finding { problem, percent, samples, frames: 0, command: None };
+    let of_all = |problem, percent| Finding::new(problem, percent, samples, 0);
     let mut found = Vec::new();
     if let Some(why) = damage {
         found.push(of_all(Problem::Damaged { why }, 100.0));
@@ -47,15 +47,9 @@ fn doubtful(context: DoctorContext<'_>) -> Vec<Finding> {
         let SourceState::Loaded { clock: Some(ClockUse::Estimated { error }), .. } = account.state else { return None };
         let source = context.source_file((number, account));
         let (frames, of_all) = (source.doubtful, context.tally.frames);
-        let problem = Problem::Doubtful { process: context.who(account.pid), source, error };
+        let problem = Problem::OfProcess(context.who(account.pid), OfProcess::Doubtful { source, error });
         let is_log = matches!(account.kind, Kind::Log(_));
-        (is_log && frames > 0).then(|| Finding {
-            problem,
-            percent: percent(frames as f64, of_all),
-            samples: 0,
-            frames: 0,
-            command: None,
-        })
+        (is_log && frames > 0).then(|| Finding::new(problem, percent(frames as f64, of_all), 0, 0))
     };
     accounts(context).filter_map(finding).collect()
 }
@@ -74,15 +68,15 @@ fn clocks(context: DoctorContext<'_>) -> Vec<Finding> {
             _ => continue,
         };
         let samples = context.tally.covered.get(number).map_or(0, |(_, samples)| *samples);
-        let (process, source) = (context.who(account.pid), context.source_file((number, account)));
+        let source = context.source_file((number, account));
         let percent = match error {
             // It may distort names of addresses that had other code about that time.
             Some(_) => percent(source.doubtful as f64, context.tally.frames),
             // The code at each time is not known at all. Most names are right even so: most code stays where it is.
             None => percent(samples as f64 / 2.0, context.tally.samples),
         };
-        let problem = Problem::Clock { process, source, error };
-        found.push(Finding { problem, percent, samples, frames: 0, command: None });
+        let problem = Problem::OfProcess(context.who(account.pid), OfProcess::Clock { source, error });
+        found.push(Finding::new(problem, percent, samples, 0));
     }
     found
 }

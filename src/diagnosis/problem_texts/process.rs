@@ -1,0 +1,436 @@
+//! The texts about problems of a process: its JIT code has no names, or names that may be wrong; its stacks end too soon.
+
+use super::text::{ANY, BUILD, MUCH, ORDINARY, ProblemText, SOME, covers, file, list, number, text, who};
+use crate::diagnosis::problem::{OfProcess, SourceFile, Who};
+use crate::model::abi::{EM_ARM, EM_S390, machine_name};
+use crate::resolve::unwind::registers::Machine;
+use crate::runtimes::Flag;
+use crate::sources::Kind;
+
+/// Of code that runtimes log nowhere: stubs, trampolines.
+const STUBS: f64 = 5.0;
+
+/// The ways to tie a log to a recording.
+const WHEN_IT_BEGAN: &str = "let perf record start the program, with -k mono, and keep the log's file as it was made (cp \
+                             --preserve does not keep when); a dump of the same run is exact, too";
+
+const COPY_AGAIN: &str = "copy the dump again, whole, when the process has ended by itself: one that is killed, or still runs, has \
+                          not written all of it; or the disk was full";
+
+const DWARF: &str = "record with perf record --call-graph dwarf";
+
+/// All that is reported about a problem of a process.
+pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
+    match *problem {
+        OfProcess::Clock { ref source, error } => {
+            let cause = match error {
+                Some(error) => format!(
+                    "{} has times of another clock than the recording: they are estimated to within {:.1} ms",
+                    file(&source.path),
+                    error as f64 / 1e6
+                ),
+                None => format!(
+                    "{} has times of another clock than the recording: they cannot be used, and code that moved has wrong names",
+                    file(&source.path)
+                ),
+            };
+            let is_log = matches!(source.kind, Kind::Log(_));
+            let remedy = if is_log { WHEN_IT_BEGAN } else { "record with perf record -k mono" };
+            ProblemText {
+                key: "clock",
+                about: "the recording was made without `-k mono`: a dump's times are estimated, or not used, and frames are at addresses \
+                        that had other code within the error",
+                threshold: ANY,
+                cause,
+                remedy: remedy.to_owned(),
+            }
+        }
+        OfProcess::Doubtful { ref source, error } => {
+            let error = match error {
+                Some(error) => format!("within {:.1} ms: so well are its times known", error as f64 / 1e6),
+                None => "at some time: the error of its times is unknown".to_owned(),
+            };
+            let SourceFile { doubtful, covered, path, .. } = source;
+            ProblemText {
+                key: "log-clock",
+                about: "an engine's log is tied to the recording by estimate, and some frames are at addresses that had other code \
+                        within the error",
+                threshold: ANY,
+                cause: format!(
+                    "{doubtful} of {covered} frames that {} names are at addresses that had other code, too, {error}",
+                    file(path)
+                ),
+                remedy: WHEN_IT_BEGAN.to_owned(),
+            }
+        }
+        OfProcess::Silent { inner, given } => {
+            let what = match given {
+                Some(switch) => format!("it was run with {}, and {} is not here", switch.name(), switch.leaves.join(", ")),
+                None => "no jitdump, perf map or log that names it was found".to_owned(),
+            };
+            let remedy = match (inner, given) {
+                (Some(inner), _) => format!(
+                    "it ran in a container, as process {inner}: bring its /tmp/perf-{inner}.map or jit-{inner}.dump (while it runs: \
+                     /proc/{}/root/tmp/), and pass it with --perf-map or --jitdump; if it wrote none: {}",
+                    process.pid,
+                    switches(process)
+                ),
+                (None, Some(switch)) => {
+                    let at_end = if switch.at_end { ", which is whole only if the process ends by itself" } else { "" };
+                    let left = switch.leaves.join(", ").replace("PID", &number(process.pid));
+                    format!(
+                        "bring {left}{at_end}, and put it beside the recording (or pass it with --jitdump, --perf-map or --jit-log)"
+                    )
+                }
+                (None, None) => switches(process),
+            };
+            ProblemText {
+                key: "no-dump-or-map",
+                about: "a runtime wrote nothing that names its code, or its file is not here",
+                threshold: ANY,
+                cause: format!("JIT code of {} has no names: {what}", who(process)),
+                remedy,
+            }
+        }
+        OfProcess::SilentUnderValgrind { ref path } => {
+            let program = process.runtime.and_then(|runtime| runtime.valgrind).unwrap_or("PROGRAM with its switch for perf");
+            ProblemText {
+                key: "no-dump-or-map",
+                about: "a runtime wrote nothing that names its code, or its file is not here",
+                threshold: ANY,
+                cause: format!(
+                    "JIT code of {} has no names: there is no perf-{pid}.map and no jit-{pid}.dump beside it or in /tmp",
+                    who(process),
+                    pid = number(process.pid)
+                ),
+                remedy: format!(
+                    "run it again: valgrind --tool=callgrind --dump-instr=yes -- {program} …; then jitgraft callgrind {}",
+                    file(path)
+                ),
+            }
+        }
+        OfProcess::NotNamedYet { ref path } => ProblemText {
+            key: "not-named-yet",
+            about: "of callgrind files: `jitgraft callgrind` was not run",
+            threshold: ANY,
+            cause: format!("JIT code of {} has no names in it, but they are there", who(process)),
+            remedy: format!("jitgraft callgrind {}", file(path)),
+        },
+        OfProcess::NoInstructions => ProblemText {
+            key: "no-instruction-addresses",
+            about: "of callgrind files: `--dump-instr=yes` was not given",
+            threshold: ANY,
+            cause: format!(
+                "it has no instruction addresses: JIT code of {} is known by where it was entered only",
+                who(process)
+            ),
+            remedy: "run it again with valgrind --tool=callgrind --dump-instr=yes".to_owned(),
+        },
+        OfProcess::NotWritten { ref word, leaves } => ProblemText {
+            key: "not-written",
+            about: "a running process was started with the option to write names, but wrote none",
+            threshold: ANY,
+            cause: format!("{} was started with {word} to write {leaves}, but the file does not exist", who(process)),
+            remedy: "it may lack permission or disk space, or has not compiled anything yet".to_owned(),
+        },
+        OfProcess::Missing { ref path, inner } => {
+            let container = inner.map_or_else(String::new, |inner| {
+                format!(
+                    "; it was written in a container, as process {inner}: look at /proc/{}/root{} while it runs",
+                    process.pid,
+                    file(path)
+                )
+            });
+            ProblemText {
+                key: "dump-missing",
+                about: "the jitdump that a process mapped is gone",
+                threshold: ANY,
+                cause: format!("JIT code of {} has no names: its jitdump {} is gone", who(process), file(path)),
+                remedy: format!("pass its path with --jitdump, or record again and keep it{container}"),
+            }
+        }
+        OfProcess::OtherProcess { ref path, kind, of, fits } => {
+            let others = if fits > 1 { format!(", as {} more do", fits - 1) } else { String::new() };
+            ProblemText {
+                key: "source-of-other-process",
+                about: "next to the recording is a dump or map of another process, which fits the addresses of unnamed code",
+                threshold: ANY,
+                cause: format!(
+                    "JIT code of {} has no names: the {} {} is of process {of}",
+                    who(process),
+                    kind.name(),
+                    file(path)
+                ),
+                remedy: format!(
+                    "it fits where that code ran{others}. If it belongs to this process under another process ID, use {} {}@{}; the code of \
+                     one that was forked from the same parent may lie at the same places",
+                    kind.option(),
+                    file(path),
+                    process.pid
+                ),
+            }
+        }
+        OfProcess::Refused { ref path, kind, ref why } => {
+            let remedy = if why.contains("use -f") {
+                format!(
+                    "if you trust it: -f, or chown it to yourself; or copy it, and give the copy by {} ({})",
+                    kind.option(),
+                    file(path)
+                )
+            } else if why.contains("is empty") {
+                let line_by_line =
+                    if is_python(process) { " (sys.exit does); or use -X perf, whose map is written line by line" } else { "" };
+                format!("let the runtime end by itself: not by a signal, nor by _exit{line_by_line}")
+            } else {
+                format!("record again and keep what the runtime writes: {}", switches(process))
+            };
+            ProblemText {
+                key: "source-refused",
+                about: "a dump or map is there, and cannot be used: its owner, its format, its time",
+                threshold: ANY,
+                cause: format!(
+                    "JIT code of {} has no names: its {} {} is not used: {}",
+                    who(process),
+                    kind.name(),
+                    file(path),
+                    text(why)
+                ),
+                remedy,
+            }
+        }
+        OfProcess::Empty { ref source } => ProblemText {
+            key: "source-empty",
+            about: "a dump or map contains no code",
+            threshold: ANY,
+            cause: format!("JIT code of {} has no names: {} lists no code", who(process), file(&source.path)),
+            remedy: "let the runtime end by itself (its process must not be killed, nor leave by _exit), with room on the disk; copy \
+                     the file only then"
+                .to_owned(),
+        },
+        OfProcess::Torn { ref source, skipped, at_end } => {
+            let is_map = source.kind == Kind::PerfMap;
+            let unit = if is_map { "line" } else { "record" };
+            let fault = match (at_end, skipped) {
+                (true, 0 | 1) => format!("ends in the middle of a {unit}"),
+                (true, more) => format!("has {more} damaged {unit}s, and ends in the middle of one"),
+                (false, 1) => format!("has a damaged {unit}, and may lack what followed"),
+                (false, more) => format!("has {more} damaged {unit}s, and may lack what followed"),
+            };
+            let remedy =
+                if is_map { "copy the map again, whole, when the process has ended; or record again" } else { COPY_AGAIN };
+            ProblemText {
+                key: "source-torn",
+                about: "records or lines of a dump or map are damaged, or its end is missing",
+                threshold: ANY,
+                cause: format!("{} of {} {fault}: {}", file(&source.path), who(process), covers(source)),
+                remedy: remedy.to_owned(),
+            }
+        }
+        OfProcess::OtherRun { ref source } => ProblemText {
+            key: "source-of-other-run",
+            about: "a dump or map contains addresses of memory that the process did not have",
+            threshold: ANY,
+            cause: format!(
+                "{} is not of this run of {}: it lists addresses that the process had not mapped",
+                file(&source.path),
+                who(process)
+            ),
+            remedy: format!(
+                "bring the {} that process {} wrote when it was recorded, or record again",
+                source.kind.name(),
+                process.pid
+            ),
+        },
+        OfProcess::Replaced { ref source } => ProblemText {
+            key: "source-replaced",
+            about: "a process ran another program (exec), whose dump or map took the place of the first one's",
+            threshold: ANY,
+            cause: format!(
+                "{} names only the last program of {}: it ran another one before (exec), whose names were overwritten by those of \
+                 the last, which has the same number",
+                file(&source.path),
+                who(process)
+            ),
+            remedy:
+                "record the two programs one by one, or let the first one start the second as a child of its own (fork)"
+                    .to_owned(),
+        },
+        OfProcess::EndsEarly { ref source, before } => ProblemText {
+            key: "dump-ends-early",
+            about: "a dump's last record is older than most code without a name: the runtime was killed, or had not written all",
+            threshold: ANY,
+            cause: format!(
+                "{} ends {:.1} s before {} does: {}",
+                file(&source.path),
+                before as f64 / 1e9,
+                who(process),
+                covers(source)
+            ),
+            remedy: COPY_AGAIN.to_owned(),
+        },
+        OfProcess::Incomplete { ref source } => {
+            let runtime = process.runtime;
+            let is_jvm = runtime.is_some_and(|runtime| runtime.frame_pointers.is_some());
+            let remedy = match source.kind {
+                Kind::PerfMap if is_jvm => "it is the state of one moment: write it when the program ends (java \
+                                            -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit), or `jcmd PID Compiler.perfmap` right \
+                                            behind the recording"
+                    .to_owned(),
+                Kind::PerfMap => {
+                    let unnamed = unnamed(process);
+                    format!(
+                        "it was written before that code was compiled, or after it was freed: copy it when the process has ended; a \
+                         jitdump has times and holds both{unnamed}"
+                    )
+                }
+                Kind::Log(_) if is_jvm => format!(
+                    "the interpreter, stubs and adapters are in no log of HotSpot's: a perf map of the same run has them (jcmd PID \
+                     Compiler.perfmap before it ends); give both, --perf-map FILE@{} --jit-log {}",
+                    process.pid,
+                    file(&source.path)
+                ),
+                Kind::JitDump | Kind::PlacedElf | Kind::Log(_) => {
+                    let unnamed = unnamed(process);
+                    format!(
+                        "code that the runtime does not log{unnamed}, or that it made before it began to log: switch it on from the start"
+                    )
+                }
+            };
+            ProblemText {
+                key: "source-incomplete",
+                about: "a dump or map is sound, and lacks code that ran",
+                threshold: STUBS,
+                cause: format!("{} lacks some of the code of {}: {}", file(&source.path), who(process), covers(source)),
+                remedy,
+            }
+        }
+        OfProcess::ImagesGone { ref path, count } => {
+            let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+            ProblemText {
+                key: "injected-images-gone",
+                about: "names were injected, and the images `jitted-*.so` are gone",
+                threshold: ANY,
+                cause: format!("names were injected for {}, but their images are gone: {}{more}", who(process), file(path)),
+                remedy: "inject again: jitgraft inject -i perf.data -o new.data, with the recording as it was and its dumps; or bring the \
+                         images back to that path"
+                    .to_owned(),
+            }
+        }
+        OfProcess::Interpreted { ref too_old, ref switched_on } => {
+            let version = too_old.as_ref().map_or_else(String::new, |version| format!(" {version}"));
+            let name = process.runtime.map_or("its runtime", |runtime| runtime.name);
+            let interpreter = process.runtime.and_then(|runtime| runtime.interpreter.as_ref());
+            let remedy = match switched_on {
+                Some(switch) => {
+                    format!(
+                        "{switch} was given: what is left are functions that the engine gave no frame of their own all the same"
+                    )
+                }
+                None => interpreter.map_or("", |interpreter| interpreter.remedy).to_owned(),
+            };
+            ProblemText {
+                key: "interpreted",
+                about: "all that is seen of the program is its interpreter",
+                threshold: MUCH,
+                cause: format!(
+                    "{} interpreted its program: {name}{version} exposed no names for interpreted functions",
+                    who(process)
+                ),
+                remedy,
+            }
+        }
+        OfProcess::JvmFramePointers { is_known } => {
+            let why = if is_known {
+                "its JVM ran without -XX:+PreserveFramePointer"
+            } else {
+                "its JVM keeps no frame pointers there (its options are not in the recording)"
+            };
+            ProblemText {
+                key: "jvm-frame-pointers",
+                about: "stacks break off in compiled Java code: it keeps no frame pointers without `-XX:+PreserveFramePointer`",
+                threshold: ORDINARY,
+                cause: format!("stacks of {} break off in compiled methods: {why}", who(process)),
+                remedy: "run java with -XX:+PreserveFramePointer (or have JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer in its environment)"
+                    .to_owned(),
+            }
+        }
+        OfProcess::FramePointers { ref files, in_jit, machine } => {
+            // Call chains of 32-bit Arm and s390x lead through no frame pointers that compilers make there.
+            let has_frame_pointers = !matches!(machine, EM_ARM | EM_S390);
+            let remedy = match (Machine::is_any_known(machine), has_frame_pointers) {
+                (true, true) if !in_jit => format!("{DWARF}, or {BUILD}"),
+                (true, true) => DWARF.to_owned(),
+                (true, false) if !in_jit => DWARF.to_owned(),
+                (false, _) if !in_jit => BUILD.to_owned(),
+                _ => format!(
+                    "the innermost frames are right; the callers of JIT code cannot be found on {}",
+                    machine_name(machine)
+                ),
+            };
+            ProblemText {
+                key: "frame-pointers",
+                about: "stacks break off in code without frame pointers",
+                threshold: ORDINARY,
+                cause: format!("stacks of {} break off in {}: code without frame pointers", who(process), place(files, in_jit)),
+                remedy,
+            }
+        }
+        OfProcess::NotUnwound { ref files, in_jit } => {
+            let runtime = process.runtime;
+            let remedy = match runtime {
+                Some(runtime) if in_jit && runtime.name == "CPython" => {
+                    "only a whole dump of -X perf_jit (3.13 or newer) contains unwind data; the map of -X perf does not. Or \
+                     build Python with -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer and record with -g"
+                }
+                Some(runtime)
+                    if in_jit && runtime.switches.iter().any(|switch| switch.flags.contains(&Flag::Word("--perf-prof"))) =>
+                {
+                    "run it with --perf-prof-unwinding-info beside --perf-prof, and keep the dump: it contains unwind data"
+                }
+                _ if in_jit => {
+                    "the innermost frames are right; their callers cannot be found where a runtime neither keeps frame pointers nor logs \
+                     how to unwind its code"
+                }
+                _ => {
+                    "bring these files as they ran (--symfs DIR), or their debugging information (--debug-dir DIR); build them with \
+                     -fasynchronous-unwind-tables"
+                }
+            };
+            ProblemText {
+                key: "not-unwound",
+                about: "copies of stacks cannot be unwound to their end",
+                threshold: SOME,
+                cause: format!(
+                    "copied stacks of {} cannot be unwound beyond {}: how to leave it is not known",
+                    who(process),
+                    place(files, in_jit)
+                ),
+                remedy: remedy.to_owned(),
+            }
+        }
+    }
+}
+
+/// The way a process is made to report its code.
+fn switches(process: &Who) -> String {
+    match process.runtime.map(|runtime| (runtime, runtime.advice())) {
+        Some((_, Some(how))) => format!("{how}; or pass its file with --jitdump, --perf-map or --jit-log"),
+        Some((runtime, None)) => runtime.unnamed.to_owned(),
+        None => "if a JIT compiler runs there, make it write a perf map, a jitdump or a log that is read (jitgraft formats), and pass it with --perf-map, --jitdump or --jit-log if it is not in a usual place"
+            .to_owned(),
+    }
+}
+
+/// The code of a runtime that stays unnamed even so, behind a sentence.
+fn unnamed(process: &Who) -> String {
+    let unnamed = process.runtime.map(|runtime| runtime.unnamed).filter(|unnamed| !unnamed.is_empty());
+    unnamed.map_or_else(String::new, |unnamed| format!(" (it never names {unnamed})"))
+}
+
+fn is_python(process: &Who) -> bool {
+    process.runtime.is_some_and(|runtime| runtime.name == "CPython")
+}
+
+fn place(files: &[String], in_jit: bool) -> String {
+    if in_jit { "JIT code".to_owned() } else { list(files) }
+}
