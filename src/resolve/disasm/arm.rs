@@ -4,8 +4,8 @@
 //! computed here from the encoding (Arm Architecture Reference Manual, ARMv7-A, A5 to A8), and so is the condition that
 //! an `it` gives the instructions behind it, which the library does not follow.
 
+use super::fields::{bits, bytes_text, signed};
 use super::instruction::{Instruction, Target, TargetKind};
-use super::unknown::bytes_text;
 use crate::resolve::symbols::code_kinds::CodeKind;
 use yaxpeax_arch::{Decoder, LengthedInstruction, U8Reader};
 use yaxpeax_arm::armv7::InstDecoder;
@@ -100,22 +100,12 @@ fn data(rest: &[u8], addr: u64) -> (usize, String, Option<Target>) {
     }
 }
 
-fn bits(word: u32, low: u32, count: u32) -> u32 {
-    word >> low & ((1 << count) - 1)
-}
-
-fn signed(word: u32, count: u32) -> i64 {
-    i64::from((word << (32 - count)).cast_signed() >> (32 - count))
-}
-
 fn arm_target(word: u32, addr: u64) -> Option<Target> {
     let (kind, distance) = match (word >> 28, bits(word, 24, 4)) {
-        (15, 0b1010 | 0b1011) => {
-            (TargetKind::Call, signed(bits(word, 0, 24), 24) * 4 + i64::from(bits(word, 24, 1)) * 2)
-        }
+        (15, 0b1010 | 0b1011) => (TargetKind::Call, signed(word, 0, 24) * 4 + i64::from(bits(word, 24, 1)) * 2),
         (15, _) => return None,
-        (_, 0b1010) => (TargetKind::Jump, signed(bits(word, 0, 24), 24) * 4),
-        (_, 0b1011) => (TargetKind::Call, signed(bits(word, 0, 24), 24) * 4),
+        (_, 0b1010) => (TargetKind::Jump, signed(word, 0, 24) * 4),
+        (_, 0b1011) => (TargetKind::Call, signed(word, 0, 24) * 4),
         // ldr register, [pc, #distance]
         (_, 0b0101) if bits(word, 16, 4) == 15 && bits(word, 20, 2) == 1 && bits(word, 22, 1) == 0 => {
             let distance = i64::from(bits(word, 0, 12));
@@ -130,8 +120,8 @@ fn thumb_target(first: u16, second: u16, addr: u64) -> Option<Target> {
     let (one, two) = (u32::from(first), u32::from(second));
     let pc = addr.wrapping_add(4);
     let (kind, from, distance) = match one >> 11 {
-        0b11100 => (TargetKind::Jump, pc, signed(bits(one, 0, 11), 11) * 2),
-        0b11010 | 0b11011 if bits(one, 8, 4) < 14 => (TargetKind::Jump, pc, signed(bits(one, 0, 8), 8) * 2),
+        0b11100 => (TargetKind::Jump, pc, signed(one, 0, 11) * 2),
+        0b11010 | 0b11011 if bits(one, 8, 4) < 14 => (TargetKind::Jump, pc, signed(one, 0, 8) * 2),
         // cbz, cbnz
         0b10110 | 0b10111 if one & 0xf500 == 0xb100 => {
             (TargetKind::Jump, pc, i64::from(bits(one, 9, 1) << 6 | bits(one, 3, 5) << 1))
@@ -143,13 +133,13 @@ fn thumb_target(first: u16, second: u16, addr: u64) -> Option<Target> {
             let low = bits(two, 0, 11) << 1;
             let far = sign << 24 | (1 ^ j1 ^ sign) << 23 | (1 ^ j2 ^ sign) << 22 | bits(one, 0, 10) << 12 | low;
             match (bits(two, 14, 1), bits(two, 12, 1)) {
-                (1, 1) => (TargetKind::Call, pc, signed(far, 25)),
-                (1, _) => (TargetKind::Call, pc & !3, signed(far, 25)),
-                (0, 1) => (TargetKind::Jump, pc, signed(far, 25)),
+                (1, 1) => (TargetKind::Call, pc, signed(far, 0, 25)),
+                (1, _) => (TargetKind::Call, pc & !3, signed(far, 0, 25)),
+                (0, 1) => (TargetKind::Jump, pc, signed(far, 0, 25)),
                 _ if bits(one, 7, 3) == 0b111 => return None,
                 _ => {
                     let near = sign << 20 | j2 << 19 | j1 << 18 | bits(one, 0, 6) << 12 | low;
-                    (TargetKind::Jump, pc, signed(near, 21))
+                    (TargetKind::Jump, pc, signed(near, 0, 21))
                 }
             }
         }

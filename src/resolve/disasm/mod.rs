@@ -5,8 +5,8 @@
 
 mod aarch64;
 mod arm;
+mod fields;
 mod instruction;
-mod unknown;
 mod x86;
 
 pub use instruction::{Instruction, Syntax, Target, TargetKind};
@@ -51,7 +51,7 @@ impl Disassembler {
             Self::X86(x86) => x86.decode(code, addr),
             Self::Aarch64(aarch64) => aarch64.decode(code, addr),
             Self::Arm(arm) => arm.decode(code, addr),
-            Self::Unknown => unknown::decode(code),
+            Self::Unknown => fields::undecoded(code),
         }
     }
 

@@ -1,7 +1,7 @@
 //! x86 of 64 and 32 bits, by iced-x86, spelled as objdump does.
 
+use super::fields::bytes_text;
 use super::instruction::{Instruction, Syntax, Target, TargetKind};
-use super::unknown::bytes_text;
 use iced_x86::{
     Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction as Decoded, IntelFormatter, Mnemonic, OpKind,
 };

@@ -4,14 +4,12 @@
 //! few sorts of instructions of which it gives less than objdump, or something else, are reported from their bits
 //! (`system.rs`).
 
-mod fields;
 mod reserved;
 mod spelling;
 mod system;
 
+use super::fields::{bits, bytes_text, signed};
 use super::instruction::{Instruction, Target, TargetKind};
-use super::unknown::bytes_text;
-use fields::{bits, signed};
 use yaxpeax_arch::{Decoder, U8Reader};
 use yaxpeax_arm::armv8::a64::InstDecoder;
 

@@ -2,7 +2,7 @@
 //!
 //! Spec: Arm A64 instruction set (DDI 0602), "Data Processing -- Immediate", "Data Processing -- Register".
 
-use super::fields::bits;
+use super::super::fields::bits;
 
 /// True if a word is not an instruction although its group is one.
 pub(super) fn is_reserved(word: u32) -> bool {

@@ -1,6 +1,6 @@
 //! The library's words → objdump's: numbers, conditions, addresses, aliases.
 
-use super::fields::bits;
+use super::super::fields::bits;
 
 /// Operands follow this many characters and a blank, as objdump puts those of other machines.
 const COLUMN: usize = 6;

@@ -1,7 +1,7 @@
 //! Instructions that are reported from their bits: registers of the system, hints, caches. The names are those of the
 //! Arm Architecture Reference Manual.
 
-use super::fields::bits;
+use super::super::fields::bits;
 
 /// Registers that programs read and write, by `op0 op1 CRn CRm op2`.
 const REGISTERS: &[(u32, &str)] = &[

@@ -1,4 +1,4 @@
-//! Code of machines without a decoder here: its bytes, this many a line.
+//! The fields of an instruction, and the bytes of what is none.
 
 use super::instruction::Instruction;
 use std::fmt::Write;
@@ -6,8 +6,18 @@ use std::fmt::Write;
 /// The length of most instructions of machines whose instructions have one length.
 const A_LINE: usize = 4;
 
-/// Bytes in hexadecimal.
-pub(super) fn decode(code: &[u8]) -> Vec<Instruction> {
+/// The bits of a word from `low` on, `count` of them.
+pub(super) fn bits(word: u32, low: u32, count: u32) -> u32 {
+    (word >> low) & ((1 << count) - 1)
+}
+
+/// The same as a number with a sign.
+pub(super) fn signed(word: u32, low: u32, count: u32) -> i64 {
+    i64::from((bits(word, low, count) << (32 - count)) as i32 >> (32 - count))
+}
+
+/// Code of machines without a decoder here: its bytes in hexadecimal, this many a line.
+pub(super) fn undecoded(code: &[u8]) -> Vec<Instruction> {
     let lines = code.chunks(A_LINE).enumerate();
     let line = |(at, bytes): (usize, &[u8])| Instruction {
         offset: (at * A_LINE) as u64,
