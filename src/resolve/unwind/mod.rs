@@ -168,35 +168,22 @@ impl<'a> Unwinder<'a> {
             }
             let (caller, interrupted) = match rules {
                 Rules::Nowhere => return,
-                Rules::Row(row) => match row.caller(&registers, &read) {
-                    Ok(Some(caller)) => (caller, row.is_signal),
-                    Ok(None) => {
-                        chain.truncated = false;
-                        return;
-                    }
-                    Err(Lost) => {
-                        chain.copy_ended = ran_out.get();
-                        return;
-                    }
-                },
-                Rules::Exidx(row, by_link) => match self.by_index(&row, by_link, moment, &registers, frame, &read) {
-                    Ok(Some(caller)) => (caller, false),
-                    Ok(None) => {
-                        chain.truncated = false;
-                        return;
-                    }
-                    Err(Lost) => {
-                        chain.copy_ended = ran_out.get();
-                        return;
-                    }
-                },
-                Rules::FramePointer(stage) => match self.by_frame_pointer(stage, moment, &registers, frame, &read) {
-                    Some(caller) => (caller, false),
-                    None => {
-                        chain.copy_ended = ran_out.get();
-                        return;
-                    }
-                },
+                Rules::Row(row) => (row.caller(&registers, &read), row.is_signal),
+                Rules::Exidx(row, by_link) => (self.by_index(&row, by_link, moment, &registers, frame, &read), false),
+                Rules::FramePointer(stage) => {
+                    (self.by_frame_pointer(stage, moment, &registers, frame, &read).map(Some).ok_or(Lost), false)
+                }
+            };
+            let caller = match caller {
+                Ok(Some(caller)) => caller,
+                Ok(None) => {
+                    chain.truncated = false;
+                    return;
+                }
+                Err(Lost) => {
+                    chain.copy_ended = ran_out.get();
+                    return;
+                }
             };
             let Some(pc) = caller.pc() else { return };
             if pc == 0 {
