@@ -84,16 +84,6 @@ impl Dsos {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (DsoId, &Dso)> {
         self.list.iter().enumerate().map(|(index, dso)| (DsoId(index as u32), dso))
     }
-
-    /// The number of them.
-    pub fn len(&self) -> usize {
-        self.list.len()
-    }
-
-    /// True if it is empty.
-    pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
 }
 
 #[cfg(test)]

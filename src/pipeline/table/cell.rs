@@ -32,8 +32,6 @@ pub enum Cell {
     Percent(f64),
     /// A difference of percentages, shown with two decimals and its sign; a plain number in CSV and JSON.
     Points(f64),
-    /// Yes or no: a word in text and CSV.
-    Bool(bool),
     /// A name in a tree, behind the lines that lead to it in text.
     Branch(Box<Branch>),
     /// A number that is shown with this many decimals.
@@ -95,7 +93,6 @@ impl Cell {
             Self::Percent(percent) if is_text => write!(out, "{percent:.2}%"),
             Self::Points(points) if is_text => write!(out, "{points:+.2}"),
             Self::Percent(number) | Self::Points(number) => write!(out, "{number:.4}"),
-            Self::Bool(yes) => write!(out, "{yes}"),
             Self::Number(number, decimals) => write!(out, "{number:.*}", usize::from(decimals)),
             Self::None | Self::Empty => return,
         };
@@ -110,7 +107,6 @@ impl Serialize for Cell {
             Self::Signed(number) => serializer.serialize_i64(*number),
             // Rounded as in CSV, so that the two state the same.
             Self::Percent(percent) | Self::Points(percent) => serializer.serialize_f64((percent * 1e4).round() / 1e4),
-            Self::Bool(yes) => serializer.serialize_bool(*yes),
             Self::Word(word) => serializer.serialize_str(word),
             Self::Branch(branch) => serializer.serialize_str(&branch.name),
             Self::Number(number, decimals) => {
