@@ -1,11 +1,10 @@
 //! A function's callers or callees, as an input that states calls has them: each call costs what is stated. The order
 //! of lines isn't stated, so the table has one level.
 
-use super::header::percent;
 use super::list::{FUNCTION, cell};
 use super::options::Rows;
 use super::scene::{Report, Scene, base_name};
-use super::tree::{USUAL_PERCENT, called, title};
+use super::tree::{USUAL_PERCENT, called, head};
 use crate::analysis::call_graph::{CallGraph, Edge, GraphFunction};
 use crate::analysis::groups::{Grouping, Value};
 use crate::error::Result;
@@ -50,11 +49,7 @@ pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph, name: &str) -> Result
     if !is_text {
         return Ok(Report::new(scene, Vec::new(), called.plain(&lines)));
     }
-    let mut head = scene.head();
-    head.extend(title(&scene.options.rows));
-    let usual = scene.options.selection.percent.is_none();
-    head.extend(usual.then(|| format!("less than {USUAL_PERCENT}% is left out: --percent-limit 0")));
-    Ok(Report::new(scene, head, called.text(&lines)))
+    Ok(Report::new(scene, head(scene), called.text(&lines)))
 }
 
 impl Called<'_> {
@@ -87,16 +82,12 @@ impl Called<'_> {
         self.grouping.frame_values(self.grouping.of_frames()[frame.index()])
     }
 
-    fn share(&self, cost: u64) -> Cell {
-        Cell::Percent(percent(cost, self.scene.whole))
-    }
-
     fn text(&self, lines: &[CallLine]) -> Table {
         let mut table = Table::new(&["total%", "calls", "module", "symbol"]);
         table.rows.extend(lines.iter().map(|line| {
             let [module, name] = [0, 1].map(|at| self.names(line.frame).get(at).map_or("", Value::text));
             let symbol = Cell::branch(line.lines.to_owned(), name.to_owned());
-            vec![self.share(line.total), Cell::Count(line.calls), Cell::text(base_name(module)), symbol]
+            vec![self.scene.share(line.total), Cell::Count(line.calls), Cell::text(base_name(module)), symbol]
         }));
         table
     }
@@ -105,14 +96,12 @@ impl Called<'_> {
         let mut table =
             Table::new(&["depth", "total%", "self%", "total", "self", "calls", "module", "symbol", "source"]);
         table.rows.extend(lines.iter().map(|line| {
-            let own = line.own.map_or([Cell::None, Cell::None], |own| [self.share(own), Cell::Count(own)]);
+            let own = line.own.map_or([Cell::None, Cell::None], |own| [self.scene.share(own), Cell::Count(own)]);
             let [own_share, own] = own;
-            let mut cells = vec![Cell::Count(line.depth), self.share(line.total), own_share];
+            let mut cells = vec![Cell::Count(line.depth), self.scene.share(line.total), own_share];
             cells.extend([Cell::Count(line.total), own, Cell::Count(line.calls)]);
             cells.extend(self.names(line.frame).iter().map(cell));
-            let profile = self.scene.profile;
-            let file = profile.frame_of(line.frame).file;
-            cells.push(file.map_or(Cell::None, |file| Cell::text(String::from_utf8_lossy(profile.name_of(file)))));
+            cells.push(self.scene.source(line.frame));
             cells
         }));
         table

@@ -2,7 +2,6 @@
 //! contain each other; a cycle as a whole costs what its functions cost themselves and what their calls out of it cost, as
 //! KCachegrind has it.
 
-use super::header::percent;
 use super::list::{FUNCTION, cell};
 use super::scene::{Report, Scene, base_name};
 use crate::analysis::call_graph::{CallGraph, GraphFunction};
@@ -33,7 +32,7 @@ pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph) -> Report {
     };
     let mut table = Table::new(columns);
     let costs = |depth: u64, total: u64, own: u64| {
-        let shares = [total, own].map(|cost| Cell::Percent(percent(cost, scene.whole)));
+        let shares = [total, own].map(|cost| scene.share(cost));
         match is_text {
             true => shares.to_vec(),
             false => [vec![Cell::Count(depth)], shares.to_vec(), vec![Cell::Count(total), Cell::Count(own)]].concat(),
@@ -55,9 +54,7 @@ pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph) -> Report {
                 cells.extend([Cell::text(base_name(module)), Cell::branch(lines.to_owned(), name.to_owned())]);
             } else {
                 cells.extend(names.iter().map(cell));
-                let file = scene.profile.frame_of(function.frame).file;
-                let text = |file| Cell::text(String::from_utf8_lossy(scene.profile.name_of(file)));
-                cells.push(file.map_or(Cell::None, text));
+                cells.push(scene.source(function.frame));
             }
             table.rows.push(cells);
         }

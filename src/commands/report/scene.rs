@@ -5,8 +5,8 @@ use super::options::{Limit, ReportOptions};
 use crate::analysis::call_graph::CallGraph;
 use crate::analysis::quantity::grouped;
 use crate::error::{Error, Result};
-use crate::model::stacks::{Profile, Series, Weight};
-use crate::pipeline::table::{Layout, Table};
+use crate::model::stacks::{FrameId, Profile, Series, Weight};
+use crate::pipeline::table::{Cell, Layout, Table};
 use std::io::Write;
 
 /// One event of a profile, and the questions about it.
@@ -62,6 +62,17 @@ impl Scene<'_> {
     /// True if rows are left out only because the terminal has no room for them.
     pub(super) fn tells_what_is_left_out(&self) -> bool {
         self.is_on_terminal() && self.options.selection.limit == Limit::Fitting
+    }
+
+    /// A part of the whole.
+    pub(super) fn share(&self, weight: u64) -> Cell {
+        Cell::Percent(header::percent(weight, self.whole))
+    }
+
+    /// The file that a function is in.
+    pub(super) fn source(&self, frame: FrameId) -> Cell {
+        let file = self.profile.frame_of(frame).file;
+        file.map_or(Cell::None, |file| Cell::text(String::from_utf8_lossy(self.profile.name_of(file))))
     }
 
     /// The least weight of rows that are reported.

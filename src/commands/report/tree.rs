@@ -63,19 +63,20 @@ pub(super) fn report(scene: &Scene<'_>) -> Result<Report> {
         let table = drawn.plain();
         return Ok(Report::new(scene, Vec::new(), table));
     }
-    let mut head = scene.head();
-    head.extend(title(&scene.options.rows));
-    let usual = scene.options.selection.percent.is_none();
-    head.extend(usual.then(|| format!("less than {USUAL_PERCENT}% is left out: --percent-limit 0")));
-    Ok(drawn.fitted(head))
+    Ok(drawn.fitted(head(scene)))
 }
 
-pub(super) fn title(rows: &Rows) -> Option<String> {
-    match rows {
+/// The lines above a tree.
+pub(super) fn head(scene: &Scene<'_>) -> Vec<String> {
+    let mut head = scene.head();
+    head.extend(match &scene.options.rows {
         Rows::Callers(name) => Some(format!("{name}, and below it from where it was called")),
         Rows::Callees(name) => Some(format!("{name}, and below it what it called")),
         _ => None,
-    }
+    });
+    let usual = scene.options.selection.percent.is_none();
+    head.extend(usual.then(|| format!("less than {USUAL_PERCENT}% is left out: --percent-limit 0")));
+    head
 }
 
 /// The functions of a name among these: of that very name; else in whose name it is as a word; else in whose name it
@@ -254,9 +255,7 @@ impl<'a> Drawn<'a> {
     }
 
     fn shares(&self, node: u32) -> Vec<Cell> {
-        let whole = self.scene.whole;
-        let sums = [self.tree.total(node), self.tree.own(node)];
-        sums.map(|sum| Cell::Percent(percent(sum.weight, whole))).to_vec()
+        [self.tree.total(node), self.tree.own(node)].map(|sum| self.scene.share(sum.weight)).to_vec()
     }
 
     /// Module and function.
