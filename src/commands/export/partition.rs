@@ -14,15 +14,18 @@ use super::data_set::Set;
 use super::data_set_content::{DataSetContent, RECORDINGS, entry_name, read_file, unread_name};
 use super::parted_file::PartedFile;
 use crate::analysis::quantity::{counted, grouped};
-use crate::contract::rows::{RowOrigin, RowWriter};
+use crate::contract::rows::RowOrigin;
 use crate::error::{Error, Result, Warning};
 use crate::io::{InPath, OutDirectory, OutPath, Output};
 use crate::model::recorded::{Entry, ReadFile, Recording};
 use crate::model::stacks::Profile;
+use crate::pipeline::any;
 use crate::pipeline::listed::expand;
 use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::rows::{RowsRead, input_hash};
+use crate::pipeline::sink::Batches;
 use crate::pipeline::{Job, Outcome};
+use std::num::NonZeroUsize;
 
 /// Writes each input to files of its own.
 pub(super) fn run(set: Set<'_>, job: &Job) -> Result<Outcome> {
@@ -137,10 +140,8 @@ impl Set<'_> {
     /// Reads all inputs, and writes nothing.
     fn check(&self, inputs: &[InPath], known: &DataSetContent, job: &Job) -> Result<()> {
         for path in inputs.iter().filter(|path| !known.has(&read_file(path), self.bucket())) {
-            let opened = Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?;
-            let (input, mut outcome) = ((opened, path), Outcome::default());
-            let given = RowOrigin::default();
-            RowsRead::default().push(input, given, self.load, &mut Nowhere, (job, &mut outcome))?;
+            let mut nowhere = Batches { len: NonZeroUsize::MAX, each: |_: &Profile| Ok(()) };
+            any::run(std::slice::from_ref(path), self.load, &mut nowhere, job, &mut Outcome::default())?;
         }
         Ok(())
     }
@@ -170,27 +171,5 @@ impl Set<'_> {
         let mut output = Output::create(&OutPath::Path(directory.join(entry_name(first))), self.run)?;
         (self.data_set.write_entries)(entries, &mut output)?;
         output.commit()
-    }
-}
-
-/// Takes rows that are read to see whether they can be.
-#[derive(Debug)]
-struct Nowhere;
-
-impl RowWriter for Nowhere {
-    fn begin(&mut self, _origin: RowOrigin, _profile: &Profile) -> Result<()> {
-        Ok(())
-    }
-
-    fn rows(&mut self, _profile: &Profile) -> Result<()> {
-        Ok(())
-    }
-
-    fn end(&mut self, _profile: &Profile) -> Result<()> {
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<()> {
-        Ok(())
     }
 }

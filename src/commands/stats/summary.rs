@@ -132,9 +132,7 @@ fn diff(base: &LabelSummary, changed: &LabelSummary) -> Titled {
         }
     }
     rows.sort_by_key(|(change, _)| Reverse(change.unsigned_abs()));
-    let columns =
-        ["item", "self", "self%", "time", "count", "cache_hits", "cache_misses", "blocked", "incr_load", "incr_hash"];
-    let mut table = Table::new(&columns);
+    let mut table = Table::new(COLUMNS);
     let self_time = |summary: &LabelSummary| summary.labels.values().map(|item| item.self_time).sum();
     let total = |summary: &LabelSummary| LabelTotals {
         self_time: self_time(summary),
