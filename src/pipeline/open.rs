@@ -359,7 +359,7 @@ fn look_inside(head: &[u8], most: usize) -> (Vec<Wrapping>, Cow<'_, [u8]>) {
     (wrappings, start)
 }
 
-fn unwrap(mut reader: Box<dyn Read + Send>, wrappings: &[Wrapping]) -> Result<Box<dyn Read + Send>> {
+fn unwrap<'a>(mut reader: Box<dyn Read + Send + 'a>, wrappings: &[Wrapping]) -> Result<Box<dyn Read + Send + 'a>> {
     for wrapping in wrappings {
         reader = match wrapping {
             Wrapping::Gzip => Box::new(Unpacking { reader: MultiGzDecoder::new(reader), packing: "gzip" }),
@@ -373,7 +373,7 @@ fn unwrap(mut reader: Box<dyn Read + Send>, wrappings: &[Wrapping]) -> Result<Bo
     Ok(reader)
 }
 
-/// Marks an error as coming from unpacking.
+/// Marks an error as coming from unpacking, and not from the place that the content is written to.
 struct Unpacking<R> {
     reader: R,
     packing: &'static str,
@@ -411,32 +411,11 @@ fn unpack(mut bytes: Bytes) -> Result<Unpacked> {
     let mut wrappings = Vec::new();
     while wrappings.len() < MAX_WRAPPINGS {
         let Some(one) = wrapping(&bytes) else { return Ok(Unpacked { bytes, wrappings }) };
-        bytes = match one {
-            Wrapping::Gzip => io::spool(Decoding { reader: MultiGzDecoder::new(&bytes[..]), packing: "gzip" })?,
-            Wrapping::Zstd => {
-                let decoder = zstd::stream::read::Decoder::with_buffer(&bytes[..]);
-                let reader = decoder.map_err(|error| undecoded("zstd", error))?;
-                io::spool(Decoding { reader, packing: "zstd" })?
-            }
-        };
+        let inside = io::spool(unwrap(Box::new(&bytes[..]), &[one])?)?;
+        bytes = inside;
         wrappings.push(one);
     }
     Err(Error::new(format!("is packed more than {MAX_WRAPPINGS} times")))
-}
-
-/// An unpacked stream, whose damage is distinguished from errors of the place that it is written to.
-struct Decoding<R> {
-    reader: R,
-    packing: &'static str,
-}
-
-impl<R: Read> Read for Decoding<R> {
-    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-        self.reader.read(into).map_err(|error| match error.kind() {
-            ErrorKind::Interrupted => error,
-            _ => std::io::Error::other(undecoded(self.packing, error)),
-        })
-    }
 }
 
 fn undecoded(packing: &str, error: std::io::Error) -> Error {

@@ -1,12 +1,12 @@
 //! Any input → a writer of rows, as they are read.
 
-use super::any::{LoadOptions, is_wanted, run_one, why_no_samples};
+use super::any::{LoadOptions, is_wanted, run_one, say_no_samples};
 use super::job::{Job, Outcome};
 use super::open::{Looked, Opened, shown};
 use super::recording::check_events;
 use super::sink::Sink;
 use crate::contract::rows::{RowOrigin, RowWriter, recording_of};
-use crate::error::{Result, Warning};
+use crate::error::Result;
 use crate::io::{self, InPath};
 use crate::model::about::TimeExtent;
 use crate::model::recorded::{Entry, RecordedEvent, Recording};
@@ -52,9 +52,7 @@ impl RowsRead {
         let events: Vec<&str> = self.events.iter().map(String::as_str).collect();
         check_events(&events, &options.event)?;
         if self.rows == 0 {
-            let why = why_no_samples(inputs, &options.filter, !options.event.is_empty(), job);
-            outcome.warnings.push(Warning::new(&why));
-            outcome.no_samples = Some(why);
+            say_no_samples(inputs, options, job, outcome);
         }
         Ok(())
     }
