@@ -11,18 +11,19 @@
 
 mod answers;
 mod files;
-mod summary;
 
 use super::options::{BuildIdMode, InjectOptions};
+use super::survey::LoadedSources;
 use crate::contract::unsymbolized::{BareAddress, OpenUnsymbolized};
 use crate::error::{Error, Result, Warnings};
 use crate::io::{self, Output, Run};
+use crate::model::frame_counts::FrameCounts;
 use crate::model::process::{Process, Processes};
 use crate::pipeline::open::{Input, shown};
 use crate::pipeline::repack::packed;
 use crate::pipeline::{Job, Outcome};
-use crate::sources;
-use answers::Answers;
+use crate::sources::{self, Loaded};
+use answers::{AddressCounts, Answers};
 use std::io::Write;
 
 /// `CLOCK_MONOTONIC` of time.h.
@@ -49,7 +50,7 @@ pub(super) fn run(
     let answers = Answers::find(&*profile, &loaded.map, &options.sources, job, warnings);
     packed(&input.wrappings, &mut output, &mut |out: &mut dyn Write| profile.write(&|at| answers.calls(at), out))?;
     output.commit()?;
-    summary::tell(loaded, &answers.counts, options, outcome);
+    tell(loaded, &answers.counts, options, outcome);
     Ok(())
 }
 
@@ -79,4 +80,31 @@ fn processes_of(addresses: &[BareAddress]) -> Processes {
         processes.by_pid.entry(pid).or_insert_with(|| Process { has_jit_memory: true, ..Process::default() });
     }
     processes
+}
+
+/// Reports the figures of the summary.
+fn tell(loaded: Loaded<'_>, counts: &AddressCounts, options: &InjectOptions, outcome: &mut Outcome) {
+    outcome.warnings.extend(counts.warnings());
+    let AddressCounts { asked, named, in_files, named_in_files, .. } = *counts;
+    let of_jit = asked - in_files;
+    outcome.frames += FrameCounts { jit: of_jit, jit_unnamed: of_jit - named, ..FrameCounts::default() };
+    let named = named + named_in_files;
+    let summary = &mut outcome.summary;
+    let maps: Vec<String> = loaded.maps.remarks().collect();
+    let sources = LoadedSources::of(&loaded.map, loaded.accounts);
+    summary.push(sources.told());
+    summary.extend(sources.accounts.iter().filter_map(|account| account.remark.clone()));
+    summary.extend(maps);
+    if options.sources.source_maps.is_on() {
+        let other = "names that the input contains stay as they are; jitgraft export maps these as well";
+        summary.push(format!("source maps: only names that were added; {other}"));
+    }
+    let to = options.output.shown();
+    summary.push(match asked {
+        0 => format!("{}: nothing to name: no unresolved addresses", to.display()),
+        _ => {
+            let percent = named as f64 * 100.0 / asked as f64;
+            format!("{}: {named} of {asked} addresses without a name have one now ({percent:.1} %)", to.display())
+        }
+    });
 }

@@ -4,16 +4,17 @@
 //! the user named the root that it is below (`--symfs`), if it has the recorded inode, or if the recording is of this host
 //! and does not contradict.
 
-use super::listed_file::{ListedFile, listed};
 use crate::analysis::quantity::counted;
 use crate::commands::inject::options::{InjectContext, KnownBuildIds};
 use crate::commands::inject::survey::SurveyedRecording;
 use crate::error::{Result, Warning, Warnings};
 use crate::io;
+use crate::model::backing;
 use crate::model::printable::readable;
 use crate::model::process::{BuildId, CpuMode, FileId, Processes};
 use crate::pipeline::recording::replaced::is_another;
 use crate::pipeline::recording::survey::{host, kernel_runs_here};
+use crate::records::perf_data::Mmap;
 use crate::resolve::address_space::AddressSpaces;
 use crate::resolve::dso::{Dso, DsoKind};
 use crate::resolve::kernel;
@@ -24,6 +25,35 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::Path;
+
+/// The facts about a file in a list of build IDs besides its ID.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct ListedFile {
+    pub(super) path: Vec<u8>,
+    pub(super) cpumode: CpuMode,
+}
+
+impl ListedFile {
+    /// The file that a mapping record names.
+    pub(super) fn of_mapping(mmap: &Mmap<'_>) -> Self {
+        Self { path: listed(mmap.path, mmap.cpumode).to_vec(), cpumode: mmap.cpumode }
+    }
+
+    /// The file that something mapped is from; `None` for what has no build ID.
+    pub(super) fn of_dso(dso: &Dso) -> Option<Self> {
+        let cpumode = match dso.kind {
+            DsoKind::File | DsoKind::Vdso => CpuMode::User,
+            DsoKind::Kernel | DsoKind::Module => CpuMode::Kernel,
+            _ => return None,
+        };
+        Some(Self { path: listed(&dso.path, cpumode).to_vec(), cpumode })
+    }
+}
+
+/// The kernel is listed without the symbol behind its name.
+pub(super) fn listed(path: &[u8], cpumode: CpuMode) -> &[u8] {
+    if cpumode == CpuMode::Kernel { backing::split_reference_symbol(path).0 } else { path }
+}
 
 /// Finds build IDs, each once.
 #[derive(Debug)]

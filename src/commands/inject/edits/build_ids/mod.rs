@@ -2,7 +2,6 @@
 //! the right files.
 
 pub(in crate::commands::inject) mod finder;
-mod listed_file;
 
 use crate::bytes::cursor::Endian;
 use crate::commands::inject::options::{BuildIdMode, InjectContext};
@@ -13,8 +12,7 @@ use crate::model::abi::{MAP_PRIVATE, PROT_READ_EXEC};
 use crate::model::process::{BuildId, CpuMode};
 use crate::records::perf_data::{Edit, Mmap, RawRecord, Record, Records, kind, record};
 use crate::resolve::dso::{Dso, DsoId, DsoKind};
-use finder::BuildIdFinder;
-use listed_file::ListedFile;
+use finder::{BuildIdFinder, ListedFile};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The edits for the build IDs.
