@@ -10,7 +10,7 @@ use crate::pipeline::any::{LoadOptions, load, say_no_samples};
 use crate::pipeline::inputs::JobInputs;
 use crate::pipeline::outputs::{each_event, each_named};
 use crate::pipeline::script_text::EventSums;
-use crate::pipeline::sorted::{self, Lines};
+use crate::pipeline::sorted::{self, Sorted};
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 use crate::runtimes::jit_names::JitNames;
@@ -44,13 +44,13 @@ pub fn run(options: &CollapseOptions, job: &Job) -> Result<Outcome> {
     let sources = &options.load.sources;
     let open = |input| sorted::open_lines(input, &options.write, sources, job, &mut outcome);
     let opened = match options.of_all().map(open).transpose()? {
-        Some(Lines::Sums(events)) if !events.is_empty() => return write(&events, options, &run, outcome),
-        Some(Lines::Sums(_)) => {
+        Some(Sorted::Sums(events)) if !events.is_empty() => return write(&events, options, &run, outcome),
+        Some(Sorted::Sums(_)) => {
             say_no_samples(&options.inputs, &options.load, job, &mut outcome);
             Output::create(&options.output, &run)?.commit()?;
             return Ok(outcome);
         }
-        Some(Lines::Other(opened)) => Some(opened),
+        Some(Sorted::Other(opened)) => Some(opened),
         None => None,
     };
     let profile = load(JobInputs::opened(opened, &options.inputs), Keep::Sums, &options.load, job, &mut outcome)?;

@@ -3,12 +3,13 @@
 //!
 //! Inputs are summed on any thread, a large one by itself; the sums are added in the order of the inputs.
 
-use super::any::{LoadOptions, keep_events};
+use super::any::{LoadOptions, keep_events, run};
+use super::inputs::JobInputs;
 use super::job::{Job, Outcome};
 use super::merged_about::MergedAbout;
-use super::open::Opened;
-use super::texts::{self, InputSums};
-use super::together;
+use super::open::{Opened, shown};
+use super::sink::Whole;
+use super::texts::{self, InputSums, read_texts};
 use crate::analysis::label::By;
 use crate::analysis::quantity::{counted, grouped, quantity};
 use crate::contract::format::Format;
@@ -52,7 +53,8 @@ pub(crate) fn load_merged(
         let opened = first.take_if(|first| first.at == at).map(|first| first.opened);
         (path, opened)
     });
-    let read = |group| together::read(group, options, job);
+    let read_one = |path: &InPath, opened| read_one(path, opened, options, job);
+    let read = |group| read_texts(group, options.texts(), job, |sums| sums, read_one);
     let mut add = |sums: Vec<_>| sums.into_iter().try_for_each(|input| merging.add(input));
     job.pool.stream(texts::groups(&mut given), read, &mut add)?;
     drop(given);
@@ -60,6 +62,15 @@ pub(crate) fn load_merged(
     profile.check()?;
     keep_events(&mut profile, &options.event)?;
     Ok((profile, outcome))
+}
+
+/// An input that is not a small text.
+fn read_one(path: &InPath, opened: Opened, options: &LoadOptions, job: &Job) -> InputSums {
+    let (mut whole, mut outcome) = (Whole::new(Keep::Sums, options.jit_names), Outcome::default());
+    let input = JobInputs::opened(Some(opened), std::slice::from_ref(path));
+    let done = run(input, options, &mut whole, job, &mut outcome);
+    let profile = done.map(|()| whole.into_profile()).map_err(|error| error.in_file(&shown(path)));
+    InputSums { profile, outcome }
 }
 
 /// The sum so far.

@@ -9,7 +9,7 @@
 //! | `authored` | names and lines of generated scripts → those of their authors, for inputs that came with names |
 //! | `mistaken`, `nothing_left` | what was meant by an input that is not a profile, or by a filter that leaves nothing
 //! |
-//! | `listed`, `merging`, `together`, `texts`, `merged_about` | thousands of inputs → one sum; what cannot be read is left out |
+//! | `listed`, `merging`, `texts`, `merged_about` | thousands of inputs → one sum; what cannot be read is left out |
 //! | [`sink`] | what a job does with rows: sums, order of time, batches |
 //! | `rows` | any input → a writer of rows, as they are read |
 //! | `repack` | an output that is packed as its input was |
@@ -53,7 +53,6 @@ pub(crate) mod spare;
 pub mod table;
 pub(crate) mod terminal;
 mod texts;
-mod together;
 pub(crate) mod writers;
 
 pub use job::{Job, Outcome};

@@ -12,10 +12,10 @@ use crate::io::{InPath, Stream};
 use crate::sources::SourceOptions;
 
 /// The detected kind of an input.
-pub(crate) enum Sorted {
+pub(crate) enum Sorted<S> {
     /// Its sums.
-    Sums(Runs),
-    /// Not a text of folded stacks.
+    Sums(S),
+    /// Not a text that can be summed so.
     Other(Opened),
 }
 
@@ -23,7 +23,7 @@ pub(crate) enum Sorted {
 const BLOCK: usize = 1 << 20;
 
 /// Opens an input, and sums it if it can be summed so.
-pub(crate) fn open(path: &InPath, job: &Job, outcome: &mut Outcome) -> Result<Sorted> {
+pub(crate) fn open(path: &InPath, job: &Job, outcome: &mut Outcome) -> Result<Sorted<Runs>> {
     let opened = Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?;
     let (reader, sort) = match opened {
         Opened::Stream { reader, format, plain } => match format.read {
@@ -52,28 +52,20 @@ fn sums(text: Box<dyn std::io::Read + Send>, sort: SortLines, job: &Job) -> Resu
     Ok((runs, all_skipped))
 }
 
-/// The detected kind of a text of samples.
-pub(crate) enum Lines {
-    /// The lines of each event.
-    Sums(Vec<EventSums>),
-    /// No such text.
-    Other(Opened),
-}
-
-/// Opens an input, and sums the lines that its stacks become, if they can be summed so.
+/// Opens an input, and sums the lines that the stacks of each event become, if it is a text of samples.
 pub(crate) fn open_lines(
     path: &InPath,
     options: &WriteOptions,
     sources: &SourceOptions,
     job: &Job,
     outcome: &mut Outcome,
-) -> Result<Lines> {
+) -> Result<Sorted<Vec<EventSums>>> {
     let in_file = |error: Error| error.in_file(&shown(path));
     match Opened::open(path, job).map_err(in_file)? {
         Opened::Stream { reader, format, .. } if matches!(format.read, Read::Script(_)) => {
             let text = Stream::new(reader);
-            script_text::sums((text, path), options, sources, job, outcome).map(Lines::Sums).map_err(in_file)
+            script_text::sums((text, path), options, sources, job, outcome).map(Sorted::Sums).map_err(in_file)
         }
-        other => Ok(Lines::Other(other)),
+        other => Ok(Sorted::Other(other)),
     }
 }

@@ -14,11 +14,9 @@
 //! It is a tar file packed by zstd. An archive that is read is not unpacked to a directory ([`crate::io::Archive`]).
 
 mod manifest;
-mod packed;
 mod read;
 mod write;
 
 pub(crate) use manifest::{Manifest, PackedFile, Role};
-pub(crate) use packed::{Packed, ROOT};
-pub(crate) use read::{is_archive, read};
+pub(crate) use read::{Packed, ROOT, is_archive, read};
 pub(crate) use write::{Piece, write};

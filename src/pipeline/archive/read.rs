@@ -1,15 +1,21 @@
 //! Opens an archive. Its manifest shows what is in it: a file that is not listed, or is not as it is listed, is an
 //! error, and so is anything that is not a plain file. tar's own extensions are not followed, but for long names.
 
-use super::manifest::{MANIFEST, MARK, Manifest, PackedFile};
-use super::packed::Packed;
+use super::manifest::{MANIFEST, MARK, Manifest, PackedFile, Role};
 use crate::error::{Error, Result};
-use crate::io::Archive;
+use crate::io::{Archive, Bytes};
+use crate::model::Pid;
+use crate::resolve::symbols::files::SearchOptions;
+use crate::sources::{GivenFile, SourceOptions};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tar::{Entries, Entry, EntryType};
+
+/// The directory of files by their recorded paths.
+pub(crate) const ROOT: &str = "root";
 
 /// A longer text is not a manifest, a mark or a name.
 const LONGEST_TEXT: u64 = 64 << 20;
@@ -37,7 +43,7 @@ pub(crate) fn read(reader: impl Read, path: &Path, owner: u32) -> Result<Packed>
     if let Some(missing) = listed.keys().next() {
         return Err(Error::new(format!("ends before {missing}: it was cut off")));
     }
-    Ok(Packed::new(archive.open(), manifest))
+    Ok(Packed { archive: archive.open(), manifest })
 }
 
 /// Takes a file out, and compares it with the manifest.
@@ -122,5 +128,51 @@ impl<R: Read> Read for Hashed<R> {
         self.hash.update(&into[..len]);
         self.size += len as u64;
         Ok(len)
+    }
+}
+
+/// An archive that is open.
+#[derive(Debug, Clone)]
+pub(crate) struct Packed {
+    archive: Arc<Archive>,
+    manifest: Manifest,
+}
+
+impl Packed {
+    /// The main file of the recording.
+    pub(crate) fn recording(&self) -> Result<Bytes> {
+        self.bytes(Role::Recording).next().ok_or_else(|| Error::new("has no recording in it"))
+    }
+
+    /// Its further streams of records, in their order.
+    pub(crate) fn streams(&self) -> impl Iterator<Item = (PathBuf, Bytes)> {
+        let paths = self.of_role(Role::Stream).map(|file| self.archive.path().join(&file.path));
+        paths.zip(self.bytes(Role::Stream))
+    }
+
+    /// Lets its files be looked for first, behind those that the user named.
+    pub(crate) fn add_to_search(&self, search: &mut SearchOptions) {
+        search.symfs.push(self.archive.path().join(ROOT));
+        search.debug_dirs.push(self.archive.path().to_owned());
+    }
+
+    /// Names its dumps, maps and logs, each for its process.
+    pub(crate) fn add_to_sources(&self, sources: &mut SourceOptions) {
+        self.add_to_search(&mut sources.search);
+        let SourceOptions { jitdump, perf_map, jit_log, .. } = sources;
+        for (role, list) in [(Role::Jitdump, jitdump), (Role::PerfMap, perf_map), (Role::Log, jit_log)] {
+            list.extend(
+                self.of_role(role)
+                    .map(|file| GivenFile { path: self.archive.path().join(&file.path), pid: file.pid.map(Pid) }),
+            );
+        }
+    }
+
+    fn of_role(&self, role: Role) -> impl Iterator<Item = &PackedFile> {
+        self.manifest.files.iter().filter(move |file| file.role == role)
+    }
+
+    fn bytes(&self, role: Role) -> impl Iterator<Item = Bytes> {
+        self.of_role(role).filter_map(|file| self.archive.bytes(Path::new(&file.path)))
     }
 }

@@ -20,7 +20,6 @@ mod counted;
 mod examined;
 mod frame_counts;
 mod locator;
-pub(crate) mod memory;
 mod merging;
 mod named;
 mod newest_answers;
@@ -38,13 +37,12 @@ pub(crate) mod walk;
 
 pub(crate) use examined::Examined;
 pub(crate) use locator::FrameLocation;
-pub(crate) use memory::Memory;
 pub(crate) use named::Named;
 pub use options::RecordingOptions;
 pub(crate) use resolution::{Resolution, check_events};
 pub(crate) use samples::{Samples, StackEnd};
 pub(crate) use streams::Streams;
-pub(crate) use survey::Survey;
+pub(crate) use survey::{Memory, Survey};
 pub use text::TextOptions;
 pub(crate) use text::write_text;
 

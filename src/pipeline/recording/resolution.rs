@@ -2,7 +2,6 @@
 
 use super::counted::Counted;
 use super::locator::{FrameLocation, Locator};
-use super::memory::Memory;
 use super::merging::{Merging, SampleChunk};
 use super::named::{Named, Origin};
 use super::options::RecordingOptions;
@@ -10,7 +9,7 @@ use super::profile::Tables;
 use super::reading::{Context, SampleReader};
 use super::replaced::say_which_are_replaced;
 use super::samples::Samples;
-use super::survey::Survey;
+use super::survey::{Memory, Survey};
 use crate::error::{Error, Result, Warnings};
 use crate::io::{self, Bytes};
 use crate::model::abi::EM_X86_64;

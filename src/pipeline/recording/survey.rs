@@ -8,7 +8,8 @@ use crate::model::process::{CpuMode, Processes};
 use crate::model::threads::Threads;
 use crate::records::perf_data;
 use crate::records::perf_data::{Feature, Recording, kind};
-use crate::sources::{Sampled, Site, is_this_machine};
+use crate::resolve::address_space::AddressSpaces;
+use crate::sources::{self, Found, Sampled, Site, SourceOptions, is_this_machine};
 use std::path::Path;
 
 /// The data of the records beside the samples.
@@ -55,6 +56,31 @@ impl<'data> Survey<'data> {
     pub(crate) fn sampled(&self) -> Sampled {
         sampled(self.recording, &self.chunks)
     }
+}
+
+/// The mappings, and the files that list JIT code.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    /// The mappings.
+    pub(crate) spaces: AddressSpaces,
+    /// Dumps and maps, opened but not read.
+    pub(crate) found: Found,
+}
+
+impl Memory {
+    /// Looks for dumps and maps.
+    pub(crate) fn find(survey: &Survey<'_>, options: &SourceOptions, warnings: &mut Warnings) -> Self {
+        let processes = &survey.processes;
+        let samples = || survey.sampled();
+        let site = survey.site(beside(survey.path), &samples);
+        let found = sources::find_at(processes, options, &site, warnings);
+        Self { spaces: AddressSpaces::new(processes), found }
+    }
+}
+
+/// The directory that a recording is in, where dumps and maps may stand, too.
+fn beside(path: &Path) -> Option<&Path> {
+    io::beside(path).filter(|_| io::is_there(path))
 }
 
 /// The place of a recording, and the time and machine of recording.
