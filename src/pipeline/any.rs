@@ -294,12 +294,6 @@ pub(super) fn keep_events(profile: &mut Profile, wanted: &[String]) -> Result<()
     }
     let names: Vec<&str> = profile.series.iter().map(|series| series.name.as_str()).collect();
     recording::check_events(&names, wanted)?;
-    profile.series.retain(|series| is_wanted(&series.name, wanted));
+    profile.series.retain(|series| recording::is_wanted(&series.name, wanted));
     Ok(())
-}
-
-/// True if an event is one of those asked for, with or without its modifiers.
-pub(super) fn is_wanted(name: &str, wanted: &[String]) -> bool {
-    let is = |wanted: &String| name == wanted || name.split(':').next() == Some(wanted);
-    wanted.is_empty() || wanted.iter().any(is)
 }

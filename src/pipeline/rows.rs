@@ -1,9 +1,9 @@
 //! Any input → a writer of rows, as they are read.
 
-use super::any::{LoadOptions, is_wanted, run_one, say_no_samples};
+use super::any::{LoadOptions, run_one, say_no_samples};
 use super::job::{Job, Outcome};
 use super::open::{Looked, Opened, shown};
-use super::recording::check_events;
+use super::recording::{check_events, is_wanted};
 use super::sink::Sink;
 use crate::contract::rows::{RowOrigin, RowWriter, recording_of};
 use crate::error::Result;

@@ -19,6 +19,7 @@ const UNKNOWN_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 pub(super) type Table = (&'static str, StartRowsFn);
 
 /// The files of an input.
+#[derive(Debug)]
 pub(super) struct PartedFile<'a> {
     root: &'a Path,
     tables: [Table; 2],
@@ -30,6 +31,7 @@ pub(super) struct PartedFile<'a> {
 }
 
 /// The place of files.
+#[derive(Debug)]
 enum Place<'a> {
     /// Each recording of the input of this hash has files of its own.
     OfEach(&'a str),
@@ -37,15 +39,10 @@ enum Place<'a> {
     OfAll(PathBuf),
 }
 
+#[derive(Debug)]
 struct UnderWay {
     output: Rc<RefCell<Output>>,
     writer: Box<dyn RowWriter>,
-}
-
-impl std::fmt::Debug for PartedFile<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PartedFile").field("root", &self.root).finish_non_exhaustive()
-    }
 }
 
 /// An output that is committed when its writer is gone.

@@ -2,7 +2,6 @@
 //!
 //! Several inputs are merged: the same questions, asked of many traces, answered at once.
 
-mod formats;
 mod options;
 mod preset;
 mod spans;
@@ -20,9 +19,8 @@ use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::spans::read_spans;
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
-use formats::holding;
 use spans::Answers;
-use tables::{Titled, write};
+use tables::{Titled, holding, write};
 
 /// Runs the questions.
 pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {

@@ -1,8 +1,7 @@
 //! Summaries of measureme profiles: one, the sum of several, the difference of two, the spread over runs.
 
-use super::formats::holding;
 use super::options::Compare;
-use super::tables::Titled;
+use super::tables::{Titled, holding};
 use crate::analysis::timeline::{LabelSummary, LabelTotals, Tally};
 use crate::error::{Error, Result, Warnings};
 use crate::io::InPath;

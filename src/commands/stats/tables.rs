@@ -1,6 +1,8 @@
 //! The answers: tables with titles.
 
+use crate::contract::spans::Spans;
 use crate::error::Result;
+use crate::formats::FORMATS;
 use crate::model::printable::readable;
 use crate::pipeline::table::{Layout, Table};
 use serde::Serializer;
@@ -32,4 +34,10 @@ pub(super) fn write(tables: &Titled, layout: Layout, out: &mut dyn Write) -> Res
 /// The way an input is called in a table.
 pub(super) fn called(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// The names of the formats that hold spans of which something holds.
+pub(super) fn holding(holds: impl Fn(&Spans) -> bool) -> String {
+    let formats = FORMATS.iter().filter(|format| format.read.spans().is_some_and(&holds));
+    formats.map(|format| format.name).collect::<Vec<_>>().join(", ")
 }

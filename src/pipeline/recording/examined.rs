@@ -1,11 +1,13 @@
-//! A recording, read and named, with all that the names came from: for those who ask for more than stacks.
+//! A recording, read and named, with all that the names came from: for those who ask for more than stacks. And how
+//! many frames have a name.
 
-use super::frame_counts;
 use super::named::Named;
 use super::resolution::Resolution;
 use super::samples::Samples;
 use crate::analysis::code_shares::CodeShares;
+use crate::model::chains::PlaceId;
 use crate::model::frame_counts::FrameCounts;
+use crate::records::perf_data::Event;
 use crate::sources::Account;
 
 /// The facts about a recording.
@@ -29,11 +31,75 @@ impl Examined<'_> {
 
     /// The number of frames that have a name.
     pub(crate) fn frame_counts(&self) -> FrameCounts {
-        frame_counts::count(self.samples, self.named)
+        count_frames(self.samples, self.named)
     }
 
     /// The share of each event that ends in each kind of code.
     pub(crate) fn code_shares(&self) -> Vec<CodeShares> {
-        frame_counts::code_shares(self.samples, self.named, &self.resolution.survey.recording.events)
+        code_shares(self.samples, self.named, &self.resolution.survey.recording.events)
     }
+}
+
+/// The share of each event that ends in each kind of code.
+pub(super) fn code_shares(samples: &Samples, named: &Named, events: &[Event]) -> Vec<CodeShares> {
+    let innermost = |place| {
+        let mut first = None;
+        named.each(place, |frame| {
+            first.get_or_insert((frame.kind, frame.name.is_some()));
+        });
+        first
+    };
+    let places: Vec<_> = (0..samples.chains.places().len() as u32).map(|place| innermost(PlaceId(place))).collect();
+    let mut shares: Vec<_> = events.iter().map(|event| CodeShares::new(&event.name)).collect();
+    for row in &samples.rows {
+        let place = samples.chains.up(row.chain).next();
+        shares[row.event as usize].add(place.and_then(|place| places[place.0 as usize]), row.period);
+    }
+    shares
+}
+
+/// Counts the frames of all samples.
+pub(super) fn count_frames(samples: &Samples, named: &Named) -> FrameCounts {
+    let places: Vec<FrameCounts> =
+        (0..samples.chains.places().len() as u32).map(|place| of_place(PlaceId(place), named)).collect();
+    // The number of samples that went through each chain: what continues it follows it.
+    let mut through: Vec<u64> = vec![0; samples.chains.len()];
+    for (chain, count) in samples.rows.iter().filter_map(|row| Some((row.chain?, row.count))) {
+        let sum = &mut through[chain.0 as usize];
+        *sum = sum.saturating_add(count);
+    }
+    let mut hits: Vec<u64> = vec![0; places.len()];
+    for (chain, (caller, place)) in samples.chains.nodes().enumerate().rev() {
+        let count = through[chain];
+        for sum in caller.map(|caller| &mut through[caller.0 as usize]).into_iter().chain([&mut hits[place.0 as usize]])
+        {
+            *sum = sum.saturating_add(count);
+        }
+    }
+    let mut all = FrameCounts::default();
+    for (FrameCounts { frames, unnamed, jit, jit_unnamed, other_time }, hits) in places.into_iter().zip(hits) {
+        let times = |frames: u64| frames.saturating_mul(hits);
+        all += FrameCounts {
+            frames: times(frames),
+            unnamed: times(unnamed),
+            jit: times(jit),
+            jit_unnamed: times(jit_unnamed),
+            other_time: times(other_time),
+        };
+    }
+    all
+}
+
+fn of_place(place: PlaceId, named: &Named) -> FrameCounts {
+    let mut counts = FrameCounts::default();
+    let jit = u64::from(named.is_in_jit_memory(place));
+    let other_time = u64::from(named.has_code_at_other_times(place));
+    named.each(place, |frame| {
+        if !frame.truncated {
+            let unnamed = u64::from(frame.name.is_none());
+            let jit_unnamed = jit & unnamed;
+            counts += FrameCounts { frames: 1, unnamed, jit, jit_unnamed, other_time: jit_unnamed & other_time };
+        }
+    });
+    counts
 }

@@ -18,7 +18,6 @@ pub(crate) mod chain_memo;
 mod chain_words;
 mod counted;
 mod examined;
-mod frame_counts;
 mod locator;
 mod merging;
 mod named;
@@ -39,7 +38,7 @@ pub(crate) use examined::Examined;
 pub(crate) use locator::FrameLocation;
 pub(crate) use named::Named;
 pub use options::RecordingOptions;
-pub(crate) use resolution::{Resolution, check_events};
+pub(crate) use resolution::{Resolution, check_events, is_wanted};
 pub(crate) use samples::{Samples, StackEnd};
 pub(crate) use streams::Streams;
 pub(crate) use survey::{Memory, Survey};
@@ -53,6 +52,7 @@ use crate::error::{Result, Warnings};
 use crate::model::stacks::Keep;
 use crate::parallel::join;
 use crate::records::perf_data::Recording;
+use examined::{code_shares, count_frames};
 use profile::Tables;
 use std::path::Path;
 
@@ -91,8 +91,8 @@ pub(crate) fn load(
     let named = resolution.name(&samples.chains, job, warnings);
     let machine = resolution.machine();
     resolution.finish(warnings);
-    outcome.count_frames(frame_counts::count(&samples, &named), path);
-    outcome.count_code(frame_counts::code_shares(&samples, &named, &streams.recording.events));
+    outcome.count_frames(count_frames(&samples, &named), path);
+    outcome.count_code(code_shares(&samples, &named, &streams.recording.events));
     Ok(Loaded { recording: streams.recording, samples, named, machine })
 }
 
@@ -126,10 +126,9 @@ pub(super) fn push(
     let input_len = input.bytes.len() as u64;
     ask(&Examined { resolution: &resolution, samples: &samples, named: &named, input_len }, job, warnings);
     let (recording, keep) = (survey.recording, sink.keep());
-    let (counts, mut tables) = job
-        .pool
-        .install(|| join(|| frame_counts::count(&samples, &named), || Tables::new(recording, &samples, &named, keep)));
-    let shares = frame_counts::code_shares(&samples, &named, &recording.events);
+    let (counts, mut tables) =
+        job.pool.install(|| join(|| count_frames(&samples, &named), || Tables::new(recording, &samples, &named, keep)));
+    let shares = code_shares(&samples, &named, &recording.events);
     tables.profile.check()?;
     tables.profile.about = about::about(&resolution, &samples, counts, options);
     if sink.in_batches() {

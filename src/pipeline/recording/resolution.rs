@@ -19,7 +19,7 @@ use crate::model::stacks::{Keep, Profile};
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::pipeline::job::Job;
 use crate::pipeline::progress::Progress;
-use crate::records::perf_data::{RawRecord, Recording, Records};
+use crate::records::perf_data::{RawRecord, Records};
 use crate::resolve::Resolver;
 use crate::resolve::address_space::AddressSpaces;
 use crate::resolve::kernel::{KernelOptions, KernelSymbols};
@@ -157,7 +157,7 @@ impl<'a> Resolution<'a> {
             filter: &options.filter.placed(first, last),
             spots: &self.spots(),
             unwinder: Machine::is_any_known(self.machine()).then_some((&unwinder, self.machine())),
-            events: &wanted(recording, &options.event),
+            events: &recording.events.iter().map(|event| is_wanted(&event.name, &options.event)).collect::<Vec<_>>(),
             keep,
             by_cpu: options.by_cpu,
             cgroups: options.by_cgroup.then_some(&self.survey.processes.cgroups),
@@ -273,8 +273,7 @@ pub(crate) fn check_events(events: &[&str], names: &[String]) -> Result<()> {
     Err(Error::usage(format!("no event is called {missing}; the input has: {known}")))
 }
 
-/// The events that count.
-fn wanted(recording: &Recording, names: &[String]) -> Vec<bool> {
-    let counts = |event: &str| names.is_empty() || names.iter().any(|name| is_called(event, name));
-    recording.events.iter().map(|event| counts(&event.name)).collect()
+/// True if an event is one of those asked for, with or without its modifiers.
+pub(crate) fn is_wanted(event: &str, names: &[String]) -> bool {
+    names.is_empty() || names.iter().any(|name| is_called(event, name))
 }
