@@ -25,9 +25,39 @@ fn is_mended(problem: &Problem) -> bool {
             | OfProcess::JvmFramePointers { .. } => true,
             OfProcess::FramePointers { machine, .. } => Machine::is_any_known(*machine),
             OfProcess::NotUnwound { in_jit, .. } => *in_jit,
-            _ => false,
+            OfProcess::Silent { given: Some(_), .. }
+            | OfProcess::SilentUnderValgrind { .. }
+            | OfProcess::NotNamedYet { .. }
+            | OfProcess::NoInstructions { .. }
+            | OfProcess::NotWritten { .. }
+            | OfProcess::Missing { .. }
+            | OfProcess::OtherProcess { .. }
+            | OfProcess::Empty { .. }
+            | OfProcess::Torn { .. }
+            | OfProcess::Replaced { .. }
+            | OfProcess::EndsEarly { .. }
+            | OfProcess::ImagesGone { .. }
+            | OfProcess::Interpreted { too_old: Some(_), .. } => false,
         },
-        _ => false,
+        Problem::NoSamples
+        | Problem::FewSamples { .. }
+        | Problem::Damaged { .. }
+        | Problem::Lost { .. }
+        | Problem::ChainsCut { .. }
+        | Problem::TooDeep
+        | Problem::CopiesShort { .. }
+        | Problem::NoUnwinder { .. }
+        | Problem::FilesGone { .. }
+        | Problem::OtherVersion { .. }
+        | Problem::NotElf { .. }
+        | Problem::Stripped { .. }
+        | Problem::StrippedPackages { .. }
+        | Problem::Symbolless { .. }
+        | Problem::Kernel { .. }
+        | Problem::MapMissing { .. }
+        | Problem::MapMisfit { .. }
+        | Problem::Guest
+        | Problem::Nowhere { .. } => false,
     }
 }
 
