@@ -22,27 +22,26 @@ impl ByteWriter {
 
     /// A number of two bytes.
     pub fn u16(&mut self, number: u16) -> &mut Self {
-        self.bytes(&if self.endian == Endian::Big { number.to_be_bytes() } else { number.to_le_bytes() })
+        self.low_bytes(number.into(), 2)
     }
 
     /// A number of four bytes.
     pub fn u32(&mut self, number: u32) -> &mut Self {
-        self.bytes(&if self.endian == Endian::Big { number.to_be_bytes() } else { number.to_le_bytes() })
+        self.low_bytes(number.into(), 4)
     }
 
     /// A number of eight bytes.
     pub fn u64(&mut self, number: u64) -> &mut Self {
-        self.bytes(&if self.endian == Endian::Big { number.to_be_bytes() } else { number.to_le_bytes() })
+        self.low_bytes(number, 8)
     }
 
     /// The `len` low bytes of a number, at most eight: an address is as long as its machine's.
+    #[inline]
     pub fn low_bytes(&mut self, number: u64, len: usize) -> &mut Self {
-        let len = len.min(8);
-        match self.endian {
-            Endian::Little => self.bytes.extend_from_slice(&number.to_le_bytes()[..len]),
-            Endian::Big => self.bytes.extend_from_slice(&number.to_be_bytes()[8 - len..]),
-        }
-        self
+        let mut bytes = [0; 8];
+        let bytes = &mut bytes[..len.min(8)];
+        self.endian.put(number, bytes);
+        self.bytes(bytes)
     }
 
     /// Bytes as they are.

@@ -12,17 +12,48 @@ pub enum Endian {
 }
 
 macro_rules! number {
-    ($($name:ident: $type:ty),*) => {$(
-        /// Reads a number of this width; `field` names it in an error.
-        #[inline]
-        pub fn $name(&mut self, field: &str) -> Result<$type> {
-            let bytes = self.array(field)?;
-            Ok(match self.endian {
-                Endian::Little => <$type>::from_le_bytes(bytes),
-                Endian::Big => <$type>::from_be_bytes(bytes),
-            })
+    ($($name:ident: $type:ty),*) => {
+        impl Endian {$(
+            /// The number that these bytes are.
+            #[inline]
+            pub fn $name(self, bytes: [u8; size_of::<$type>()]) -> $type {
+                match self {
+                    Self::Little => <$type>::from_le_bytes(bytes),
+                    Self::Big => <$type>::from_be_bytes(bytes),
+                }
+            }
+        )*}
+
+        impl Cursor<'_> {$(
+            /// Reads a number of this width; `field` names it in an error.
+            #[inline]
+            pub fn $name(&mut self, field: &str) -> Result<$type> {
+                Ok(self.endian.$name(self.array(field)?))
+            }
+        )*}
+    };
+}
+
+number!(u8: u8, u16: u16, u32: u32, u64: u64);
+
+impl Endian {
+    /// Fills up to eight bytes with the low ones of a number.
+    #[inline]
+    pub fn put(self, number: u64, into: &mut [u8]) {
+        match self {
+            Self::Little => into.copy_from_slice(&number.to_le_bytes()[..into.len()]),
+            Self::Big => into.copy_from_slice(&number.to_be_bytes()[8 - into.len()..]),
         }
-    )*};
+    }
+}
+
+impl From<Endian> for gimli::RunTimeEndian {
+    fn from(endian: Endian) -> Self {
+        match endian {
+            Endian::Little => Self::Little,
+            Endian::Big => Self::Big,
+        }
+    }
 }
 
 /// A position in a slice of a file.
@@ -114,8 +145,6 @@ impl<'data> Cursor<'data> {
             None => Err(self.too_short(field, N as u64)),
         }
     }
-
-    number!(u8: u8, u16: u16, u32: u32, u64: u64);
 }
 
 #[cfg(test)]

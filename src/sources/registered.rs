@@ -67,9 +67,6 @@ fn data_of_files(maps: &str) -> Vec<Range<u64>> {
 fn machine(own: &std::path::Path) -> Option<u16> {
     let mut head = [0; 20];
     open_of_system(&own.join("exe")).ok()?.read_exact_at(&mut head, 0).ok()?;
-    let number = [head[18], head[19]];
-    head.starts_with(b"\x7fELF\x02").then(|| match head[5] {
-        1 => u16::from_le_bytes(number),
-        _ => u16::from_be_bytes(number),
-    })
+    let endian = if head[5] == 1 { Endian::Little } else { Endian::Big };
+    head.starts_with(b"\x7fELF\x02").then(|| endian.u16([head[18], head[19]]))
 }

@@ -44,8 +44,7 @@ fn plain_chains(Event { attr, attr_bytes, .. }: &mut Event, endian: Endian) {
     let flags = if endian == Endian::Big { attr.flags.reverse_bits() } else { attr.flags };
     let mut put = |at: usize, word: u64, len: usize| {
         if let Some(place) = attr_bytes.get_mut(at..at + len) {
-            let (little, big) = (word.to_le_bytes(), word.to_be_bytes());
-            place.copy_from_slice(if endian == Endian::Little { &little[..len] } else { &big[8 - len..] });
+            endian.put(word, place);
         }
     };
     put(SAMPLE_TYPE, attr.sample_type, 8);

@@ -95,7 +95,7 @@ impl Front {
     /// That of a recording in file form, kept. `bytes` are all before its records.
     pub fn kept(recording: &Recording, bytes: &[u8], data_size: u64, features: &Features) -> Self {
         let mut front = Self { bytes: bytes.to_vec() };
-        front.put(48, &data_size.to_be_bytes(), recording.header.endian);
+        front.put(48, 8, data_size, recording.header.endian);
         front.put_features(recording, features);
         front
     }
@@ -123,29 +123,24 @@ impl Front {
         let magic = u64::from_be_bytes(*b"2ELIFREP");
         let fields = [magic, FILE_HEADER, entry_size as u64, attrs, entries.len() as u64, data, data_size, 0, 0];
         for (at, field) in fields.into_iter().enumerate() {
-            front.put(at * 8, &field.to_be_bytes(), endian);
+            front.put(at * 8, 8, field, endian);
         }
         front.put_features(recording, features);
         front
     }
 
-    /// Overwrites a number that is given big endian.
-    fn put(&mut self, at: usize, big: &[u8], endian: Endian) {
-        if let Some(place) = self.bytes.get_mut(at..at + big.len()) {
-            place.copy_from_slice(big);
-            if endian == Endian::Little {
-                place.reverse();
-            }
+    /// Overwrites a number of so many bytes.
+    fn put(&mut self, at: usize, len: usize, number: u64, endian: Endian) {
+        if let Some(place) = self.bytes.get_mut(at..at + len) {
+            endian.put(number, place);
         }
     }
 
     fn put_features(&mut self, recording: &Recording, features: &Features) {
         let bits = features.sections.keys().fold(0u128, |bits, feature| bits | 1 << feature.0);
         let width = if recording.header.wide_feature_words { 8 } else { 4 };
-        let words = bits.to_le_bytes();
-        for (at, word) in words.chunks(width).enumerate() {
-            let big: Vec<u8> = word.iter().rev().copied().collect();
-            self.put(72 + at * width, &big, recording.header.endian);
+        for at in (0..16).step_by(width) {
+            self.put(72 + at, width, (bits >> (8 * at)) as u64, recording.header.endian);
         }
     }
 }
@@ -180,10 +175,7 @@ impl Features {
         // u64 number of entries, then for each: u64 offset in the file, u64 size.
         let (words, _) = index.as_chunks_mut::<8>();
         for entry in words.get_mut(1..).unwrap_or_default().chunks_exact_mut(2) {
-            entry[0] = match endian {
-                Endian::Little => moved(u64::from_le_bytes(entry[0])).to_le_bytes(),
-                Endian::Big => moved(u64::from_be_bytes(entry[0])).to_be_bytes(),
-            };
+            endian.put(moved(endian.u64(entry[0])), &mut entry[0]);
         }
     }
 

@@ -38,15 +38,9 @@ impl SampleId {
     pub fn parse(record: &[u8], sample_type: u64, endian: Endian) -> Option<Self> {
         let at = record.len().checked_sub(Self::size(sample_type))?;
         let mut words = record[at..].chunks_exact(8).filter_map(<[u8]>::first_chunk::<8>);
-        let mut word = |bit: u64| if sample_type & bit != 0 { words.next() } else { None };
-        let u64_of = |bytes: &[u8; 8]| match endian {
-            Endian::Little => u64::from_le_bytes(*bytes),
-            Endian::Big => u64::from_be_bytes(*bytes),
-        };
-        let halves = |&[a, b, c, d, e, f, g, h]: &[u8; 8]| match endian {
-            Endian::Little => (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])),
-            Endian::Big => (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h])),
-        };
+        let mut word = |bit: u64| if sample_type & bit != 0 { words.next().copied() } else { None };
+        let u64_of = |bytes: [u8; 8]| endian.u64(bytes);
+        let halves = |[a, b, c, d, e, f, g, h]: [u8; 8]| (endian.u32([a, b, c, d]), endian.u32([e, f, g, h]));
         let pid_tid = word(abi::PERF_SAMPLE_TID).map(halves);
         let time = word(abi::PERF_SAMPLE_TIME).map(u64_of).map(Nanos);
         let id = word(abi::PERF_SAMPLE_ID).map(u64_of);

@@ -34,15 +34,8 @@ impl<'data> RawRecord<'data> {
     #[inline]
     fn read(bytes: &'data [u8], offset: u64, endian: Endian) -> Result<Self, usize> {
         let Some(&[k0, k1, k2, k3, m0, m1, s0, s1]) = bytes.first_chunk::<HEADER>() else { return Err(HEADER) };
-        let (kind, misc, size) = match endian {
-            Endian::Little => {
-                (u32::from_le_bytes([k0, k1, k2, k3]), u16::from_le_bytes([m0, m1]), u16::from_le_bytes([s0, s1]))
-            }
-            Endian::Big => {
-                (u32::from_be_bytes([k0, k1, k2, k3]), u16::from_be_bytes([m0, m1]), u16::from_be_bytes([s0, s1]))
-            }
-        };
-        let size = usize::from(size);
+        let (kind, misc) = (endian.u32([k0, k1, k2, k3]), endian.u16([m0, m1]));
+        let size = usize::from(endian.u16([s0, s1]));
         if size < HEADER {
             return Err(0);
         }

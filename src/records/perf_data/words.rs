@@ -37,8 +37,7 @@ impl<'data> Words<'data> {
     #[inline]
     pub fn get(self, index: usize) -> Option<u64> {
         let (words, _) = self.bytes.as_chunks::<8>();
-        let word = words.get(index)?;
-        Some(if self.endian == Endian::Big { u64::from_be_bytes(*word) } else { u64::from_le_bytes(*word) })
+        words.get(index).map(|word| self.endian.u64(*word))
     }
 
     /// Does something with each word of those blocks of `N` that are requested, and of what is left behind the last
@@ -47,8 +46,7 @@ impl<'data> Words<'data> {
     pub fn for_each_in<const N: usize>(self, asked_for: impl Fn(&[u64; N]) -> bool, mut act: impl FnMut(u64)) {
         let (words, _) = self.bytes.as_chunks::<8>();
         let (blocks, rest) = words.as_chunks::<N>();
-        let is_big = self.endian == Endian::Big;
-        let read = |word: &[u8; 8]| if is_big { u64::from_be_bytes(*word) } else { u64::from_le_bytes(*word) };
+        let read = |word: &[u8; 8]| self.endian.u64(*word);
         let mut values = [0; N];
         for block in blocks {
             for (value, word) in values.iter_mut().zip(block) {
@@ -78,8 +76,7 @@ impl<'data> Words<'data> {
     /// All of them.
     #[inline]
     pub fn iter(self) -> impl ExactSizeIterator<Item = u64> + DoubleEndedIterator + use<'data> {
-        let big = self.endian == Endian::Big;
         let (words, _) = self.bytes.as_chunks::<8>();
-        words.iter().map(move |word| if big { u64::from_be_bytes(*word) } else { u64::from_le_bytes(*word) })
+        words.iter().map(move |word| self.endian.u64(*word))
     }
 }

@@ -6,7 +6,6 @@ use crate::model::code::{InlinedCall, Line, SourceMap};
 use crate::records::jit_logs::code_log::{LogPositions, TextId, Texts};
 use addr2line::Context;
 use gimli::{DwarfSections, EndianSlice, RunTimeEndian, constants as dw};
-use object::Object;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -112,7 +111,7 @@ impl ObjectLines {
     }
 
     fn try_read(symfile: &Symfile<'_>) -> Option<Self> {
-        let endian = if symfile.file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+        let endian = RunTimeEndian::from(symfile.endian());
         let sections = DwarfSections::load(|id| Ok::<_, gimli::Error>(symfile.section(id.name()))).ok()?;
         let dwarf = || sections.borrow(|bytes| EndianSlice::new(bytes, endian));
         let edges = edges(&dwarf());

@@ -1,6 +1,6 @@
 //! The list of registered objects: where it begins, and what it leads to.
 
-use super::memory::{Memory, word_of, words};
+use super::memory::{Memory, words};
 use crate::bytes::cursor::Endian;
 use crate::error::Error;
 use rustc_hash::FxHashSet;
@@ -79,12 +79,9 @@ fn descriptors(memory: &impl Memory, range: &Range<u64>, chunk: &mut [u8]) -> Ve
 
 /// The first entry of a possible descriptor: of version 1, with an action that there is, and an entry.
 fn first_entry(bytes: &[u8], endian: Endian) -> Option<u64> {
-    let word = |at: usize| Some(word_of(*bytes.get(at..)?.first_chunk()?, endian));
-    let head = word(0)?;
-    let (version, action) = match endian {
-        Endian::Little => (head as u32, head >> 32),
-        Endian::Big => ((head >> 32) as u32, head & 0xffff_ffff),
-    };
+    let word = |at: usize| Some(endian.u64(*bytes.get(at..)?.first_chunk()?));
+    let half = |at: usize| Some(endian.u32(*bytes.get(at..)?.first_chunk()?));
+    let (version, action) = (half(0)?, half(4)?);
     let is_entry = |addr: u64| addr != 0 && addr.is_multiple_of(8);
     let (relevant, first) = (word(8)?, word(16)?);
     let is_one = version == 1 && action <= 2 && (relevant == 0 || is_entry(relevant)) && is_entry(first);

@@ -18,15 +18,7 @@ pub(super) fn words<const N: usize>(memory: &impl Memory, addr: u64) -> Option<[
         let mut bytes = [0; 8];
         let addr = addr.checked_add(at as u64 * 8)?;
         memory.read(addr, &mut bytes).then_some(())?;
-        *word = word_of(bytes, memory.endian());
+        *word = memory.endian().u64(bytes);
     }
     Some(words)
-}
-
-/// A word of 64 bits.
-pub(super) fn word_of(bytes: [u8; 8], endian: Endian) -> u64 {
-    match endian {
-        Endian::Little => u64::from_le_bytes(bytes),
-        Endian::Big => u64::from_be_bytes(bytes),
-    }
 }

@@ -3,6 +3,7 @@
 use super::list;
 use super::memory::Memory;
 use super::symfile::Symfile;
+use crate::bytes::byte_writer::ByteWriter;
 use crate::bytes::cursor::Endian;
 use object::elf;
 use std::ops::Range;
@@ -82,28 +83,9 @@ impl MemoryPages {
     }
 }
 
-struct CoreWriter {
-    out: Vec<u8>,
-    endian: Endian,
-}
-
-impl CoreWriter {
-    fn number(&mut self, value: u64, width: usize) {
-        match self.endian {
-            Endian::Little => self.out.extend_from_slice(&value.to_le_bytes()[..width]),
-            Endian::Big => self.out.extend_from_slice(&value.to_be_bytes()[8 - width..]),
-        }
-    }
-
-    fn numbers(&mut self, values: &[(u64, usize)]) {
-        values.iter().for_each(|&(value, width)| self.number(value, width));
-    }
-
-    fn program_header(&mut self, kind: elf::ProgramType, flags: u32, addr: u64, place: Range<usize>) {
-        let (offset, size) = (place.start as u64, place.len() as u64);
-        self.numbers(&[(kind.0.into(), 4), (flags.into(), 4), (offset, 8), (addr, 8), (0, 8), (size, 8), (size, 8)]);
-        self.number(1, 8);
-    }
+fn program_header(out: &mut ByteWriter, kind: elf::ProgramType, flags: u32, addr: u64, place: Range<usize>) {
+    let (offset, size) = (place.start as u64, place.len() as u64);
+    out.u32(kind.0).u32(flags).u64(offset).u64(addr).u64(0).u64(size).u64(size).u64(1);
 }
 
 fn write(memory: &impl Memory, ranges: Vec<Range<u64>>, descriptors: &[u64], of: SnapshotOf) -> Vec<u8> {
@@ -121,33 +103,24 @@ fn write(memory: &impl Memory, ranges: Vec<Range<u64>>, descriptors: &[u64], of:
     // More than a header can count do not come of real lists.
     segments.truncate(0xfff0);
     let count = segments.len() + 1;
-    let mut writer = CoreWriter { out: Vec::new(), endian: memory.endian() };
-    let data = if writer.endian == Endian::Little { elf::ELFDATA2LSB.0 } else { elf::ELFDATA2MSB.0 };
-    writer.out.extend_from_slice(&[0x7f, b'E', b'L', b'F', elf::ELFCLASS64.0, data, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-    writer.numbers(&[(elf::ET_CORE.0.into(), 2), (of.machine.into(), 2), (1, 4), (0, 8), (HEADER as u64, 8), (0, 8)]);
-    writer.numbers(&[
-        (0, 4),
-        (HEADER as u64, 2),
-        (PROGRAM_HEADER as u64, 2),
-        (count as u64, 2),
-        (0, 2),
-        (0, 2),
-        (0, 2),
-    ]);
+    let mut out = ByteWriter::new(memory.endian());
+    let data = if memory.endian() == Endian::Little { elf::ELFDATA2LSB.0 } else { elf::ELFDATA2MSB.0 };
+    out.bytes(&[0x7f, b'E', b'L', b'F', elf::ELFCLASS64.0, data, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    out.u16(elf::ET_CORE.0).u16(of.machine).u32(1).u64(0).u64(HEADER as u64).u64(0).u32(0);
+    out.u16(HEADER as u16).u16(PROGRAM_HEADER as u16).u16(count as u16).u16(0).u16(0).u16(0);
     let mut at = HEADER + count * PROGRAM_HEADER;
-    writer.program_header(elf::PT_NOTE, 0, 0, at..at + NOTE);
+    program_header(&mut out, elf::PT_NOTE, 0, 0, at..at + NOTE);
     at += NOTE;
     for (range, bytes) in &segments {
         let is_data = descriptors.iter().any(|addr| range.contains(addr));
         let flags = if is_data { elf::PF_R.0 | elf::PF_W.0 } else { elf::PF_R.0 };
-        writer.program_header(elf::PT_LOAD, flags, range.start, at..at + bytes.len());
+        program_header(&mut out, elf::PT_LOAD, flags, range.start, at..at + bytes.len());
         at += bytes.len();
     }
-    writer.numbers(&[(5, 4), (PRPSINFO as u64, 4), (elf::NT_PRPSINFO.0.into(), 4)]);
-    writer.out.extend_from_slice(b"CORE\0\0\0\0");
-    writer.out.extend_from_slice(&[0; 24]);
-    writer.number(of.pid as u64, 4);
-    writer.out.extend_from_slice(&[0; PRPSINFO - 28]);
-    segments.iter().for_each(|(_, bytes)| writer.out.extend_from_slice(bytes));
-    writer.out
+    out.u32(5).u32(PRPSINFO as u32).u32(elf::NT_PRPSINFO.0).bytes(b"CORE\0\0\0\0");
+    out.bytes(&[0; 24]).u32(of.pid.cast_unsigned()).bytes(&[0; PRPSINFO - 28]);
+    for (_, bytes) in &segments {
+        out.bytes(bytes);
+    }
+    out.finish()
 }

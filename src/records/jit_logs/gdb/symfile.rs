@@ -1,5 +1,6 @@
 //! One registered object: its functions, where they are.
 
+use crate::bytes::cursor::Endian;
 use crate::error::{Error, Result};
 use object::{Architecture, RelocationFlags, RelocationKind, RelocationTarget};
 use object::{Object, ObjectKind, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind, elf};
@@ -34,6 +35,11 @@ impl<'data> Symfile<'data> {
             return Err(Error::new(format!("an object for machine {}, in a core of machine {machine}", own.0)));
         }
         Ok(Self { file, size: bytes.len() })
+    }
+
+    /// Its byte order.
+    pub(super) fn endian(&self) -> Endian {
+        if self.file.is_little_endian() { Endian::Little } else { Endian::Big }
     }
 
     /// The functions that have an address, disjoint and in ascending order.
@@ -90,14 +96,14 @@ impl<'data> Symfile<'data> {
             let here = if kind == RelocationKind::Relative { section.address().wrapping_add(offset) } else { 0 };
             let at = usize::try_from(offset).ok()?;
             let field = out.to_mut().get_mut(at..at.checked_add(width)?)?;
-            let is_little = self.file.is_little_endian();
-            let there = if relocation.has_implicit_addend() { number(field, is_little) } else { 0 };
+            let endian = self.endian();
+            let there = match *field {
+                _ if !relocation.has_implicit_addend() => 0,
+                [a, b, c, d] => endian.u32([a, b, c, d]).into(),
+                _ => endian.u64(*field.first_chunk()?),
+            };
             let value = target.wrapping_add(relocation.addend() as u64).wrapping_add(there).wrapping_sub(here);
-            if is_little {
-                field.copy_from_slice(&value.to_le_bytes()[..width]);
-            } else {
-                field.copy_from_slice(&value.to_be_bytes()[8 - width..]);
-            }
+            endian.put(value, field);
         }
         Some(out)
     }
@@ -142,11 +148,6 @@ impl<'data> Symfile<'data> {
             && (start..start.saturating_add(section.size())).contains(&value);
         if is_address { Some(value) } else { start.checked_add(value) }
     }
-}
-
-fn number(bytes: &[u8], is_little: bool) -> u64 {
-    let add = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);
-    if is_little { bytes.iter().rev().fold(0, add) } else { bytes.iter().fold(0, add) }
 }
 
 fn is_compressed(section: &object::Section<'_, '_>) -> bool {

@@ -3,6 +3,7 @@
 //! changed.
 
 use super::symfile::{Function, Symfile};
+use crate::bytes::cursor::Endian;
 use gimli::{BaseAddresses, CieOrFde, EhFrame, RunTimeEndian, UnwindSection, constants as dw};
 use object::{Object, ObjectSection};
 use std::borrow::Cow;
@@ -11,7 +12,7 @@ use std::borrow::Cow;
 #[derive(Debug)]
 pub(super) struct UnwindRecords<'data> {
     section: Cow<'data, [u8]>,
-    endian: RunTimeEndian,
+    endian: Endian,
     records: Vec<UnwindRecord>,
     /// Functions may share a record of their common part, but not without end.
     left: usize,
@@ -33,12 +34,12 @@ const LENGTH: usize = 4;
 impl<'data> UnwindRecords<'data> {
     pub(super) fn of(symfile: &Symfile<'data>) -> Option<Self> {
         let section = symfile.file.section_by_name(".eh_frame").filter(|section| section.address() != 0)?;
-        let endian = if symfile.file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+        let endian = symfile.endian();
         let text = symfile.file.section_by_name(".text").map_or(0, |text| text.address());
         let bases = BaseAddresses::default().set_eh_frame(section.address()).set_text(text);
         let section = symfile.section(".eh_frame");
         let mut records = Vec::new();
-        let mut frames = EhFrame::new(&section, endian);
+        let mut frames = EhFrame::new(&section, RunTimeEndian::from(endian));
         frames.set_address_size(8);
         let mut entries = frames.entries(&bases);
         while let Ok(Some(entry)) = entries.next() {
@@ -108,11 +109,7 @@ impl<'data> UnwindRecords<'data> {
     }
 
     fn put(&self, out: &mut [u8], at: usize, width: usize, value: u64) -> Option<()> {
-        let into = out.get_mut(at..at.checked_add(width)?)?;
-        match self.endian {
-            RunTimeEndian::Little => into.copy_from_slice(&value.to_le_bytes()[..width]),
-            RunTimeEndian::Big => into.copy_from_slice(&value.to_be_bytes()[8 - width..]),
-        }
+        self.endian.put(value, out.get_mut(at..at.checked_add(width)?)?);
         Some(())
     }
 }

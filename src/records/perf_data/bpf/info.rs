@@ -93,11 +93,11 @@ impl<'data> Raw<'data> {
     }
 
     fn u32(&self, place: usize) -> u32 {
-        word(self.at(place), self.info.endian())
+        self.info.endian().u32(*self.at(place))
     }
 
     fn u64(&self, place: usize) -> u64 {
-        long(self.at(place), self.info.endian())
+        self.info.endian().u64(*self.at(place))
     }
 
     /// An array; empty if the recorder did not ask for it.
@@ -156,7 +156,7 @@ impl<'data> Raw<'data> {
                 skipped.add(self.error(format!("function {at} of a BPF program has {len} bytes, {left} are left")));
                 break;
             };
-            let addr = addr.first_chunk().map_or(0, |addr| long(addr, addrs.endian));
+            let addr = addrs.long(addr);
             let tag = tags.rows().nth(at).and_then(|tag| tag.first_chunk()).copied();
             let type_id = types.rows().nth(at).map(|row| types.word(row, 4));
             functions.push(FunctionInfo { addr, bytes, tag, type_id });
@@ -173,7 +173,7 @@ impl ProgramInfo<'_> {
         let mut starts: Vec<(u64, usize)> = self.functions.iter().map(|function| function.addr).zip(0..).collect();
         starts.sort_unstable();
         for (entry, addr) in self.line_info.rows().zip(self.line_addrs.rows()) {
-            let addr = addr.first_chunk().map_or(0, |addr| long(addr, self.line_addrs.endian));
+            let addr = self.line_addrs.long(addr);
             let before = starts.partition_point(|&(start, _)| start <= addr);
             let Some(&(start, function)) = before.checked_sub(1).and_then(|at| starts.get(at)) else { continue };
             let offset = addr - start;
@@ -203,20 +203,10 @@ impl<'data> InfoArray<'data> {
     }
 
     fn word(&self, row: &[u8], place: usize) -> u32 {
-        row.get(place..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| word(bytes, self.endian))
+        row.get(place..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| self.endian.u32(*bytes))
     }
-}
 
-fn word(bytes: &[u8; 4], endian: Endian) -> u32 {
-    match endian {
-        Endian::Little => u32::from_le_bytes(*bytes),
-        Endian::Big => u32::from_be_bytes(*bytes),
-    }
-}
-
-fn long(bytes: &[u8; 8], endian: Endian) -> u64 {
-    match endian {
-        Endian::Little => u64::from_le_bytes(*bytes),
-        Endian::Big => u64::from_be_bytes(*bytes),
+    fn long(&self, row: &[u8]) -> u64 {
+        row.first_chunk().map_or(0, |bytes| self.endian.u64(*bytes))
     }
 }
