@@ -2,6 +2,7 @@
 
 use super::image::{Addressing, Image};
 use super::layout::FramesAt;
+use crate::bytes::cursor::Endian;
 use crate::model::process::BuildId;
 use sha1::{Digest, Sha1};
 
@@ -10,33 +11,33 @@ const WRITER: &[u8] = b"jitgraft image 3";
 
 impl Image<'_, '_> {
     /// The build ID: the same for the same content at the same places. It takes as long as a good part of writing.
+    ///
+    /// It is a SHA-1, as GNU ld makes it, over the inputs and their places. Parts that are derived from them (symbol table,
+    /// DWARF) need not be hashed.
     pub fn build_id(&self) -> BuildId {
-        build_id(self)
-    }
-}
-
-/// The ID of an image: SHA-1, as GNU ld makes it, over the inputs and their places. Parts that are derived from them
-/// (symbol table, DWARF) need not be hashed.
-fn build_id(image: &Image) -> BuildId {
-    let Image { target, addressing, layout, .. } = image;
-    let mut content = HashedContent::new();
-    content.bytes(WRITER);
-    content.number(u64::from(target.machine) << 2 | u64::from(target.is_64) << 1 | u64::from(target.is_big()));
-    content.number(u64::from(*addressing == Addressing::RunTime));
-    content.number(u64::from(layout.frames == FramesAt::BehindAlways));
-    content.number(layout.sentinels.unwrap_or_default());
-    for (piece, code) in image.with_code(&layout.pieces) {
-        for value in [piece.addr, piece.skip, piece.len, code.size, code.lines.base, code.lines.count] {
-            content.number(value);
+        let Self { target, addressing, layout, .. } = self;
+        let mut content = HashedContent::new();
+        content.bytes(WRITER);
+        content.number(
+            u64::from(target.machine) << 2 | u64::from(target.is_64) << 1 | u64::from(target.endian == Endian::Big),
+        );
+        content.number(u64::from(*addressing == Addressing::RunTime));
+        content.number(u64::from(layout.frames == FramesAt::BehindAlways));
+        content.number(layout.sentinels.unwrap_or_default());
+        for (piece, code) in self.with_code(&layout.pieces) {
+            for value in [piece.addr, piece.skip, piece.len, code.size, code.lines.base, code.lines.count] {
+                content.number(value);
+            }
+            let (eh_frame, eh_frame_hdr) =
+                code.unwind.map_or((None, None), |u| (Some(u.eh_frame), Some(u.eh_frame_hdr)));
+            for part in [Some(code.name), code.bytes, Some(code.lines.raw), eh_frame, eh_frame_hdr] {
+                // A length before each part, and one that no part has for a missing one: nothing else hashes alike.
+                content.number(part.map_or(u64::MAX, |part| part.len() as u64));
+                content.bytes(part.unwrap_or_default());
+            }
         }
-        let (eh_frame, eh_frame_hdr) = code.unwind.map_or((None, None), |u| (Some(u.eh_frame), Some(u.eh_frame_hdr)));
-        for part in [Some(code.name), code.bytes, Some(code.lines.raw), eh_frame, eh_frame_hdr] {
-            // A length before each part, and one that no part has for a missing one: nothing else hashes alike.
-            content.number(part.map_or(u64::MAX, |part| part.len() as u64));
-            content.bytes(part.unwrap_or_default());
-        }
+        BuildId::new(content.finish().as_ref()).expect("no input is known whose SHA-1 is zeros only")
     }
-    BuildId::new(content.finish().as_ref()).expect("no input is known whose SHA-1 is zeros only")
 }
 
 /// The hashed content. It is mostly short: a few thousand bytes are hashed at a time.

@@ -7,14 +7,12 @@
 //!
 //! Everything is written in this order but the first three, which need to know the rest.
 
-use super::header::{encoder, header_size, note};
 use super::image::{Addressing, Image};
 use super::layout::FramesAt;
-use super::sections::{Sections, write_headers};
+use super::sections::{Counts, Sections, Written, write_headers};
 use super::sink::ByteSink;
-use super::target::Target;
-use super::written::{Counts, Written};
 use super::{eh_frame, lines, symtab};
+use crate::bytes::byte_writer::ByteWriter;
 use crate::error::{Error, Result};
 use crate::model::process::BuildId;
 use object::elf;
@@ -45,73 +43,58 @@ impl Image<'_, '_> {
 
     /// Writes the code to its place in the file, so that another thread can make the build ID meanwhile.
     pub fn write_code(&self, out: &mut (impl Write + Seek)) -> Result<()> {
-        write_code(self, out)
+        let fill = if self.addressing == Addressing::RunTime { GAP_FILL } else { 0 };
+        let mut sink = ByteSink::new(out, self.layout.code.start)?;
+        for run in self.layout.runs.iter().filter(|run| run.has_bytes) {
+            sink.skip_to(run.offset, 0)?;
+            for (piece, code) in self.with_code(&self.layout.pieces[run.pieces.clone()]) {
+                let all = code.bytes.unwrap_or_default();
+                let from = usize::try_from(piece.skip).unwrap_or(usize::MAX).min(all.len());
+                let to = from.saturating_add(usize::try_from(piece.len).unwrap_or(usize::MAX)).min(all.len());
+                sink.skip_to(run.offset + (piece.addr - run.addr), fill)?;
+                sink.bytes(&all[from..to])?;
+            }
+            sink.skip_to(run.offset + run.size, fill)?;
+        }
+        Ok(())
     }
 
     /// Writes all of the file but the code and the start.
     pub fn write_rest(&self, out: &mut (impl Write + Seek)) -> Result<Rest> {
-        write_rest(self, out)
+        let mut counts = Counts::default();
+        let mut sections = Sections::new(self);
+        let mut frames = eh_frame::Frames::default();
+        let in_front = matches!(self.layout.frames, FramesAt::InFront(_));
+        if in_front {
+            let mut sink = ByteSink::new(out, self.target.header_size(self.layout.segments))?;
+            frames = eh_frame::write(self, &mut sink, &mut sections, &mut counts)?;
+        }
+        sections.push_runs(&self.layout.runs);
+        let mut sink = ByteSink::new(out, self.layout.code.end)?;
+        if self.addressing == Addressing::FileOffset {
+            if !in_front {
+                frames = eh_frame::write(self, &mut sink, &mut sections, &mut counts)?;
+            }
+            lines::write(self, &mut sink, &mut sections, &mut counts)?;
+        }
+        symtab::write(self, &mut sink, &mut sections)?;
+        let sections = write_headers(self.target, &mut sink, sections)?;
+        Ok(Rest { frames, sections, len: sink.offset(), counts })
     }
 
     /// Writes the start of the file.
     pub fn finish(&self, rest: &Rest, build_id: BuildId, out: &mut (impl Write + Seek)) -> Result<Written> {
-        finish(self, rest, build_id, out)
+        out.seek(SeekFrom::Start(0))?;
+        out.write_all(&start_of_file(self, rest, build_id)?)?;
+        out.flush()?;
+        Ok(Written { build_id, len: rest.len, counts: rest.counts })
     }
-}
-
-/// Writes all but the code and the start.
-fn write_rest(image: &Image, out: &mut (impl Write + Seek)) -> Result<Rest> {
-    let mut counts = Counts::default();
-    let mut sections = Sections::new(image);
-    let mut frames = eh_frame::Frames::default();
-    let in_front = matches!(image.layout.frames, FramesAt::InFront(_));
-    if in_front {
-        let mut sink = ByteSink::new(out, header_size(image.target, image.layout.segments))?;
-        frames = eh_frame::write(image, &mut sink, &mut sections, &mut counts)?;
-    }
-    sections.push_runs(&image.layout.runs);
-    let mut sink = ByteSink::new(out, image.layout.code.end)?;
-    if image.addressing == Addressing::FileOffset {
-        if !in_front {
-            frames = eh_frame::write(image, &mut sink, &mut sections, &mut counts)?;
-        }
-        lines::write(image, &mut sink, &mut sections, &mut counts)?;
-    }
-    symtab::write(image, &mut sink, &mut sections)?;
-    let sections = write_headers(image.target, &mut sink, sections)?;
-    Ok(Rest { frames, sections, len: sink.offset(), counts })
-}
-
-/// Writes the start.
-fn finish(image: &Image, rest: &Rest, build_id: BuildId, out: &mut (impl Write + Seek)) -> Result<Written> {
-    out.seek(SeekFrom::Start(0))?;
-    out.write_all(&start_of_file(image, rest, build_id)?)?;
-    out.flush()?;
-    Ok(Written { build_id, len: rest.len, counts: rest.counts })
-}
-
-/// Writes the code.
-fn write_code(image: &Image, out: &mut (impl Write + Seek)) -> Result<()> {
-    let fill = if image.addressing == Addressing::RunTime { GAP_FILL } else { 0 };
-    let mut sink = ByteSink::new(out, image.layout.code.start)?;
-    for run in image.layout.runs.iter().filter(|run| run.has_bytes) {
-        sink.skip_to(run.offset, 0)?;
-        for (piece, code) in image.with_code(&image.layout.pieces[run.pieces.clone()]) {
-            let all = code.bytes.unwrap_or_default();
-            let from = usize::try_from(piece.skip).unwrap_or(usize::MAX).min(all.len());
-            let to = from.saturating_add(usize::try_from(piece.len).unwrap_or(usize::MAX)).min(all.len());
-            sink.skip_to(run.offset + (piece.addr - run.addr), fill)?;
-            sink.bytes(&all[from..to])?;
-        }
-        sink.skip_to(run.offset + run.size, fill)?;
-    }
-    Ok(())
 }
 
 /// ELF header, program headers and build-ID note.
 fn start_of_file(image: &Image, rest: &Rest, build_id: BuildId) -> Result<Vec<u8>> {
     let Rest { frames, sections, len, .. } = rest;
-    let encoder = encoder(image.target);
+    let encoder = image.target.encoder();
     if !image.target.is_64 && *len > u64::from(u32::MAX) {
         return Err(Error::new(format!("the image needs {len} bytes, more than a 32-bit ELF file can address")));
     }
@@ -132,27 +115,13 @@ fn start_of_file(image: &Image, rest: &Rest, build_id: BuildId) -> Result<Vec<u8
     let encoded = encoder.file_header(&mut out, &header, &layout);
     encoded.map_err(|error| Error::new("cannot encode the header of an image").because(error))?;
     let segments = if run_time { run_time_segments(image) } else { segments(image, frames) };
-    for segment in segments.into_iter().chain(std::iter::repeat(null_segment())).take(image.layout.segments) {
+    let unused = segment(elf::PT_NULL, 0..0, elf::ProgramFlags(0), 0);
+    for segment in segments.into_iter().chain(std::iter::repeat(unused)).take(image.layout.segments) {
         encoder.program_header(&mut out, &segment);
     }
-    write_note(image.target, build_id, &mut out);
-    Ok(out)
-}
-
-fn write_note(target: Target, build_id: BuildId, out: &mut Vec<u8>) {
-    use gimli::Endianity;
-    let id = build_id.as_bytes();
-    for number in [4, id.len() as u32, elf::NT_GNU_BUILD_ID.0] {
-        let mut bytes = [0; 4];
-        target.gimli_endian().write_u32(&mut bytes, number);
-        out.extend_from_slice(&bytes);
-    }
-    out.extend_from_slice(b"GNU\0");
-    out.extend_from_slice(id);
-}
-
-fn null_segment() -> ProgramHeader {
-    segment(elf::PT_NULL, 0..0, elf::ProgramFlags(0), 0)
+    let (id, mut out) = (build_id.as_bytes(), ByteWriter::behind(out, image.target.endian));
+    out.u32(4).u32(id.len() as u32).u32(elf::NT_GNU_BUILD_ID.0).bytes(b"GNU\0").bytes(id);
+    Ok(out.finish())
 }
 
 fn segment(p_type: elf::ProgramType, place: Range<u64>, p_flags: elf::ProgramFlags, p_align: u64) -> ProgramHeader {
@@ -172,7 +141,7 @@ fn segment(p_type: elf::ProgramType, place: Range<u64>, p_flags: elf::ProgramFla
 /// The loaded part: the header from address 0 on, so that the image's base is what perf calculates; the code, holes and
 /// all; unwinding information.
 fn segments(image: &Image, frames: &eh_frame::Frames) -> Vec<ProgramHeader> {
-    let note = note(image.target, image.layout.segments);
+    let note = image.target.note(image.layout.segments);
     // An alignment of 1: libdw would round the base, which is known exactly, up to any other.
     let load = |place, flags| segment(elf::PT_LOAD, place, flags, 1);
     let mut loads = vec![load(0..note.end, elf::PF_R)];

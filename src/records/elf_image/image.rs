@@ -1,7 +1,7 @@
 //! An image whose content and places are settled.
 
-use super::layout::{Layout, Piece};
-use super::slot::{Place, Slot, SlotId};
+use super::layout::Layout;
+use super::slot::{Piece, Place, Slot, SlotId};
 use super::target::Target;
 use crate::model::code::Code;
 use std::hint::black_box;

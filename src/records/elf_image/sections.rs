@@ -1,15 +1,37 @@
-//! The sections of an image while its file is being written.
+//! The sections of an image while its file is being written, and the facts about it when it is.
 
-use super::header::{self, encoder};
 use super::image::{Addressing, Image};
 use super::layout::LayoutRun;
 use super::sink::ByteSink;
 use super::target::Target;
 use crate::error::Result;
+use crate::model::process::BuildId;
 use object::elf;
 use object::write::elf::SectionHeader;
 use std::io::{Seek, Write};
 use std::ops::Range;
+
+/// A file that was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// The build ID: the same for the same content at the same places.
+    pub build_id: BuildId,
+    /// Length of the file in bytes, holes included.
+    pub len: u64,
+    /// The counts of the content.
+    pub counts: Counts,
+}
+
+/// The counts of an image's content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Code ranges with a line table.
+    pub with_lines: u64,
+    /// Code ranges with unwinding information.
+    pub with_unwind: u64,
+    /// Code ranges whose unwinding information was malformed and left out.
+    pub bad_unwind: u64,
+}
 
 /// The section headers under way.
 pub(super) struct Sections {
@@ -34,7 +56,7 @@ impl Sections {
             sh_addralign: 4,
             ..SectionHeader::default()
         };
-        sections.push_loaded(b".note.gnu.build-id", header, header::note(image.target, image.layout.segments));
+        sections.push_loaded(b".note.gnu.build-id", header, image.target.note(image.layout.segments));
         sections
     }
 
@@ -96,26 +118,22 @@ impl Sections {
     }
 }
 
-fn with_names(mut sections: Sections) -> Sections {
-    let header = SectionHeader { sh_type: elf::SHT_STRTAB, sh_addralign: 1, ..SectionHeader::default() };
-    sections.push(b".shstrtab", header, 0..0);
-    sections
-}
-
 /// Writes `.shstrtab` and the section headers; gives their offset and number.
 pub(super) fn write_headers<W: Write + Seek>(
     target: Target,
     sink: &mut ByteSink<W>,
-    sections: Sections,
+    mut sections: Sections,
 ) -> Result<(u64, u32)> {
-    let Sections { mut headers, names, .. } = with_names(sections);
+    let header = SectionHeader { sh_type: elf::SHT_STRTAB, sh_addralign: 1, ..SectionHeader::default() };
+    sections.push(b".shstrtab", header, 0..0);
+    let Sections { mut headers, names, .. } = sections;
     if let Some(last) = headers.last_mut() {
         (last.sh_offset, last.sh_size) = (sink.offset(), names.len() as u64);
     }
     sink.bytes(&names)?;
     sink.align(8)?;
     let at = sink.offset();
-    let encoder = encoder(target);
+    let encoder = target.encoder();
     let mut out = Vec::with_capacity((headers.len() + 1) * encoder.section_header_size() as usize);
     encoder.section_header(&mut out, &SectionHeader::default());
     for header in &headers {

@@ -1,12 +1,11 @@
 //! Several images for the code of one process, each of which looks like a library to perf's unwinders.
 
 use super::eh_frame;
-use super::header::{SEGMENTS, header_size};
 use super::image::{Addressing, Image};
 use super::layout::apart::{Group, Ranges, groups};
 use super::layout::{FramesAt, Layout};
 use super::slot::{Place, Slot, SlotId};
-use super::target::Target;
+use super::target::{SEGMENTS, Target};
 use std::ops::Range;
 
 /// The images of one process.
@@ -90,7 +89,7 @@ fn plan(
     same: Option<u64>,
     free: &dyn Fn(&Range<u64>) -> bool,
 ) -> ImagePlan {
-    let header = header_size(target, SEGMENTS);
+    let header = target.header_size(SEGMENTS);
     let mirror = || ImagePlan { layout: Layout::mirror(slots, target), base: None, aux_mappings: Vec::new() };
     let Some(span) = &group.span else { return mirror() };
     let frames = eh_frame::measure(target, slots);

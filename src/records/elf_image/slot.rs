@@ -1,4 +1,4 @@
-//! The code ranges that were added to an image, and the places that they get in it.
+//! The code ranges that were added to an image, the places that they get in it, and its parts of them.
 
 use crate::model::Addr;
 use crate::model::code::Code;
@@ -24,4 +24,21 @@ pub struct Place {
 pub(super) struct Slot<'a, 'data> {
     pub(super) code: &'a Code<'data>,
     pub(super) addr: Addr,
+}
+
+/// A stretch of one slot's code in the image: all of it, or what later code left of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// Virtual address in the image.
+    pub(super) addr: u64,
+    /// The offset in the code at which it starts.
+    pub(super) skip: u64,
+    pub(super) len: u64,
+    pub(super) slot: u32,
+}
+
+impl Piece {
+    pub(super) fn end(&self) -> u64 {
+        self.addr + self.len
+    }
 }

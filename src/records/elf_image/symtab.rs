@@ -6,7 +6,6 @@
 //!
 //! Names may repeat (V8 logs one function many times, each at its own address), and are the runtime's bytes.
 
-use super::header::{encoder, note};
 use super::image::{Addressing, Image};
 use super::layout::{SENTINEL_LEN, SENTINELS};
 use super::sections::Sections;
@@ -33,7 +32,7 @@ pub(super) fn until_nul(name: &[u8]) -> &[u8] {
 
 /// Writes both sections.
 pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut ByteSink<W>, sections: &mut Sections) -> Result<()> {
-    let encoder = encoder(image.target);
+    let encoder = image.target.encoder();
     sink.align(8)?;
     let start = sink.offset();
     let mut batch = Vec::with_capacity(BATCH + 64);
@@ -42,7 +41,7 @@ pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut ByteSink<W>, sect
     let mut names = SymbolNames(vec![0]);
     let first = first_name(image);
     if !first.is_empty() {
-        let note = note(image.target, image.layout.segments);
+        let note = image.target.note(image.layout.segments);
         encoder.symbol(&mut batch, &function(names.add(first), NOTE_SECTION, note.start, note.end - note.start));
     }
     for (section, run) in (sections.first_text()..).zip(&image.layout.runs) {

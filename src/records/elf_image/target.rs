@@ -1,7 +1,15 @@
-//! The kind of program that an image is for.
+//! The kind of program that an image is for, and how long the parts at the start of its file are.
 
 use crate::bytes::cursor::Endian;
 use object::elf;
+use object::write::elf::Encoder;
+use std::ops::Range;
+
+/// Program headers of an image for perf; unused ones are of type PT_NULL.
+pub(super) const SEGMENTS: usize = 5;
+
+/// Length of the build-ID note: namesz, descsz, type, "GNU\0", 20 bytes.
+const NOTE: u64 = 12 + 4 + 20;
 
 /// The kind of program that the code belongs to: the recorded one, not the one that reads the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,18 +29,25 @@ impl Target {
         Self { machine, is_64: !narrow.contains(&elf::Machine(machine)), endian }
     }
 
-    pub(super) fn is_big(self) -> bool {
-        self.endian == Endian::Big
-    }
-
     pub(super) fn address_size(self) -> u8 {
         if self.is_64 { 8 } else { 4 }
     }
 
-    pub(super) fn gimli_endian(self) -> gimli::RunTimeEndian {
-        match self.endian {
-            Endian::Little => gimli::RunTimeEndian::Little,
-            Endian::Big => gimli::RunTimeEndian::Big,
-        }
+    /// Encodes the parts of an ELF file.
+    pub(super) fn encoder(self) -> Encoder<object::Endianness> {
+        let endian = if self.endian == Endian::Big { object::Endianness::Big } else { object::Endianness::Little };
+        Encoder::new(endian, self.is_64, elf::Machine(self.machine))
+    }
+
+    /// The possible start of the code behind this many program headers.
+    pub(super) fn header_size(self, segments: usize) -> u64 {
+        self.note(segments).end.next_multiple_of(16)
+    }
+
+    /// The place of the build-ID note, first section, behind this many program headers.
+    pub(super) fn note(self, segments: usize) -> Range<u64> {
+        let encoder = self.encoder();
+        let at = encoder.file_header_size() + segments as u64 * encoder.program_header_size();
+        at..at + NOTE
     }
 }

@@ -9,17 +9,18 @@
 //! unwind.
 
 mod records;
-mod table;
 
 use super::image::Image;
 use super::layout::FramesAt;
-use super::sections::Sections;
+use super::sections::{Counts, Sections};
 use super::sink::ByteSink;
 use super::slot::Slot;
 use super::target::Target;
-use super::written::Counts;
+use crate::bytes::byte_writer::ByteWriter;
+use crate::bytes::cursor::Endian;
 use crate::error::Result;
 use crate::model::code::Code;
+use gimli::constants as dw;
 use object::elf;
 use object::write::elf::SectionHeader;
 use records::{Cie, Fde};
@@ -53,7 +54,8 @@ pub(super) fn measure(target: Target, slots: &[Slot]) -> Measure {
         encoder.piece(slot.code, 0, len);
         len += encoder.out.len() as u64;
     }
-    let table = table::length(encoder.table.len());
+    // What precedes the entries of `.eh_frame_hdr`, and these.
+    let table = 12 + 8 * encoder.table.len() as u64;
     Measure { len: (len + END.len() as u64).next_multiple_of(8) + table, any: len > 0 }
 }
 
@@ -89,9 +91,31 @@ pub(super) fn write<W: Write + Seek>(
     sections.push_loaded(b".eh_frame", header.clone(), start..sink.offset());
     sink.align(8)?;
     let at = sink.offset();
-    sink.bytes(&table::encode(encoder.table, image.target.gimli_endian(), at, start))?;
+    sink.bytes(&header_of(encoder.table, image.target.endian, at, start))?;
     sections.push_loaded(b".eh_frame_hdr", header, at..sink.offset());
     Ok(Frames { all: start..sink.offset(), header: at..sink.offset() })
+}
+
+/// `.eh_frame_hdr` at address `at`, over an `.eh_frame` at `eh_frame`: a table of (code, FDE) sorted by code, for binary
+/// search. LSB Core 5.0, 10.6.2.
+fn header_of(mut table: Vec<(u32, u32)>, endian: Endian, at: u64, eh_frame: u64) -> Vec<u8> {
+    table.sort_unstable();
+    // The binary search wants one entry an address; of several the last dumped is in force.
+    table.reverse();
+    table.dedup_by_key(|&mut (pc, _)| pc);
+    table.reverse();
+    let mut out = ByteWriter::new(endian);
+    out.bytes(&[
+        1, // version
+        dw::DW_EH_PE_pcrel.0 | dw::DW_EH_PE_sdata4.0,
+        dw::DW_EH_PE_udata4.0,
+        dw::DW_EH_PE_datarel.0 | dw::DW_EH_PE_sdata4.0,
+    ]);
+    out.u32((eh_frame as u32).wrapping_sub(at as u32 + 4)).u32(table.len() as u32);
+    for (pc, fde) in table {
+        out.u32(pc.wrapping_sub(at as u32)).u32(fde.wrapping_sub(at as u32));
+    }
+    out.finish()
 }
 
 struct Encoder {
@@ -114,7 +138,7 @@ impl Encoder {
     fn piece(&mut self, code: &Code, addr: u64, at: u64) -> Option<usize> {
         self.out.clear();
         let Some(unwind) = code.unwind else { return Some(0) };
-        let endian = self.target.gimli_endian();
+        let endian = self.target.endian.into();
         let fdes = records::parse(unwind.eh_frame, code, endian, self.target.address_size())?;
         for fde in &fdes {
             let cie = self.cie(&fde.cie, at);

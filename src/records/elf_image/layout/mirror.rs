@@ -10,9 +10,8 @@
 //! Addresses that were used again get another layer, a second mirror of the region. Code that not fit (used again and
 //! again, or too far spread) is packed at the end. Everything between code ranges is a hole in the file.
 
-use super::piece::Piece;
 use crate::model::Addr;
-use crate::records::elf_image::slot::{Place, Slot};
+use crate::records::elf_image::slot::{Piece, Place, Slot};
 
 /// Code with larger gaps is not of one arena: the hole between would only make the file look large.
 pub(super) const FAR: u64 = 1 << 24;

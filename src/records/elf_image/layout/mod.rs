@@ -2,14 +2,10 @@
 
 pub(super) mod apart;
 mod mirror;
-mod piece;
-mod run_time;
 
-pub(super) use piece::Piece;
-
-use super::header::{SEGMENTS, header_size};
-use super::slot::{Place, Slot};
-use super::target::Target;
+use super::slot::{Piece, Place, Slot};
+use super::target::{SEGMENTS, Target};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Pieces close to each other, in one section.
@@ -106,7 +102,7 @@ fn runs_joined_over(gap: u64, pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun
 impl Layout {
     /// The layout for perf: address = offset in the file.
     pub(super) fn mirror(slots: &[Slot], target: Target) -> Self {
-        let header = header_size(target, SEGMENTS);
+        let header = target.header_size(SEGMENTS);
         let (places, pieces) = mirror::place(slots, header);
         Self::of_file(slots, (places, pieces), header, FramesAt::Behind)
     }
@@ -115,7 +111,7 @@ impl Layout {
     pub(super) fn one_region(slots: &[Slot], target: Target, base: u64, span: &Range<u64>, frames: FramesAt) -> Self {
         let placed = mirror::place_one_region(slots, base);
         let code = span.start.wrapping_sub(base)..span.end.wrapping_sub(base);
-        Self { code, ..Self::of_file(slots, placed, header_size(target, SEGMENTS), frames) }
+        Self { code, ..Self::of_file(slots, placed, target.header_size(SEGMENTS), frames) }
     }
 
     fn of_file(slots: &[Slot], placed: (Vec<Option<Place>>, Vec<Piece>), header: u64, frames: FramesAt) -> Self {
@@ -144,11 +140,11 @@ impl Layout {
     /// The layout for callgrind's viewers: run-time addresses, the sections one behind the other in the file.
     pub(super) fn at_run_time(slots: &[Slot], target: Target) -> Self {
         let limit = if target.is_64 { u64::MAX } else { u64::from(u32::MAX) };
-        let pieces = run_time::cut(slots, limit);
+        let pieces = cut(slots, limit);
         let mut runs = runs(&pieces, slots);
         // At least one, if only of type PT_NULL: a program without any looks damaged.
         let segments = runs.iter().filter(|run| run.has_bytes).count().max(1);
-        let header = header_size(target, segments);
+        let header = target.header_size(segments);
         let mut end = header;
         for run in &mut runs {
             run.offset = end.next_multiple_of(16);
@@ -162,6 +158,48 @@ impl Layout {
             }
         }
         Self { places, pieces, runs, code: header..end, segments, frames: FramesAt::Behind, sentinels: None }
+    }
+}
+
+/// Cuts code that shared addresses into disjoint pieces at run-time addresses: the latest wins. The pieces of all slots, by
+/// address; code beyond `limit` has none.
+fn cut(slots: &[Slot], limit: u64) -> Vec<Piece> {
+    // From the latest to the earliest: each takes what is still free. Start → end of the used ranges.
+    let mut taken = BTreeMap::<u64, u64>::new();
+    let mut pieces = Vec::with_capacity(slots.len());
+    for (index, slot) in slots.iter().enumerate().rev() {
+        let start = slot.addr.0;
+        let Some(end) = start.checked_add(slot.code.size).filter(|&end| end <= limit) else { continue };
+        take_free(&mut taken, start, end, |from, to| {
+            pieces.push(Piece { addr: from, skip: from - start, len: to - from, slot: index as u32 });
+        });
+    }
+    pieces.sort_unstable_by_key(|piece| (piece.addr, piece.len, piece.slot));
+    pieces
+}
+
+/// Calls `free` for each stretch of `start..end` that is not taken yet, and takes it all.
+fn take_free(taken: &mut BTreeMap<u64, u64>, start: u64, end: u64, mut free: impl FnMut(u64, u64)) {
+    let before = taken.range(..=start).next_back().map(|(&from, &to)| (from, to)).filter(|&(_, to)| to >= start);
+    let (merged_from, mut at) = before.map_or((start, start), |(from, to)| (from, to));
+    if start == end && before.is_none_or(|(_, to)| to == start) {
+        free(start, end);
+    }
+    let mut merged_to = at;
+    while at < end {
+        let next = taken.range(at..).next().map(|(&from, &to)| (from, to)).filter(|&(from, _)| from < end);
+        let (free_to, resume) = next.unwrap_or((end, end));
+        if free_to > at {
+            free(at, free_to);
+        }
+        if let Some((from, _)) = next {
+            taken.remove(&from);
+        }
+        at = resume;
+        merged_to = merged_to.max(resume);
+    }
+    if merged_to.max(end) > merged_from {
+        taken.insert(merged_from, merged_to.max(end));
     }
 }
 

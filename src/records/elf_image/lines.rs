@@ -3,15 +3,13 @@
 //! One unit holds the functions of one stretch of code. It has address ranges, without which addr2line and libdw do
 //! not find a unit, and a DW_TAG_subprogram for each function, from which viewers take its name.
 
-mod aranges;
-
 use super::image::Image;
-use super::layout::Piece;
-use super::sections::Sections;
+use super::sections::{Counts, Sections};
 use super::sink::ByteSink;
+use super::slot::Piece;
 use super::symtab::until_nul;
 use super::target::Target;
-use super::written::Counts;
+use crate::bytes::byte_writer::ByteWriter;
 use crate::error::{Error, Result};
 use crate::model::code::Line;
 use gimli::write::{Address, AttributeValue, DwarfUnit, EndianVec, LineProgram, LineString, Range, RangeList};
@@ -35,8 +33,8 @@ pub(super) fn write<W: Write + Seek>(
     if image.slots.iter().all(|slot| slot.code.lines.raw.is_empty()) {
         return Ok(());
     }
-    let mut dwarf = Dwarf::new(EndianVec::new(image.target.gimli_endian()));
-    let mut aranges = aranges::Aranges::new(image.target);
+    let mut dwarf = Dwarf::new(EndianVec::new(image.target.endian.into()));
+    let mut aranges = ByteWriter::new(image.target.endian);
     let mut unit = LineUnit::new(image.target);
     let pieces = image.layout.pieces.iter().filter(|piece| piece.skip == 0 && piece.len > 0);
     for piece in pieces {
@@ -57,7 +55,7 @@ pub(super) fn write<W: Write + Seek>(
     let parts = [
         (b".debug_abbrev".as_slice(), dwarf.debug_abbrev.0.slice()),
         (b".debug_info", dwarf.debug_info.0.slice()),
-        (b".debug_aranges", aranges.bytes()),
+        (b".debug_aranges", &aranges.finish()),
         (b".debug_ranges", dwarf.debug_ranges.0.slice()),
         (b".debug_line", dwarf.debug_line.0.slice()),
     ];
@@ -142,12 +140,29 @@ impl LineUnit {
         entry.set(gimli::DW_AT_high_pc, AttributeValue::Udata(piece.len));
     }
 
-    fn finish(mut self, dwarf: &mut Dwarf, aranges: &mut aranges::Aranges) -> Result<()> {
+    /// Adds its set to `.debug_aranges`, which shows which unit covers an address: libdw before 0.192 finds no unit without
+    /// it. DWARF 4, 6.1.2. The unit is at `info` in `.debug_info`.
+    fn add_aranges(&self, info: usize, aranges: &mut ByteWriter) {
+        let size = usize::from(self.target.address_size());
+        let mut set = ByteWriter::new(self.target.endian);
+        set.u16(2); // version
+        set.u32(info as u32);
+        set.low_bytes(size as u64, 1).low_bytes(0, 1); // no segments
+        // A set starts aligned; the first tuple is aligned to the size of a tuple within it, its length counted.
+        let header = (LENGTH + set.len()).next_multiple_of(2 * size) - LENGTH;
+        set.bytes(&vec![0; header - set.len()]);
+        for &(addr, len) in self.ranges.iter().chain([&(0, 0)]) {
+            set.low_bytes(addr, size).low_bytes(len, size);
+        }
+        aranges.u32(set.len() as u32).bytes(&set.finish());
+    }
+
+    fn finish(mut self, dwarf: &mut Dwarf, aranges: &mut ByteWriter) -> Result<()> {
         if self.rows == 0 {
             return Ok(());
         }
         debug_assert_eq!(self.dwarf.unit.address_size(), self.target.address_size());
-        aranges.unit(dwarf.debug_info.offset().0, &self.ranges);
+        self.add_aranges(dwarf.debug_info.offset().0, aranges);
         let ranges = self
             .ranges
             .iter()
@@ -159,6 +174,9 @@ impl LineUnit {
         self.dwarf.write(dwarf).map_err(|error| Error::new("cannot encode the line table of an image").because(error))
     }
 }
+
+/// The bytes of a set's length, which it does not count.
+const LENGTH: usize = 4;
 
 /// A file's name as viewers can open it: scripts loaded as ES modules are named by URL.
 fn string(file: &[u8]) -> Vec<u8> {
