@@ -247,6 +247,13 @@ pub struct Skipped {
     first: Option<Error>,
 }
 
+impl Default for Skipped {
+    /// Records.
+    fn default() -> Self {
+        Self::new("record")
+    }
+}
+
 impl Skipped {
     /// Nothing skipped yet; `what` is the singular noun of the thing.
     pub fn new(what: &'static str) -> Self {

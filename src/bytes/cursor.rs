@@ -3,9 +3,10 @@
 use crate::error::{Error, Result};
 
 /// The byte order of the writer's machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Endian {
     /// Least significant byte first.
+    #[default]
     Little,
     /// Most significant byte first.
     Big,

@@ -6,11 +6,9 @@
 //! Zeros and other words that are not addresses do no harm.
 
 use super::attr::EventAttr;
-use super::encode::record;
-use super::kind;
+use super::convert::with_words;
 use super::sample::{Fields, Sample, is_context, is_mark};
 use super::walk::RawRecord;
-use crate::bytes::byte_writer::ByteWriter;
 use crate::error::Result;
 
 /// True if a word of a call chain makes perf drop the chain.
@@ -41,20 +39,14 @@ pub fn without_bad_entries(raw: &RawRecord<'_>, attr: &EventAttr) -> Result<Opti
         return Ok(None);
     }
     let body = &raw.bytes[8..];
-    let mut new = ByteWriter::behind(body[..before].to_vec(), raw.endian);
-    new.u64(good.len() as u64);
-    for word in good {
-        new.u64(word);
-    }
-    new.bytes(&body[behind..]);
-    Ok(record(kind::SAMPLE, raw.misc, &new.finish(), raw.endian))
+    Ok(with_words(raw, &body[..before], &good, [&body[behind..], &[]]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::bytes::cursor::Endian;
-    use crate::records::perf_data::Records;
+    use crate::records::perf_data::{Records, kind, record};
     use linux_perf_event_reader::constants as abi;
 
     fn attr() -> EventAttr {

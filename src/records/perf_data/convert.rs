@@ -1,11 +1,10 @@
 //! Events whose samples copy registers and stack of user space (`--call-graph dwarf`) → events with plain call chains.
 
 use super::attr::{Event, EventAttr};
-use super::encode::record;
 use super::kind;
 use super::recording::Recording;
 use super::sample::Fields;
-use super::walk::RawRecord;
+use super::walk::{RawRecord, record};
 use crate::bytes::byte_writer::ByteWriter;
 use crate::bytes::cursor::Endian;
 use crate::error::Result;
@@ -76,13 +75,18 @@ pub fn with_chain(raw: &RawRecord<'_>, attr: &EventAttr, chain: &[u64]) -> Resul
     fields.user_stack()?;
     let stack = at(&fields);
     let body = &raw.bytes[8..];
-    let mut new = ByteWriter::behind(body[..before].to_vec(), raw.endian);
+    Ok(with_words(raw, &body[..before], chain, [&body[behind..registers], &body[stack..]]))
+}
+
+/// A sample like another one, of these parts around a call chain.
+pub(super) fn with_words(raw: &RawRecord<'_>, before: &[u8], chain: &[u64], behind: [&[u8]; 2]) -> Option<Vec<u8>> {
+    let mut new = ByteWriter::behind(before.to_vec(), raw.endian);
     new.u64(chain.len() as u64);
     for &word in chain {
         new.u64(word);
     }
-    new.bytes(&body[behind..registers]).bytes(&body[stack..]);
-    Ok(record(kind::SAMPLE, raw.misc, &new.finish(), raw.endian))
+    new.bytes(behind[0]).bytes(behind[1]);
+    record(kind::SAMPLE, raw.misc, &new.finish(), raw.endian)
 }
 
 #[cfg(test)]

@@ -24,7 +24,6 @@ mod bpf;
 mod code_address;
 mod compressed;
 mod convert;
-mod encode;
 mod features;
 mod header;
 mod namespaces;
@@ -42,7 +41,6 @@ pub use bad_chain::{is_bad_entry, without_bad_entries};
 pub use code_address::CodeAddress;
 pub use compressed::{Decompressor, Packed, is_compressed};
 pub use convert::{attr_record, copies_stacks, with_chain};
-pub use encode::record;
 pub use features::FeatureSection;
 pub use header::{FileSection, Form, Header, sniff};
 pub use linux_perf_data::Feature;
@@ -52,7 +50,7 @@ pub use rewrite::{Edit, EditSink, Edits, Features, Front, front_can_stay, leave_
 pub use sample::{Branch, Branches, ChainContext, ReadValue, ReadValues, Registers, Sample, StackCopy, is_context};
 pub use sample_id::SampleId;
 pub use survey::RecordSurvey;
-pub use walk::{RawRecord, Records, Stop, may_begin};
+pub use walk::{RawRecord, Records, Stop, may_begin, record};
 pub use words::Words;
 
 /// `PERF_RECORD_*` numbers: those of the kernel as named by linux-perf-event-reader, and perf's own

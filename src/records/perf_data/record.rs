@@ -80,9 +80,7 @@ impl Mmap<'_> {
     pub fn executable(&self) -> bool {
         !self.data && self.prot.is_none_or(|prot| prot & PROT_EXEC != 0)
     }
-}
 
-impl Mmap<'_> {
     /// As an MMAP2 record, with a trailer for this `sample_type` if its event has one. `None` if the path is too long.
     pub fn to_mmap2(&self, trailer: Option<(&SampleId, u64)>, endian: Endian) -> Option<Vec<u8>> {
         // A hundred thousand may be written: enough for the fields, the end of the path and the longest trailer.
@@ -98,7 +96,7 @@ impl Mmap<'_> {
         }
         let with_id = if id.is_empty() { 0 } else { abi::PERF_RECORD_MISC_MMAP_BUILD_ID };
         let data = if self.data { abi::PERF_RECORD_MISC_MMAP_DATA } else { 0 };
-        super::encode::record(kind::MMAP2, misc_of(self.cpumode) | with_id | data, &body.finish(), endian)
+        super::walk::record(kind::MMAP2, misc_of(self.cpumode) | with_id | data, &body.finish(), endian)
     }
 }
 
@@ -189,28 +187,18 @@ pub struct BuildIdRecord<'data> {
     pub cpumode: CpuMode,
 }
 
+/// The owners of code, by the bits of a record's misc that show them.
+const MODES: [CpuMode; 6] =
+    [CpuMode::Unknown, CpuMode::Kernel, CpuMode::User, CpuMode::Hypervisor, CpuMode::GuestKernel, CpuMode::GuestUser];
+
 /// The bits of a record's misc that show whose code it is.
 fn misc_of(mode: CpuMode) -> u16 {
-    match mode {
-        CpuMode::Unknown => abi::PERF_RECORD_MISC_CPUMODE_UNKNOWN,
-        CpuMode::Kernel => abi::PERF_RECORD_MISC_KERNEL,
-        CpuMode::User => abi::PERF_RECORD_MISC_USER,
-        CpuMode::Hypervisor => abi::PERF_RECORD_MISC_HYPERVISOR,
-        CpuMode::GuestKernel => abi::PERF_RECORD_MISC_GUEST_KERNEL,
-        CpuMode::GuestUser => abi::PERF_RECORD_MISC_GUEST_USER,
-    }
+    MODES.iter().position(|known| *known == mode).unwrap_or_default() as u16
 }
 
 /// The owner of the code, from a record's misc.
 pub(super) fn cpumode(misc: u16) -> CpuMode {
-    match misc & abi::PERF_RECORD_MISC_CPUMODE_MASK {
-        abi::PERF_RECORD_MISC_KERNEL => CpuMode::Kernel,
-        abi::PERF_RECORD_MISC_USER => CpuMode::User,
-        abi::PERF_RECORD_MISC_HYPERVISOR => CpuMode::Hypervisor,
-        abi::PERF_RECORD_MISC_GUEST_KERNEL => CpuMode::GuestKernel,
-        abi::PERF_RECORD_MISC_GUEST_USER => CpuMode::GuestUser,
-        _ => CpuMode::Unknown,
-    }
+    MODES.get(usize::from(misc & abi::PERF_RECORD_MISC_CPUMODE_MASK)).copied().unwrap_or_default()
 }
 
 impl<'data> Record<'data> {

@@ -4,7 +4,6 @@ use super::attr::Event;
 use super::features::FeatureSection;
 use super::header::{ATTR_SIZE_MIN, FILE_HEADER, FileSection, Form, Header};
 use super::kind;
-use super::record::Record;
 use super::sample::Sample;
 use super::sample_id::SampleId;
 use super::walk::{RawRecord, Records};
@@ -248,11 +247,6 @@ impl Recording {
         let has = sample_type & event_abi::PERF_SAMPLE_TIME != 0;
         let bytes = record.bytes.get(at..).filter(|_| has)?;
         Cursor::new(bytes, 0, record.endian).u64("time").ok().map(Nanos)
-    }
-
-    /// Parses a record that is not a sample.
-    pub fn parse_record<'data>(&self, record: &RawRecord<'data>) -> Result<Record<'data>> {
-        Record::parse(record)
     }
 
     /// True if records may hold others (`perf record -z`).

@@ -4,10 +4,10 @@
 //! in order. The fields that depend on the length: `data.size` and `data.offset` of the header, the places in the table
 //! of features, and the file offsets inside the AUXTRACE feature (`struct auxtrace_index`).
 
-use super::encode::record;
 use super::header::{FILE_HEADER, Form, PIPE_HEADER};
 use super::kind;
 use super::recording::Recording;
+use super::walk::{Records, record};
 use crate::bytes::byte_writer::ByteWriter;
 use crate::bytes::cursor::{Cursor, Endian};
 use crate::error::{Result, Warning, Warnings};
@@ -245,7 +245,7 @@ pub fn pipe_front(recording: &Recording, features: &Features, warnings: &mut War
     }
     if let Some(section) = features.sections.get(&Feature::BUILD_ID) {
         // The section is made of records already, but old recorders left their type 0, and their lengths odd.
-        for raw in super::walk::Records::new(section, 0, endian) {
+        for raw in Records::new(section, 0, endian) {
             let mut body = raw.body().rest().to_vec();
             body.resize(body.len().next_multiple_of(8), 0);
             push("a build ID", record(kind::HEADER_BUILD_ID, raw.misc, &body, endian));
@@ -258,7 +258,7 @@ pub fn pipe_front(recording: &Recording, features: &Features, warnings: &mut War
 /// them beside those in `recording`.
 pub fn leave_pipe(recording: &Recording, data: &[u8], base: u64, features: &mut Features) -> Vec<Edit> {
     let mut edits = Vec::new();
-    for raw in super::walk::Records::new(data, base, recording.header.endian) {
+    for raw in Records::new(data, base, recording.header.endian) {
         if raw.kind == kind::HEADER_TRACING_DATA {
             let start = usize::try_from(raw.offset - base).unwrap_or(usize::MAX).saturating_add(raw.bytes.len());
             let mut body: Cursor<'_> = raw.body();

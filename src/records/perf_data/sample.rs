@@ -18,8 +18,8 @@ const PERF_FORMAT_LOST: u64 = 1 << 4;
 /// `PERF_SAMPLE_BRANCH_COUNTERS`: a word of counters for each branch (since Linux 6.8).
 const PERF_SAMPLE_BRANCH_COUNTERS: u64 = 1 << 19;
 
-/// The fields of a sample up to its call chain.
-const UP_TO_CALLCHAIN: u64 = abi::PERF_SAMPLE_IDENTIFIER
+/// The fields of a sample that come first, a word each.
+const FIRST_WORDS: u64 = abi::PERF_SAMPLE_IDENTIFIER
     | abi::PERF_SAMPLE_IP
     | abi::PERF_SAMPLE_TID
     | abi::PERF_SAMPLE_TIME
@@ -27,12 +27,13 @@ const UP_TO_CALLCHAIN: u64 = abi::PERF_SAMPLE_IDENTIFIER
     | abi::PERF_SAMPLE_ID
     | abi::PERF_SAMPLE_STREAM_ID
     | abi::PERF_SAMPLE_CPU
-    | abi::PERF_SAMPLE_PERIOD
-    | abi::PERF_SAMPLE_READ
-    | abi::PERF_SAMPLE_CALLCHAIN;
+    | abi::PERF_SAMPLE_PERIOD;
+
+/// The fields of a sample up to its call chain.
+const UP_TO_CALLCHAIN: u64 = FIRST_WORDS | abi::PERF_SAMPLE_READ | abi::PERF_SAMPLE_CALLCHAIN;
 
 /// A sample. A field is `None` (a list is empty) if the event does not have it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Sample<'data> {
     /// The event: index into [`super::Recording::events`].
     pub event: usize,
@@ -213,19 +214,7 @@ impl<'data> Sample<'data> {
             period: fields.word(abi::PERF_SAMPLE_PERIOD, "period")?,
             read: fields.read()?,
             callchain: fields.callchain()?,
-            raw: None,
-            branches: None,
-            user_regs: None,
-            user_stack: None,
-            weight: None,
-            data_src: None,
-            transaction: None,
-            intr_regs: None,
-            phys_addr: None,
-            cgroup: None,
-            data_page_size: None,
-            code_page_size: None,
-            aux: None,
+            ..Self::default()
         };
         // Most samples have nothing behind their call chain.
         if attr.sample_type & !UP_TO_CALLCHAIN != 0 {
@@ -371,19 +360,8 @@ impl<'data> Fields<'data, '_> {
 
     /// Reads over what precedes the call chain.
     pub(super) fn skip_to_chain(&mut self) -> Result<()> {
-        const WORDS: [u64; 9] = [
-            abi::PERF_SAMPLE_IDENTIFIER,
-            abi::PERF_SAMPLE_IP,
-            abi::PERF_SAMPLE_TID,
-            abi::PERF_SAMPLE_TIME,
-            abi::PERF_SAMPLE_ADDR,
-            abi::PERF_SAMPLE_ID,
-            abi::PERF_SAMPLE_STREAM_ID,
-            abi::PERF_SAMPLE_CPU,
-            abi::PERF_SAMPLE_PERIOD,
-        ];
-        for bit in WORDS {
-            self.word(bit, "a field before the call chain")?;
+        for _ in 0..(self.attr.sample_type & FIRST_WORDS).count_ones() {
+            self.body.u64("a field before the call chain")?;
         }
         self.read()?;
         Ok(())

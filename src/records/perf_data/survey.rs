@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Collects, record by record; [`RecordSurvey::finish`] puts it into the order of time.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct RecordSurvey {
     processes: Processes,
     threads: Threads,
@@ -39,30 +39,13 @@ pub struct RecordSurvey {
     skipped: Skipped,
 }
 
-impl Default for RecordSurvey {
-    fn default() -> Self {
-        Self {
-            processes: Processes::default(),
-            threads: Threads::default(),
-            names: Vec::new(),
-            tsc: None,
-            namespaces: PidNamespaces::default(),
-            bpf: BpfSurvey::default(),
-            lost_records: 0,
-            lost_samples: 0,
-            build_ids: FxHashMap::default(),
-            skipped: Skipped::new("record"),
-        }
-    }
-}
-
 impl RecordSurvey {
     /// Takes what a record states. Samples state nothing here and are passed over.
     pub fn add(&mut self, recording: &Recording, raw: &RawRecord<'_>) {
         if raw.kind == kind::SAMPLE {
             return;
         }
-        let record = match recording.parse_record(raw) {
+        let record = match Record::parse(raw) {
             Ok(record) => record,
             Err(error) => return self.skipped.add(error),
         };

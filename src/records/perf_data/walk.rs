@@ -5,6 +5,7 @@
 //! the next window, or knows that the file was cut.
 
 use super::kind;
+use crate::bytes::byte_writer::ByteWriter;
 use crate::bytes::cursor::{Cursor, Endian};
 use crate::error::Error;
 use std::ops::Range;
@@ -66,6 +67,14 @@ impl<'data> RawRecord<'data> {
     pub fn end(&self) -> u64 {
         (self.offset + self.bytes.len() as u64).saturating_add(self.payload)
     }
+}
+
+/// A record that is not in the recording, of header and body. `None` if it is longer than a record can be.
+pub fn record(kind: u32, misc: u16, body: &[u8], endian: Endian) -> Option<Vec<u8>> {
+    let size = u16::try_from(body.len() + 8).ok()?;
+    let mut record = ByteWriter::behind(Vec::with_capacity(size.into()), endian);
+    record.u32(kind).u16(misc).u16(size).bytes(body);
+    Some(record.finish())
 }
 
 /// The first place in a range at which records may begin: what is there looks like a few of them. The fields of a

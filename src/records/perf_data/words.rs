@@ -3,7 +3,7 @@
 use crate::bytes::cursor::Endian;
 
 /// A list of 64-bit words in the record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Words<'data> {
     bytes: &'data [u8],
     endian: Endian,
