@@ -26,22 +26,39 @@ pub mod registers;
 pub mod rewrite;
 pub mod write;
 
+use rustc_hash::FxHasher;
+use std::hash::Hasher;
+
 /// True if a text is perf script's: among its first lines is one that begins a sample, behind comments, record lines
 /// and blank ones.
 pub fn sniff(head: &[u8]) -> bool {
     let complete = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
-    complete
-        .split(|&byte| byte == b'\n')
-        .filter(|line| !line.starts_with(b"#") && !line.trim_ascii().is_empty())
-        .take(64)
-        .any(|line| known::is_record_line(line) || header::Header::has_time(line))
+    first_lines(complete).any(|line| known::is_record_line(line) || header::Header::has_time(line))
+}
+
+/// The first lines of a text that are neither comments nor blank.
+fn first_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let lines = text.split(|&byte| byte == b'\n');
+    lines.filter(|line| !line.starts_with(b"#") && !line.trim_ascii().is_empty()).take(64)
+}
+
+/// The end of the last sample that ends in a buffer with an empty line.
+fn sample_end(buffer: &[u8]) -> Option<usize> {
+    let windows_end = || memchr::memmem::rfind(buffer, b"\n\r\n").map(|at| at + 3);
+    memchr::memmem::rfind(buffer, b"\n\n").map(|at| at + 2).or_else(windows_end)
+}
+
+/// By what a text is found again.
+fn hash_of(text: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(text);
+    hasher.finish()
 }
 
 /// True if a text that starts like this may be of perf script, in any layout: no other text is filtered.
 pub fn may_be_text(head: &[u8]) -> bool {
     let Some(end) = memchr::memrchr(b'\n', head) else { return true };
-    let lines = head[..end].split(|&byte| byte == b'\n');
-    let mut lines = lines.filter(|line| !line.starts_with(b"#") && !line.trim_ascii().is_empty()).take(64).peekable();
+    let mut lines = first_lines(&head[..end]).peekable();
     lines.peek().is_none()
         || lines.any(|line| line.trim_ascii_end().ends_with(b":") || begins_with_address(line))
         || sniff(head)

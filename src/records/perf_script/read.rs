@@ -15,6 +15,7 @@ mod tests;
 use super::frame::{Frame, Place, UNKNOWN};
 use super::header::Header;
 use super::known::{RecordLineFacts, is_record_line};
+use super::{hash_of, sample_end};
 use crate::analysis::named_frames::kind_of_unnamed;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
@@ -79,9 +80,7 @@ impl PartReader {
 
 /// The part of a buffer can be read as a part: no sample goes on behind it. 0 if there is no such place.
 pub fn cut(buffer: &[u8]) -> usize {
-    let sample_end = memchr::memmem::rfind(buffer, b"\n\n").map(|at| at + 2);
-    let windows_end = || memchr::memmem::rfind(buffer, b"\n\r\n").map(|at| at + 3);
-    sample_end.or_else(windows_end).unwrap_or_else(|| last_header(buffer))
+    sample_end(buffer).unwrap_or_else(|| last_header(buffer))
 }
 
 /// The start of the last sample whose first line is whole.
@@ -191,7 +190,7 @@ impl<'t> TextReader<'t> {
     fn stack(&mut self, start: usize) -> Option<usize> {
         let end = self.paragraphs.end(self.text, start)?;
         let text = &self.text[start..end];
-        let key = StackMemo::key(text);
+        let key = hash_of(text);
         let stack = match self.part.stacks.get(key, text) {
             Some(known) => known,
             None => {

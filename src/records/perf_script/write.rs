@@ -14,45 +14,64 @@ use crate::model::{Nanos, Pid, Tid};
 use std::io::Write;
 use std::str::FromStr;
 
-/// The printed fields (`-F`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fields {
+macro_rules! fields {
+    ($($(#[$doc:meta])* $name:ident),*) => {
+        /// The printed fields (`-F`).
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct Fields {
+            $($(#[$doc])* pub $name: bool,)*
+            /// True if times are to the nanosecond (`--ns`).
+            pub ns: bool,
+        }
+
+        impl Fields {
+            const NONE: Self = Self { $($name: false,)* ns: false };
+
+            fn field(&mut self, name: &str) -> Option<&mut bool> {
+                match name {
+                    $(stringify!($name) => Some(&mut self.$name),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+fields! {
     /// Name of the thread.
-    pub comm: bool,
+    comm,
     /// Process.
-    pub pid: bool,
+    pid,
     /// Thread.
-    pub tid: bool,
+    tid,
     /// Processor, where recorded.
-    pub cpu: bool,
+    cpu,
     /// Seconds.
-    pub time: bool,
+    time,
     /// The weight of the sample.
-    pub period: bool,
+    period,
     /// The event's name.
-    pub event: bool,
+    event,
     /// Addresses; without them no frames are printed.
-    pub ip: bool,
+    ip,
     /// Functions.
-    pub sym: bool,
+    sym,
     /// The offset in the function.
-    pub symoff: bool,
+    symoff,
     /// Files.
-    pub dso: bool,
+    dso,
     /// Source lines, each on a line of its own.
-    pub srcline: bool,
+    srcline,
     /// The data address, or what else the event gives there.
-    pub addr: bool,
+    addr,
     /// The registers at the interrupt.
-    pub iregs: bool,
+    iregs,
     /// The registers of the user's code.
-    pub uregs: bool,
+    uregs,
     /// The branch stack, by address.
-    pub brstack: bool,
+    brstack,
     /// The branch stack, by function.
-    pub brstacksym: bool,
-    /// True if times are to the nanosecond (`--ns`).
-    pub ns: bool,
+    brstacksym
 }
 
 impl Default for Fields {
@@ -71,52 +90,6 @@ impl Default for Fields {
             dso: true,
             ..Self::NONE
         }
-    }
-}
-
-impl Fields {
-    const NONE: Self = Self {
-        comm: false,
-        pid: false,
-        tid: false,
-        cpu: false,
-        time: false,
-        period: false,
-        event: false,
-        ip: false,
-        sym: false,
-        symoff: false,
-        dso: false,
-        srcline: false,
-        addr: false,
-        iregs: false,
-        uregs: false,
-        brstack: false,
-        brstacksym: false,
-        ns: false,
-    };
-
-    fn field(&mut self, name: &str) -> Option<&mut bool> {
-        Some(match name {
-            "comm" => &mut self.comm,
-            "pid" => &mut self.pid,
-            "tid" => &mut self.tid,
-            "cpu" => &mut self.cpu,
-            "time" => &mut self.time,
-            "period" => &mut self.period,
-            "event" => &mut self.event,
-            "ip" => &mut self.ip,
-            "sym" => &mut self.sym,
-            "symoff" => &mut self.symoff,
-            "dso" => &mut self.dso,
-            "srcline" => &mut self.srcline,
-            "addr" => &mut self.addr,
-            "iregs" => &mut self.iregs,
-            "uregs" => &mut self.uregs,
-            "brstack" => &mut self.brstack,
-            "brstacksym" => &mut self.brstacksym,
-            _ => return None,
-        })
     }
 }
 

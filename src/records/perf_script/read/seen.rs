@@ -1,8 +1,8 @@
 //! Lines and stacks that were read before, in this part of a text or in earlier ones.
 
 use crate::model::stacks::{FrameId, StackId};
-use rustc_hash::{FxHashMap, FxHasher};
-use std::hash::Hasher;
+use crate::records::perf_script::hash_of;
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// With more text than this a memo starts afresh, so that its memory has a bound.
@@ -15,7 +15,7 @@ const MOST_ENTRIES: usize = 1 << 16;
 /// takes is to be in the processor's cache.
 #[derive(Debug, Default)]
 pub(super) struct LineMemo {
-    /// By [`hash`]; of two lines with the same one is known.
+    /// By [`hash_of`]; of two lines with the same one is known.
     of: FxHashMap<u64, KnownLine>,
     texts: Vec<u8>,
     /// Those of lines that have several, leaf first.
@@ -41,12 +41,6 @@ pub(super) enum LineFrames {
     },
 }
 
-fn hash(text: &[u8]) -> u64 {
-    let mut hasher = FxHasher::default();
-    hasher.write(text);
-    hasher.finish()
-}
-
 impl LineMemo {
     /// Removes all if it is too much; its earlier answers are invalid then.
     pub(super) fn make_room(&mut self) {
@@ -56,7 +50,7 @@ impl LineMemo {
     }
 
     pub(super) fn get(&self, line: &[u8]) -> Option<LineFrames> {
-        let KnownLine { start, len, frames } = self.of.get(&hash(line))?;
+        let KnownLine { start, len, frames } = self.of.get(&hash_of(line))?;
         (self.texts[*start as usize..][..*len as usize] == *line).then_some(*frames)
     }
 
@@ -72,7 +66,7 @@ impl LineMemo {
             }
         };
         if let (Ok(start), Ok(len)) = (u32::try_from(self.texts.len()), u32::try_from(line.len())) {
-            self.of.insert(hash(line), KnownLine { start, len, frames: told });
+            self.of.insert(hash_of(line), KnownLine { start, len, frames: told });
             self.texts.extend_from_slice(line);
         }
         Some(told)
@@ -102,11 +96,6 @@ struct SeenStack {
 }
 
 impl StackMemo {
-    /// By what a text is looked up.
-    pub(super) fn key(text: &[u8]) -> u64 {
-        hash(text)
-    }
-
     /// The stack of a text that is kept.
     pub(super) fn get(&self, key: u64, text: &[u8]) -> Option<Option<StackId>> {
         let seen = self.seen.get(&key)?;

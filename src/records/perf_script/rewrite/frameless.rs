@@ -3,30 +3,15 @@
 //! perf prints an empty line behind the call chain of each sample, and behind nothing else. It drops chains whole that hold
 //! words which are neither addresses nor marks.
 
-use super::counts::Counts;
+use super::naming::Counts;
 use crate::records::perf_script::header::Header;
 use crate::records::perf_script::known::is_record_line;
 use memchr::memmem;
 
-/// The number of samples that end in a text.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct SampleEnds {
-    pub(super) samples: u64,
-    /// Samples without a frame.
-    pub(super) frameless: u64,
-}
-
-impl SampleEnds {
-    /// That of a sample with these frames, or whatever is below its header.
-    pub(super) fn of_frames(frames: &[u8]) -> Self {
-        Self { samples: 1, frameless: u64::from(is_bare_header(&frames[line_start(frames)..])) }
-    }
-}
-
-impl From<SampleEnds> for Counts {
-    fn from(SampleEnds { samples, frameless }: SampleEnds) -> Self {
-        Self { samples, frameless, ..Self::default() }
-    }
+/// Counts a sample with these frames, or whatever is below its header.
+pub(super) fn count_one(frames: &[u8]) -> Counts {
+    let frameless = u64::from(is_bare_header(&frames[line_start(frames)..]));
+    Counts { samples: 1, frameless, ..Counts::default() }
 }
 
 /// The meaning of the last line before a block for an empty line that begins the block.
@@ -54,10 +39,10 @@ impl LastLine {
 }
 
 /// Counts the samples that end in a block.
-pub(super) fn count(block: &[u8], before: LastLine) -> SampleEnds {
-    let mut ends = SampleEnds::default();
+pub(super) fn count(block: &[u8], before: LastLine) -> Counts {
+    let mut ends = Counts::default();
     if block.starts_with(b"\n") && before != LastLine::Open {
-        ends = SampleEnds { samples: 1, frameless: u64::from(before == LastLine::Header) };
+        (ends.samples, ends.frameless) = (1, u64::from(before == LastLine::Header));
     }
     for end in memmem::find_iter(block, b"\n\n") {
         ends.samples += 1;

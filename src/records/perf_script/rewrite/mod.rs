@@ -9,7 +9,6 @@
 //! ```
 
 mod column;
-mod counts;
 mod frameless;
 pub mod memo;
 mod naming;
@@ -18,8 +17,7 @@ mod samples;
 mod state;
 mod style;
 
-pub use counts::Counts;
-pub use naming::{Answer, Named, Needs, Wanted};
+pub use naming::{Answer, Counts, Named, Needs, Wanted};
 pub use state::{State, cut};
 pub use style::Style;
 
@@ -27,7 +25,7 @@ use super::frame::{Frame, Place, UNKNOWN, address};
 use super::header::Header;
 use crate::model::{Addr, FrameAddr, Pid};
 use column::Below;
-use frameless::{LastLine, SampleEnds};
+use frameless::LastLine;
 use memchr::memmem::Finder;
 use memo::{Key, KnownFrame, Memo, Object, When};
 use one_line::{first_word, named_frame, object_end, word_before};
@@ -188,25 +186,26 @@ impl<'b> RewriteJob<'b, '_, '_> {
             (self.state.sample, self.seen) = (sample, end);
             return Some(end);
         }
-        let (counts, copied, len) = (self.counts.clone(), self.edited.copied, self.edited.out.len());
+        let (counts, copied, len) = (std::mem::take(&mut self.counts), self.edited.copied, self.edited.out.len());
         self.memo.begin();
         let mut at = before.end;
         while let Some(hit) = self.unknown.find(&text[at..end]).map(|hit| at + hit) {
             at = self.at_hit(&text[..=end], hit);
         }
-        self.counts += SampleEnds::of_frames(&text[start..end]).into();
+        self.counts += frameless::count_one(&text[start..end]);
         if self.needs.is_empty() {
             let Edited { out, copied: behind, .. } = &self.edited;
             let after = (*behind != copied).then(|| [&out[len + (start - copied)..], &text[*behind..end]]);
-            self.memo.keep(frames, after, &self.counts - &counts);
+            self.memo.keep(frames, after, self.counts.clone());
         }
+        self.counts += counts;
         Some(end)
     }
 
     /// Counts the samples that end before a place.
     fn count_ends(&mut self, end: usize) {
         let before = if self.counted == 0 { self.line_before } else { LastLine::Open };
-        self.counts += frameless::count(&self.block[self.counted..end], before).into();
+        self.counts += frameless::count(&self.block[self.counted..end], before);
         self.counted = end;
     }
 

@@ -1,9 +1,9 @@
-//! The question about a frame, and the answer.
+//! The question about a frame, the answer, and how often there was which.
 
 use crate::model::{FrameAddr, Nanos, Pid};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
 
 /// A frame to be named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,5 +59,42 @@ impl Needs {
     /// True if there is nothing.
     pub fn is_empty(&self) -> bool {
         self.pids.is_empty() && self.places.is_empty()
+    }
+}
+
+/// The findings in a block.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Counts {
+    /// Frames named.
+    pub named: u64,
+    /// Frames at places that had several owners, in a text that does not give the time.
+    pub ambiguous: u64,
+    /// Frames in places of JIT code that nobody could name.
+    pub unresolved: u64,
+    /// Frames printed relative to a file whose base the text does not give.
+    pub relative: u64,
+    /// Frames of unknown processes.
+    pub nobodys: u64,
+    /// Frames of files that were named, where that is requested.
+    pub native: u64,
+    /// Frames of files that were not.
+    pub native_left: u64,
+    /// Samples with call chains.
+    pub samples: u64,
+    /// Samples without any frame.
+    pub frameless: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.named += other.named;
+        self.ambiguous += other.ambiguous;
+        self.unresolved += other.unresolved;
+        self.relative += other.relative;
+        self.nobodys += other.nobodys;
+        self.native += other.native;
+        self.native_left += other.native_left;
+        self.samples += other.samples;
+        self.frameless += other.frameless;
     }
 }

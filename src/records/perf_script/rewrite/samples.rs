@@ -1,11 +1,11 @@
 //! Whole samples that were named before: where a program runs in circles, most are.
 
-use super::counts::Counts;
+use super::naming::Counts;
 use super::state::Sample;
 use crate::model::lasting::UNTIMED;
 use crate::model::{Nanos, Pid, Tid};
-use rustc_hash::{FxHashMap, FxHasher};
-use std::hash::Hasher;
+use crate::records::perf_script::hash_of;
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// The new frames of samples, by their text. Samples without a name for any frame are in it, too.
@@ -58,9 +58,7 @@ pub(super) struct Frames<'a> {
 
 impl<'a> Frames<'a> {
     pub(super) fn new(whose: Whose, text: &'a [u8]) -> Self {
-        let mut hasher = FxHasher::default();
-        hasher.write(text);
-        Self { whose, text, hash: hasher.finish() }
+        Self { whose, text, hash: hash_of(text) }
     }
 }
 

@@ -4,6 +4,7 @@ use super::frameless::LastLine;
 use crate::model::{Nanos, Pid, Tid};
 use crate::records::perf_script::header::Header;
 use crate::records::perf_script::known::{RecordLineFacts, is_record_line};
+use crate::records::perf_script::sample_end;
 use memchr::memmem;
 use std::ops::Range;
 
@@ -26,10 +27,8 @@ pub(super) struct Sample {
 /// The part of a buffer makes the next block: up to the last end of a sample, else the last line's end; all of it if it
 /// that is one endless line. 0 only for an empty buffer.
 pub fn cut(buffer: &[u8]) -> usize {
-    let sample_end = memmem::rfind(buffer, b"\n\n").map(|at| at + 2);
-    let windows_end = || memmem::rfind(buffer, b"\n\r\n").map(|at| at + 3);
     let line_end = || memchr::memrchr(b'\n', buffer).map(|at| at + 1);
-    sample_end.or_else(windows_end).or_else(line_end).unwrap_or(buffer.len())
+    sample_end(buffer).or_else(line_end).unwrap_or(buffer.len())
 }
 
 impl State {
