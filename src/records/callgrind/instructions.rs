@@ -2,7 +2,7 @@
 
 use super::grammar::{
     Columns, IdSpace, Keyword, NameField, PositionDecoder, Statement, add_costs, event_names, lines, name_field,
-    number, statements,
+    number, statements, without_recursion,
 };
 use crate::bytes::digits::decimal;
 use crate::error::{Error, Result, Skipped, Warnings};
@@ -319,14 +319,6 @@ impl<'a> InstructionReader<'a> {
             add_costs(words, &mut costs.stated[callee].called)
         });
         is_number.ok_or_else(|| Error::new("a cost is not an integer, or the sum is too large"))
-    }
-}
-
-/// A function that calls itself is distinguished by how often: `fib'2`. Its code is the same.
-fn without_recursion(name: &[u8]) -> &[u8] {
-    match name.iter().rposition(|&byte| byte == b'\'') {
-        Some(at) if at + 1 < name.len() && name[at + 1..].iter().all(u8::is_ascii_digit) => &name[..at],
-        _ => name,
     }
 }
 

@@ -1,12 +1,41 @@
-//! The block of one function, decoded: positions absolute, every callee with its object and file.
+//! The block of one function, decoded: positions absolute, every callee with its object and file; and what its lines inherit
+//! from those before it.
 
-use super::context::BlockContext;
 use super::cost_lines::{CostLines, Stretch, StretchOf, are_short};
 use super::names::{IdSpace, NameField, NameRef, name_field};
 use super::numbers::{add_costs, first_cost};
-use super::positions::{Position, PositionDecoder};
+use super::positions::{Columns, Position, PositionDecoder};
 use super::statements::{Keyword, Statement, lines};
 use rustc_hash::FxHashMap;
+
+/// The context that the following lines inherit.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in super::super) struct BlockContext<'a> {
+    /// The last `ob=`.
+    pub(in super::super) ob: Option<NameRef<'a>>,
+    /// The last `fl=`.
+    pub(in super::super) fl: Option<NameRef<'a>>,
+    /// An `fi=` or `fe=` after it: where some readers believe the next function to be.
+    pub(in super::super) open_file: Option<NameRef<'a>>,
+    /// The columns in front of the costs.
+    pub(in super::super) columns: Columns,
+}
+
+impl<'a> BlockContext<'a> {
+    /// Follows a statement.
+    pub(in super::super) fn apply(&mut self, line: Statement<'a>) {
+        match line {
+            Statement::Spec(Keyword::Ob, value) => self.ob = Some(NameRef::of(name_field(value))),
+            Statement::Spec(Keyword::Fl, value) => {
+                self.fl = Some(NameRef::of(name_field(value)));
+                self.open_file = None;
+            }
+            Statement::Spec(Keyword::Fi | Keyword::Fe, value) => self.open_file = Some(NameRef::of(name_field(value))),
+            Statement::Header(b"positions", value) => self.columns = Columns::parse(value).unwrap_or_default(),
+            _ => {}
+        }
+    }
+}
 
 /// A block from its `fn=` line to the next function's statements.
 #[derive(Debug)]

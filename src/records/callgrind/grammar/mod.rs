@@ -8,13 +8,11 @@
 //! | [`names`] | the value of a line that names something |
 //! | [`positions`] | the columns in front of the costs; it writes them, too |
 //! | [`numbers`] | costs and other numbers |
-//! | [`context`] | what holds until it is changed |
 //! | [`cost_lines`] | cost lines that need not be written anew |
-//! | [`block`] | all lines of one function |
+//! | [`block`] | all lines of one function, and what holds until it is changed |
 
 mod block;
 mod chunks;
-mod context;
 mod cost_lines;
 mod id_table;
 mod names;
@@ -22,14 +20,14 @@ mod numbers;
 mod positions;
 mod statements;
 
-pub(super) use block::{BlockItem, BlockMemory, Callee, FunctionBlock, ItemKind};
+pub(super) use block::{BlockContext, BlockItem, BlockMemory, Callee, FunctionBlock, ItemKind};
 pub(super) use chunks::ReadChunks;
 pub use chunks::{CHUNK_SIZE, Chunk, chunks};
-pub(super) use context::BlockContext;
 pub(super) use cost_lines::{AddressText, CostLines, surely_fit};
 pub(super) use id_table::IdTable;
 pub(super) use names::{
-    IdSpace, NameField, NameRef, UNKNOWN, has_raw_caller, name_field, push_id, raw_name, replace_callers,
+    IdSpace, NameField, NameRef, UNKNOWN, has_raw_caller, name_field, push_id, raw_name, replace_callers, same_name,
+    without_recursion,
 };
 pub(super) use numbers::{add_costs, event_names, first_cost, number};
 pub(super) use positions::{Columns, Position, PositionDecoder, PositionEncoder};

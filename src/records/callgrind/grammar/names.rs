@@ -100,6 +100,20 @@ pub(in super::super) fn replace_callers<'a>(tail: &'a [u8], resolve: impl Fn(u64
     Cow::Owned(out)
 }
 
+/// A function that calls itself is distinguished by how often: `fib`, `fib'2`.
+pub(in super::super) fn without_recursion(name: &[u8]) -> &[u8] {
+    match memchr::memrchr(b'\'', name) {
+        Some(at) if at > 0 && at + 1 < name.len() && name[at + 1..].iter().all(u8::is_ascii_digit) => &name[..at],
+        _ => name,
+    }
+}
+
+/// True if two names are the same. Mostly they are one, or empty: then they need not be looked at. (Some processors
+/// take very long to compare nothing at an address where nothing is.)
+pub(in super::super) fn same_name(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len() && (one.is_empty() || std::ptr::eq(one, other) || one == other)
+}
+
 /// A name as a file refers to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in super::super) enum NameRef<'a> {

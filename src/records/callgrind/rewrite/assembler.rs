@@ -8,10 +8,9 @@
 use super::draft::{Piece, RewrittenChunk};
 use super::index::FileIndex;
 use super::jit_functions::JitFunctions;
-use super::output_name::same_name;
 use super::stats::EntrySet;
 use crate::error::{Error, Result};
-use crate::records::callgrind::grammar::{IdSpace, push_id};
+use crate::records::callgrind::grammar::{IdSpace, push_id, same_name};
 use hashbrown::HashTable;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use std::borrow::Cow;

@@ -4,14 +4,12 @@
 //! calls such code has the statements in front of its `calls=` lines replaced. A block of unknown memory is decoded
 //! and written anew, as [`LineGroups`].
 
-use super::draft::{ChunkDraft, DraftMemory, Piece, RewrittenChunk};
+use super::draft::{ChunkDraft, DraftMemory, OutputName, Piece, ReaderContext, RewrittenChunk};
 use super::group_writer::write_groups;
 use super::index::FileIndex;
 use super::jit_functions::{Covered, JitFunctions};
 use super::line_groups::LineGroups;
 use super::name_resolver::{NameResolver, ResolvedName};
-use super::output_name::{OutputName, ReaderContext, put_file, put_object};
-use super::pending_callee::PendingCallee;
 use super::stats::RewriteStats;
 use crate::error::Error;
 use crate::records::callgrind::grammar::{
@@ -157,18 +155,18 @@ impl<'a> ChunkRewriter<'a> {
     /// Makes readers of the output inherit what the input states.
     fn restore(&mut self, context: BlockContext<'a>) {
         let Some(reader) = self.reader.take() else { return };
-        if let Some(ob) = context.ob.map(OutputName::Input).filter(|ob| reader.ob != Some(*ob)) {
-            put_object(&mut self.draft, b"ob=", ob);
+        let inherited = ReaderContext::of(context);
+        if let Some(ob) = inherited.ob.filter(|ob| reader.ob != Some(*ob)) {
+            self.draft.put_object(b"ob=", ob);
         }
-        let (fl, file) = (context.fl.map(OutputName::Input), context.open_file.or(context.fl).map(OutputName::Input));
-        if (reader.fl, reader.file) == (fl, file) {
+        if (reader.fl, reader.file) == (inherited.fl, inherited.file) {
             return;
         }
         if let Some(fl) = context.fl {
-            put_file(&mut self.draft, b"fl=", OutputName::Input(fl));
+            self.draft.put_file(b"fl=", OutputName::Input(fl));
         }
         if let Some(open) = context.open_file {
-            put_file(&mut self.draft, b"fi=", OutputName::Input(open));
+            self.draft.put_file(b"fi=", OutputName::Input(open));
         }
     }
 
@@ -216,11 +214,7 @@ impl<'a> ChunkRewriter<'a> {
         let (range, covered) = (offset..self.chunk.offset + end as u64, &mut self.covered);
         if let Some(groups) = LineGroups::of(&block, self.names, context, range, covered, &mut self.stats) {
             self.copy_to(start);
-            let before = self.reader.unwrap_or_else(|| ReaderContext {
-                ob: context.ob.map(OutputName::Input),
-                fl: context.fl.map(OutputName::Input),
-                file: context.open_file.or(context.fl).map(OutputName::Input),
-            });
+            let before = self.reader.unwrap_or_else(|| ReaderContext::of(context));
             self.reader = Some(write_groups(&groups, &mut self.draft, before, &mut self.defined));
             self.copied = end;
         } else {
@@ -288,8 +282,7 @@ impl<'a> ChunkRewriter<'a> {
     }
 
     fn put_line(&mut self, text: &[u8]) {
-        self.draft.put(text);
-        self.draft.put(b"\n");
+        self.draft.put_all(&[text, b"\n"]);
     }
 
     fn edit_callee(
@@ -333,6 +326,40 @@ impl<'a> ChunkRewriter<'a> {
             }
             ResolvedName::Unchanged | ResolvedName::Jit(..) => self.put_line(text),
         }
+    }
+}
+
+/// The statements in front of a `cfn=`, held back until it is known what they lead to.
+#[derive(Debug, Default)]
+struct PendingCallee<'a> {
+    held: Vec<&'a [u8]>,
+    cob: Option<NameRef<'a>>,
+}
+
+impl<'a> PendingCallee<'a> {
+    fn hold(&mut self, text: &'a [u8], cob: Option<&'a [u8]>) {
+        self.held.push(text);
+        if let Some(value) = cob {
+            self.cob = Some(NameRef::of(name_field(value)));
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    fn release(&mut self, draft: &mut ChunkDraft<'_>) {
+        for text in self.held.drain(..) {
+            draft.put_all(&[text, b"\n"]);
+        }
+    }
+
+    /// Writes only those that define an id: later blocks may refer to it. Of repeated statements readers take the last.
+    fn release_definitions(&mut self, draft: &mut ChunkDraft<'_>) {
+        self.held.retain(
+            |text| matches!(Statement::parse(text), Statement::Spec(_, value) if matches!(name_field(value), NameField::Define(..))),
+        );
+        self.release(draft);
     }
 }
 

@@ -2,7 +2,7 @@
 //! belong that other chunks may define.
 
 use super::stats::RewriteStats;
-use crate::records::callgrind::grammar::push_id;
+use crate::records::callgrind::grammar::{BlockContext, NameRef, push_id, same_name};
 
 /// A rewritten chunk of a file.
 #[derive(Debug)]
@@ -56,6 +56,45 @@ pub struct DraftMemory<'a> {
     pieces: Vec<Piece<'a>>,
 }
 
+/// The name of an object or file in the output.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum OutputName<'a> {
+    /// One of the input.
+    Input(NameRef<'a>),
+    /// One that has no id yet.
+    New(&'a [u8]),
+}
+
+impl PartialEq for OutputName<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Input(one), Self::Input(other)) => one == other,
+            (Self::New(one), Self::New(other)) => same_name(one, other),
+            _ => false,
+        }
+    }
+}
+
+/// The context of readers of the output where that differs from the input's.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReaderContext<'a> {
+    /// The object.
+    pub(super) ob: Option<OutputName<'a>>,
+    /// The last `fl=`, to which `fn=` returns.
+    pub(super) fl: Option<OutputName<'a>>,
+    /// The current file, after `fi=` and `fe=` too.
+    pub(super) file: Option<OutputName<'a>>,
+}
+
+impl<'a> ReaderContext<'a> {
+    /// That of the input.
+    pub(super) fn of(context: BlockContext<'a>) -> Self {
+        let names = [context.ob, context.fl, context.open_file.or(context.fl)];
+        let [ob, fl, file] = names.map(|name| name.map(OutputName::Input));
+        Self { ob, fl, file }
+    }
+}
+
 /// Less than this of the input is copied at once.
 const SHORT: usize = 64;
 
@@ -82,6 +121,41 @@ impl<'a> ChunkDraft<'a> {
     #[inline]
     pub(super) fn put(&mut self, bytes: &[u8]) {
         self.own.extend_from_slice(bytes);
+    }
+
+    /// Puts several texts, one behind the other.
+    #[inline]
+    pub(super) fn put_all(&mut self, texts: &[&[u8]]) {
+        texts.iter().for_each(|text| self.put(text));
+    }
+
+    /// Puts an id that is defined, with its name.
+    pub(super) fn put_definition(&mut self, id: u32, name: &[u8]) {
+        self.put_id(id);
+        self.put_all(&[b" ", name]);
+    }
+
+    /// Puts `ob=name` or `cob=name`.
+    #[inline]
+    pub(super) fn put_object(&mut self, key: &[u8], name: OutputName<'a>) {
+        self.put_statement(key, name, Piece::Object);
+    }
+
+    /// Puts `fl=name`, or one of the other statements that give a file.
+    #[inline]
+    pub(super) fn put_file(&mut self, key: &[u8], name: OutputName<'a>) {
+        self.put_statement(key, name, Piece::File);
+    }
+
+    #[inline]
+    fn put_statement(&mut self, key: &[u8], name: OutputName<'a>, new: impl FnOnce(&'a [u8]) -> Piece<'a>) {
+        self.put(key);
+        match name {
+            OutputName::Input(NameRef::Id(id)) => self.put_id(id),
+            OutputName::Input(NameRef::Name(name)) => self.put(name),
+            OutputName::New(name) => self.place(new(name)),
+        }
+        self.put(b"\n");
     }
 
     /// Text of its own, to be written to.

@@ -1,10 +1,9 @@
 //! Writes the groups of a block, each as a block of its own.
 
-use super::draft::{ChunkDraft, Piece};
+use super::draft::{ChunkDraft, OutputName, Piece, ReaderContext};
 use super::jit_functions::CodeLine;
 use super::line_groups::{GroupName, LineGroup, LineGroups};
 use super::name_resolver::ResolvedName;
-use super::output_name::{OutputName, ReaderContext, put_file, put_object};
 use crate::records::callgrind::grammar::{
     BlockItem, Callee, Columns, CostLines, IdSpace, ItemKind, NameField, NameRef, Position, PositionEncoder,
     first_cost, raw_name,
@@ -27,6 +26,20 @@ pub(super) fn write_groups<'a>(
     writer.out
 }
 
+/// Object and file of a function.
+type Home<'a> = (Option<OutputName<'a>>, Option<OutputName<'a>>);
+
+impl<'a> LineGroups<'a, '_> {
+    /// Those of code; without it, of the block.
+    fn home(&self, code: Option<usize>) -> Home<'a> {
+        let jit = self.names.jit;
+        match code {
+            Some(entry) => (Some(OutputName::New(jit.object())), Some(OutputName::New(jit.file(entry)))),
+            None => (self.context.ob.map(OutputName::Input), self.context.fl.map(OutputName::Input)),
+        }
+    }
+}
+
 struct GroupWriter<'a, 'b, 'd> {
     groups: &'d LineGroups<'a, 'b>,
     draft: &'d mut ChunkDraft<'a>,
@@ -42,9 +55,7 @@ impl<'a> GroupWriter<'a, '_, '_> {
             let old = Some(OutputName::Input(NameRef::Id(id)));
             let key: &[u8] = if space == IdSpace::Object { b"ob=" } else { b"fl=" };
             self.draft.put(key);
-            self.draft.put_id(id);
-            self.draft.put(b" ");
-            self.draft.put(name);
+            self.draft.put_definition(id, name);
             self.draft.put(b"\n");
             if space == IdSpace::Object {
                 self.out.ob = old;
@@ -61,18 +72,13 @@ impl<'a> GroupWriter<'a, '_, '_> {
 
     fn group(&mut self, group: &LineGroup<'a, '_>, is_head: bool) {
         let groups = self.groups;
-        let (ob, fl) = match group.code {
-            Some(entry) => {
-                (Some(OutputName::New(groups.names.jit.object())), Some(OutputName::New(groups.names.jit.file(entry))))
-            }
-            None => (groups.context.ob.map(OutputName::Input), groups.context.fl.map(OutputName::Input)),
-        };
+        let (ob, fl) = groups.home(group.code);
         if let Some(ob) = ob.filter(|ob| self.out.ob != Some(*ob)) {
-            put_object(self.draft, b"ob=", ob);
+            self.draft.put_object(b"ob=", ob);
             self.out.ob = Some(ob);
         }
         if let Some(fl) = fl.filter(|fl| self.out.fl != Some(*fl) || self.out.file != Some(*fl)) {
-            put_file(self.draft, b"fl=", fl);
+            self.draft.put_file(b"fl=", fl);
             (self.out.fl, self.out.file) = (Some(fl), Some(fl));
         }
         self.draft.put(b"fn=");
@@ -113,9 +119,7 @@ impl<'a> GroupWriter<'a, '_, '_> {
         };
         if let Some(name) = self.groups.block.functions.get(&id).filter(|_| self.defined.insert(id)) {
             let name = self.groups.names.callers(name);
-            self.draft.put_id(id);
-            self.draft.put(b" ");
-            self.draft.put(&name);
+            self.draft.put_definition(id, &name);
         } else if let Some(name) = self.groups.names.index.raw_function(id, offset) {
             self.draft.place(Piece::InputFunction(id, name));
         } else {
@@ -157,15 +161,14 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
     fn switch_file(&mut self, file: Option<OutputName<'a>>) {
         let Some(file) = file.filter(|file| self.writer.out.file != Some(*file)) else { return };
         let key: &[u8] = if Some(file) == self.fl { b"fe=" } else { b"fi=" };
-        put_file(self.writer.draft, key, file);
+        self.writer.draft.put_file(key, file);
         self.writer.out.file = Some(file);
     }
 
     fn item(&mut self, item: &BlockItem<'a>) {
         let (Some(position), false) = (item.position, matches!(item.kind, ItemKind::Unknown(_))) else {
             if let ItemKind::Unknown(text) = item.kind {
-                self.writer.draft.put(text);
-                self.writer.draft.put(b"\n");
+                self.writer.draft.put_all(&[text, b"\n"]);
             }
             return;
         };
@@ -184,9 +187,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
             }
             ItemKind::Jump { conditional, counts, target, file, function } => {
                 self.jump_target(file, function, target);
-                self.writer.draft.put(if conditional { b"jcnd=" } else { b"jump=" });
-                self.writer.draft.put(counts);
-                self.writer.draft.put(b" ");
+                self.writer.draft.put_all(&[if conditional { b"jcnd=" } else { b"jump=" }, counts, b" "]);
                 self.encoder.target(target, self.writer.draft.own());
                 self.writer.draft.put(b"\n");
                 self.encoder.site(position, self.writer.draft.own());
@@ -218,15 +219,11 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
     }
 
     fn costs(&mut self, costs: &[u8]) {
-        self.writer.draft.put(b" ");
-        self.writer.draft.put(costs);
-        self.writer.draft.put(b"\n");
+        self.writer.draft.put_all(&[b" ", costs, b"\n"]);
     }
 
     fn calls(&mut self, count: &[u8], target: Position) {
-        self.writer.draft.put(b"calls=");
-        self.writer.draft.put(count);
-        self.writer.draft.put(b" ");
+        self.writer.draft.put_all(&[b"calls=", count, b" "]);
         self.encoder.target(target, self.writer.draft.own());
         self.writer.draft.put(b"\n");
     }
@@ -238,15 +235,12 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
                 if let NameField::Define(id, _) = callee.function {
                     self.writer.draft.place(Piece::Dropped(id));
                 }
-                self.callee_place(
-                    Some(OutputName::New(groups.names.jit.object())),
-                    Some(OutputName::New(groups.names.jit.file(entry))),
-                );
+                self.callee_place(groups.home(Some(entry)));
                 self.writer.draft.put(b"cfn=");
                 self.writer.function(&GroupName::Jit(entry, tail));
             }
             _ => {
-                self.callee_place(callee.ob.map(OutputName::Input), callee.file.map(OutputName::Input));
+                self.callee_place((callee.ob.map(OutputName::Input), callee.file.map(OutputName::Input)));
                 self.writer.draft.put(b"cfn=");
                 self.writer.function(&GroupName::Input(callee.function));
             }
@@ -254,13 +248,13 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
     }
 
     /// Writes the parts that a callee does not share with its caller.
-    fn callee_place(&mut self, ob: Option<OutputName<'a>>, file: Option<OutputName<'a>>) {
+    fn callee_place(&mut self, (ob, file): Home<'a>) {
         let out = self.writer.out;
         if let Some(ob) = ob.filter(|ob| out.ob != Some(*ob)) {
-            put_object(self.writer.draft, b"cob=", ob);
+            self.writer.draft.put_object(b"cob=", ob);
         }
         if let Some(file) = file.filter(|file| out.file != Some(*file)) {
-            put_file(self.writer.draft, b"cfi=", file);
+            self.writer.draft.put_file(b"cfi=", file);
         }
     }
 
@@ -268,7 +262,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
     fn jump_target(&mut self, file: Option<NameRef<'a>>, function: Option<NameField<'a>>, target: Position) {
         if let Some(function) = function {
             if let Some(file) = file {
-                put_file(self.writer.draft, b"jfi=", OutputName::Input(file));
+                self.writer.draft.put_file(b"jfi=", OutputName::Input(file));
             }
             self.writer.draft.put(b"jfn=");
             self.writer.function(&GroupName::Input(function));
@@ -280,7 +274,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         };
         let other = groups.groups.iter().find(|group| group.code == Some(entry) && group.code != self.code);
         let Some(LineGroup { function, .. }) = other else { return };
-        put_file(self.writer.draft, b"jfi=", OutputName::New(groups.names.jit.file(entry)));
+        self.writer.draft.put_file(b"jfi=", OutputName::New(groups.names.jit.file(entry)));
         self.writer.draft.put(b"jfn=");
         self.writer.function(function);
     }
@@ -293,15 +287,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         let position = head.items.iter().find_map(|item| item.position.map(|position| self.place(item, position)));
         let (file, position) = position.unwrap_or((self.fl, entry_of(groups, self.columns())));
         self.switch_file(file);
-        match other.code {
-            Some(entry) => self.callee_place(
-                Some(OutputName::New(groups.names.jit.object())),
-                Some(OutputName::New(groups.names.jit.file(entry))),
-            ),
-            None => {
-                self.callee_place(groups.context.ob.map(OutputName::Input), groups.context.fl.map(OutputName::Input))
-            }
-        }
+        self.callee_place(groups.home(other.code));
         self.writer.draft.put(b"cfn=");
         self.writer.function(&other.function);
         self.calls(count.max(1).to_string().as_bytes(), lowest);

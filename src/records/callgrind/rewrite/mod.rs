@@ -12,14 +12,11 @@ mod assembler;
 mod chunk_rewriter;
 mod draft;
 mod group_writer;
-mod id_history;
 mod index;
 mod jit_functions;
 mod line_groups;
 mod misattributed;
 mod name_resolver;
-mod output_name;
-mod pending_callee;
 mod scan;
 mod stats;
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! First pass over one chunk: which ids it defines, and what it leaves behind for the next.
 
-use super::output_name::same_name;
 use crate::records::callgrind::grammar::{
     BlockContext, Chunk, IdSpace, Keyword, NameField, NameRef, Statement, UNKNOWN, has_raw_caller, name_field,
-    raw_name, statements,
+    raw_name, same_name, statements,
 };
 use rustc_hash::FxHashSet;
 

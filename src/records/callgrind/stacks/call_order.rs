@@ -9,25 +9,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// What makes a function the next one: whether no caller is unplaced, how much of its cost came from callers that are
-/// placed (in halves, rounded), this cost, a small number.
-type Rank = (bool, u8, CallCost, Reverse<u32>);
-
-#[derive(Clone, Copy, PartialEq)]
-struct CallCost(f64);
-
-impl Eq for CallCost {}
-
-impl Ord for CallCost {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
-
-impl PartialOrd for CallCost {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
+/// placed (in halves, rounded), this cost, a small number. The bits of numbers that are not below 0 are in their order.
+type Rank = (bool, u8, u64, Reverse<u32>);
 
 /// `callees[f]` are the callees of `f` with weights; none calls itself. `begun[f]` is what began in `f` itself.
 pub(super) fn order(callees: &Lists<(u32, f64)>, begun: &[f64]) -> Vec<u32> {
@@ -41,7 +24,7 @@ pub(super) fn order(callees: &Lists<(u32, f64)>, begun: &[f64]) -> Vec<u32> {
     let rank = |function: u32, cost: &[f64], unplaced: &[usize]| -> Rank {
         let at = function as usize;
         let halves = if cost[at] > 0.0 { (2.0 * cost[at] / whole[at]).round() as u8 } else { 0 };
-        (unplaced[at] == 0, halves, CallCost(cost[at]), Reverse(function))
+        (unplaced[at] == 0, halves, cost[at].to_bits(), Reverse(function))
     };
     let mut heap: BinaryHeap<Rank> = (0..count as u32).map(|at| rank(at, &cost, &unplaced)).collect();
     let (mut order, mut is_placed) = (Vec::with_capacity(count), vec![false; count]);

@@ -96,7 +96,10 @@ impl Thread {
 
 /// Reads a whole stream.
 pub(super) fn read(input: impl Read, warnings: &mut Warnings) -> Result<CallGraph> {
-    let mut reader = GraphReader::default();
+    let mut reader = GraphReader { skipped: Skipped::new("line"), ..GraphReader::default() };
+    // Number 0, which objects and files have until one is stated.
+    reader.text(b"");
+    reader.enter_thread(None);
     for chunk in ReadChunks::new(input, CHUNK_SIZE) {
         let (offset, bytes) = chunk?;
         for (at, text) in lines(&bytes) {
@@ -112,6 +115,7 @@ pub(super) fn read(input: impl Read, warnings: &mut Warnings) -> Result<CallGrap
 /// The number of a text; they cannot be more than can be numbered, for each takes bytes of memory.
 type TextNumber = u32;
 
+#[derive(Default)]
 struct GraphReader {
     graph: CallGraph,
     /// The names of ids of objects and files.
@@ -144,36 +148,6 @@ enum NextCost {
     SelfCost,
     Inclusive(u64),
     Jump,
-}
-
-/// The number of the empty text.
-const NOTHING: TextNumber = 0;
-
-impl Default for GraphReader {
-    fn default() -> Self {
-        let mut reader = Self {
-            graph: CallGraph::default(),
-            ids: Default::default(),
-            function_ids: IdTable::default(),
-            known: FxHashMap::default(),
-            columns: Columns::default(),
-            thread: 0,
-            threads: FxHashMap::default(),
-            place: None,
-            ob: NOTHING,
-            fl: NOTHING,
-            file: NOTHING,
-            function: None,
-            cob: None,
-            cfi: None,
-            callee: None,
-            next_cost: NextCost::default(),
-            skipped: Skipped::new("line"),
-        };
-        reader.text(b"");
-        reader.enter_thread(None);
-        reader
-    }
 }
 
 impl GraphReader {

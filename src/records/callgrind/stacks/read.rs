@@ -9,7 +9,7 @@ use crate::model::stacks::{
 };
 use crate::model::tier::Tier;
 use crate::model::{Pid, Tid};
-use crate::records::callgrind::grammar::{UNKNOWN, raw_name};
+use crate::records::callgrind::grammar::{UNKNOWN, raw_name, without_recursion};
 use crate::runtimes::{RuntimeSet, Tiers};
 
 /// The frames of a function.
@@ -131,14 +131,6 @@ impl FunctionFrames {
 fn is_jit_object(object: &[u8]) -> bool {
     let base = base_name(object);
     base.starts_with(b"jitted-") || (base.starts_with(b"perf-") && base.ends_with(b".map"))
-}
-
-/// callgrind keeps levels of recursion apart as `f`, `f'2`; in a stack they are `f;f`.
-fn without_recursion(name: &[u8]) -> &[u8] {
-    match memchr::memrchr(b'\'', name) {
-        Some(at) if at > 0 && at + 1 < name.len() && name[at + 1..].iter().all(u8::is_ascii_digit) => &name[..at],
-        _ => name,
-    }
 }
 
 #[cfg(test)]
