@@ -13,18 +13,40 @@
 //! Code is the same if address, size and time are. One event is written to both, one behind the other: the difference
 //! of the times of what is in both ties the log to the dump, better than samples do.
 
-use super::account::{Kind, SourceState};
+use super::account::{Account, Kind, SourceState};
 use super::clock::Conversion;
 use super::discover::Source;
 use super::log_clock::LogStart;
-use super::logs;
-use super::read_source::ReadSource;
+use super::logs::{self, DatedLog};
+use crate::error::Warnings;
 use crate::model::Pid;
 use crate::model::code::Lines;
 use crate::model::process::Processes;
 use crate::records::jit_logs::{CodeLog, LogCode, LogEventKind};
 use crate::resolve::code_map::{CodeList, ListedCode};
 use std::collections::HashMap;
+
+/// One source, read.
+pub(super) struct ReadSource<'data> {
+    pub(super) list: CodeList<'data>,
+    pub(super) account: Account,
+    pub(super) machine: Option<u16>,
+    pub(super) warnings: Warnings,
+}
+
+/// The code of a source, how it was read, and its machine (e_machine).
+pub(super) type SourceEvents<'data> = (CodeList<'data>, SourceState, Option<u16>);
+
+impl<'data> ReadSource<'data> {
+    /// Takes what a log states, now that it has times. The number of the dump's functions for which it gives the lines.
+    fn take(&mut self, dated: DatedLog<'data>, lines_of: u64) {
+        self.warnings.extend(dated.warning);
+        self.list = dated.list;
+        if let SourceState::Loaded { codes, clock, times, lent, .. } = &mut self.account.state {
+            (*codes, *clock, *times, *lent) = (self.list.code_count() as u64, dated.clock, dated.times, lines_of);
+        }
+    }
+}
 
 /// Between its two lines a process may be kept waiting, but not for longer than this.
 const NEAR: u64 = 100_000_000;

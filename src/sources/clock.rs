@@ -1,4 +1,4 @@
-//! Brings a dump's times to the recording's clock.
+//! Brings a dump's times to the recording's clock, and shows if they are not those of its process.
 //!
 //! | dump | recording | conversion |
 //! |---|---|---|
@@ -8,8 +8,8 @@
 //! | anything else | – | none possible: the last code at each address |
 
 use super::account::ClockUse;
-use crate::model::Nanos;
-use crate::model::process::{Clock, TscConversion};
+use crate::model::process::{Clock, Processes, TscConversion};
+use crate::model::{Nanos, Pid};
 
 /// CLOCK_MONOTONIC of <time.h>.
 const MONOTONIC: i32 = 1;
@@ -46,7 +46,7 @@ pub(super) enum Conversion {
 impl Conversion {
     /// Chooses one. The text shows what is wrong, if anything, as a sentence about the dump.
     pub(super) fn choose(clock: &Clock, times: &DumpTimes) -> (Self, Option<String>) {
-        let same = clock.clockid == Some(MONOTONIC);
+        let same = is_monotonic(clock);
         if times.arch {
             if let Some(tsc) = clock.tsc.filter(usable) {
                 return (Self::Tsc(tsc), None);
@@ -140,6 +140,41 @@ fn convert(tsc: &TscConversion, time: u64) -> u64 {
     let whole = (cycles >> tsc.shift).wrapping_mul(tsc.mult);
     let part = (cycles & ((1 << tsc.shift) - 1)).wrapping_mul(tsc.mult) >> tsc.shift;
     tsc.zero.wrapping_add(whole).wrapping_add(part)
+}
+
+/// Clocks of several processors, and a runtime that logs before it maps its marker (Bun), differ by less.
+pub(super) const SLACK: u64 = 1_000_000_000;
+
+/// A time in a message.
+pub(super) fn seconds(time: Nanos) -> String {
+    format!("{}.{:03} s", time.0 / 1_000_000_000, time.0 / 1_000_000 % 1000)
+}
+
+/// True if times on the recording's clock are those by which jitdumps are meant to be timed.
+pub(super) fn is_monotonic(clock: &Clock) -> bool {
+    clock.clockid == Some(MONOTONIC)
+}
+
+/// Reports what is wrong with the times of a dump, from its first record to its last, if it cannot belong to the
+/// process that it was found for: process IDs are used again, and the dumps of many runs are in one directory.
+pub(super) fn of_another_process(
+    pid: Pid,
+    marker: Option<Nanos>,
+    processes: &Processes,
+    (first, last): (u64, u64),
+) -> Option<String> {
+    let process = processes.by_pid.get(&pid)?;
+    let began = marker.or(process.forked.map(|(_, at)| at)).or(process.execs.first().copied());
+    let began = began.filter(|time| last.saturating_add(SLACK) < time.0);
+    let ended = process.exited.filter(|time| first > time.0.saturating_add(SLACK));
+    let (edge, time) = began.map(|time| ("began", time)).or(ended.map(|time| ("ended", time)))?;
+    Some(format!(
+        "its records are of {} to {}, but process {} {edge} at {}: it seems to be of another process of that number",
+        seconds(Nanos(first)),
+        seconds(Nanos(last)),
+        pid,
+        seconds(time)
+    ))
 }
 
 #[cfg(test)]

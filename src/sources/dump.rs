@@ -5,12 +5,12 @@ mod indexes;
 mod rundown;
 
 use super::account::SourceState;
+use super::beside::SourceEvents;
+use super::clock::of_another_process;
 use super::clock::{Conversion, DumpTimes};
 use super::discover::Source;
 use super::guest::{GuestFiles, GuestNames};
-use super::lifetime::of_another_process;
 use super::options::{SourceOptions, outer_pid};
-use super::read_source::SourceEvents;
 use crate::bytes::cursor::Endian;
 use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId, Unwind};

@@ -2,7 +2,7 @@
 //! code map.
 
 use super::account::{Account, ClockUse, Kind, SourceState};
-use super::beside;
+use super::beside::{self, ReadSource, SourceEvents};
 use super::discover::{Found, Source};
 use super::dump;
 use super::guest::{GuestFiles, GuestNames};
@@ -10,7 +10,6 @@ use super::logs;
 use super::native;
 use super::options::SourceOptions;
 use super::placed_elf;
-use super::read_source::{ReadSource, SourceEvents};
 use super::source_maps::{NativeFunctions, SourceMaps};
 use crate::error::{Warning, Warnings};
 use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId};
@@ -18,7 +17,7 @@ use crate::model::process::Processes;
 use crate::model::{Addr, Pid, Tid};
 use crate::parallel::Pool;
 use crate::records::perf_map;
-use crate::resolve::code_map::{CodeList, CodeMap};
+use crate::resolve::code_map::{CodeList, CodeMap, ListedCode};
 use crate::runtimes::script_name::ScriptName;
 
 /// All that the sources give.
@@ -90,7 +89,7 @@ impl Found {
     }
 
     /// Reads each source, and brings together those of one process.
-    pub(super) fn read(&self, processes: &Processes, pool: &Pool) -> Vec<ReadSource<'_>> {
+    fn read(&self, processes: &Processes, pool: &Pool) -> Vec<ReadSource<'_>> {
         let sources: Vec<(usize, &Source)> = self.files.iter().enumerate().collect();
         // One that is alone has all threads.
         let ahead = Some(pool).filter(|_| sources.len() == 1);
@@ -98,6 +97,14 @@ impl Found {
             pool.map(sources, |(at, source)| read(OriginId(at as u32), source, (processes, &self.options), ahead));
         beside::date_logs(&self.files, &mut read, processes);
         read
+    }
+
+    /// Shows each code range that the sources report, and each move, source by source in its own order, for those who
+    /// report compilations: the code map has only what was where. The sources are read once more; what is wrong with
+    /// them was reported when they were loaded.
+    pub fn each_code(&self, processes: &Processes, pool: &Pool, mut each: impl FnMut(&ListedCode<'_>)) {
+        let read = self.read(processes, pool);
+        read.iter().for_each(|read| read.list.iter().for_each(|code| each(&code)));
     }
 
     /// True if there is nothing to load.

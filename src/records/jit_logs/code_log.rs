@@ -85,6 +85,11 @@ impl CodeLog {
         let (events, texts, skipped) = (Vec::new(), Texts::default(), Skipped::new(what));
         Self { events, texts, clock, pid: None, machine: None, skipped, torn: false, positions: None }
     }
+
+    /// Adds code that was made.
+    pub fn load(&mut self, time: Option<u64>, code: LogCode) {
+        self.events.push(LogEvent { time, kind: LogEventKind::Load(code) });
+    }
 }
 
 /// The clock of a log's times. All but ticks are nanoseconds.

@@ -28,7 +28,7 @@
 //! See `src/jit/dump.lua`, `src/jit/v.lua` and `perftools_addtrace` of `src/lj_trace.c` of LuaJIT 2.1.
 
 use super::{CodeLog, JitLog, LogClock, LogCode, LogEvent, LogEventKind, TextId};
-use crate::bytes::digits::decimal;
+use crate::bytes::digits::{decimal, hex};
 use crate::error::{Error, Result};
 use memchr::memmem;
 use rustc_hash::FxHashMap;
@@ -52,7 +52,10 @@ fn sniff(head: &[u8]) -> bool {
 }
 
 fn read(bytes: &[u8]) -> Result<CodeLog> {
-    let mut reader = TraceReader::default();
+    let log = CodeLog::new(LogClock::None, "line");
+    let (places, alive) = (FxHashMap::default(), Vec::new());
+    let mut reader =
+        TraceReader { log, places, alive, expected: None, in_code: false, started: false, has_code: false };
     let (mut offset, mut verbose) = (0, false);
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {
         let text = line.trim_ascii_end();
@@ -131,14 +134,6 @@ struct TraceReader {
     has_code: bool,
 }
 
-impl Default for TraceReader {
-    fn default() -> Self {
-        let log = CodeLog::new(LogClock::None, "line");
-        let (places, alive) = (FxHashMap::default(), Vec::new());
-        Self { log, places, alive, expected: None, in_code: false, started: false, has_code: false }
-    }
-}
-
 impl TraceReader {
     fn line(&mut self, line: &[u8], offset: u64) {
         if let Some(head) = head_of(line) {
@@ -188,8 +183,7 @@ impl TraceReader {
         }
         let name = self.log.texts.intern(&name);
         self.alive.push((self.log.events.len(), addr));
-        let kind = LogEventKind::Load(LogCode::new(name, addr, size));
-        self.log.events.push(LogEvent { time: None, kind });
+        self.log.load(None, LogCode::new(name, addr, size));
     }
 
     fn flush(&mut self) {
@@ -203,8 +197,7 @@ impl TraceReader {
 fn address(line: &[u8]) -> Option<u64> {
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let is_instruction = digits >= 8 && line[digits..].starts_with(b"  ");
-    let text = std::str::from_utf8(&line[..digits]).ok().filter(|_| is_instruction)?;
-    u64::from_str_radix(text, 16).ok()
+    hex(&line[..digits]).filter(|_| is_instruction)
 }
 
 /// The text up to a blank, and what is behind that.

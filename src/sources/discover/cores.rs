@@ -6,7 +6,6 @@
 
 use super::{Finder, Source, logs, used_unasked};
 use crate::error::{Error, Warning};
-use crate::io::is_directory;
 use crate::model::Pid;
 use crate::model::backing::base_name;
 use crate::model::process::Process;
@@ -106,13 +105,8 @@ impl Finder<'_> {
 
     /// The files with the name of a core in the places of cores, the newest first.
     fn core_files(&self) -> Vec<CoreFile> {
-        let given = self.options.jit_log.iter().filter(|given| is_directory(&given.path));
-        let given = given.map(|given| (given.path.as_path(), Named::Directory));
-        let beside = self.site.beside.map(|path| (path, Named::Habit));
-        let usual = [".", "/tmp", SYSTEMD].map(|path| (Path::new(path), Named::Habit));
         let mut files = Vec::new();
-        for (directory, named) in given.chain(beside).chain(usual) {
-            let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+        for (directory, named) in self.log_directories(&[".", "/tmp", SYSTEMD]) {
             let core = |name: &OsStr| LogId::named(name.to_str()?).find(|(id, _)| id.log().process.is_some());
             let entries = self.door(directory, named).entries(directory, |name| core(name).is_some()).into_iter();
             let cores = entries.filter_map(|(name, about)| {

@@ -4,14 +4,13 @@
 //! that give none (`v8.log`) are matched by what the logs hold (`orphans`).
 
 use super::{Finder, Source};
-use crate::io::is_directory;
 use crate::model::Pid;
 use crate::records::jit_logs::{LogEventKind, LogId, LogProcess};
 use crate::sources::account::Kind;
 use crate::sources::trust::Named;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// As many bytes as it takes to show what a log is.
 const HEAD: usize = 1 << 16;
@@ -80,13 +79,8 @@ impl Finder<'_> {
 
     /// Files whose names are those of logs, and give a process.
     fn log_files(&self) -> Vec<LogFile> {
-        let given = self.options.jit_log.iter().filter(|given| is_directory(&given.path));
-        let given = given.map(|given| (given.path.as_path(), Named::Directory));
-        let beside = self.site.beside.map(|path| (path, Named::Habit));
-        let usual = [(Path::new("."), Named::Habit), (Path::new("/tmp"), Named::Habit)];
         let mut files: Vec<LogFile> = Vec::new();
-        for (directory, named) in given.chain(beside).chain(usual) {
-            let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+        for (directory, named) in self.log_directories(&[".", "/tmp"]) {
             let entries = self.door(directory, named).entries(directory, |name| log_named(name).is_some());
             let mut logs: Vec<_> = entries.into_iter().filter_map(|(name, _)| log_named(&name)).collect();
             logs.sort_unstable();

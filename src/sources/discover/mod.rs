@@ -14,7 +14,7 @@
 //! them.
 //!
 //! A process without a marker is looked for by its number; those for which nothing is found then, by the number of the
-//! process whose JIT memory they share (`sharing`), and by what other files hold (`orphans`). A dump that two processes
+//! process whose JIT memory they share, and by what other files hold (`orphans`). A dump that two processes
 //! share (a forked child inherits the marker's mapping) is loaded once, for the one that wrote it.
 
 mod cores;
@@ -23,8 +23,6 @@ mod logs;
 mod markers;
 mod numbers;
 mod orphans;
-mod shared;
-mod sharing;
 mod stale;
 
 pub(crate) use orphans::goes_with_recordings;
@@ -50,9 +48,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-
-/// `CLOCK_MONOTONIC` of time.h, by which jitdumps are meant to be timed.
-const CLOCK_MONOTONIC: i32 = 1;
 
 /// The sources of a recording, opened but not yet read.
 #[derive(Debug)]
@@ -318,6 +313,15 @@ impl Finder<'_> {
         let given = jitdump.iter().chain(perf_map).chain(jit_log).map(|given| given.path.as_path());
         let typed = given.chain(self.site.beside).find(|typed| path.starts_with(typed));
         Door { named: named.at_door(), start: typed.map_or(Start::Here, Start::Typed), force: *force }
+    }
+
+    /// The directories that are looked at for logs: those that the user named, that of the input, and `usual` ones.
+    fn log_directories<'d>(&'d self, usual: &'d [&'d str]) -> impl Iterator<Item = (&'d Path, Named)> {
+        let given = self.options.jit_log.iter().filter(|given| io::is_directory(&given.path));
+        let given = given.map(|given| (given.path.as_path(), Named::Directory));
+        let others = self.site.beside.into_iter().chain(usual.iter().map(Path::new));
+        let all = given.chain(others.map(|path| (path, Named::Habit)));
+        all.map(|(path, named)| (if path.as_os_str().is_empty() { Path::new(".") } else { path }, named))
     }
 
     /// The dumps whose markers were mapped.

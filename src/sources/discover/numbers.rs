@@ -1,12 +1,14 @@
 //! Dumps and maps that go by the numbers of processes.
 
-use super::{Finder, Source, inner_pid};
+use super::{Finder, Source, inner_pid, used_unasked};
+use crate::error::Warning;
 use crate::io::is_directory;
 use crate::model::Pid;
-use crate::model::process::Process;
+use crate::model::process::{FileId, Marker, Process, SharedMemory};
 use crate::sources::account::Kind;
-use crate::sources::trust::Named;
-use std::collections::BTreeSet;
+use crate::sources::live;
+use crate::sources::trust::{Named, file_id};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -76,7 +78,7 @@ impl Finder<'_> {
         });
     }
 
-    pub(super) fn map_by_number(&mut self, pid: Pid, inner: Pid) -> bool {
+    fn map_by_number(&mut self, pid: Pid, inner: Pid) -> bool {
         let base = format!("perf-{inner}.map");
         let beside = self.site.beside.map(|dir| (dir.join(&base), Named::Habit));
         let inside = self.inside(pid, &Path::new("/tmp").join(&base));
@@ -97,5 +99,86 @@ impl Finder<'_> {
                 inner,
                 ..Source::new(path, Kind::PerfMap, pid, contents)
             })
+    }
+}
+
+/// Numbers that are not identity: each of two containers has its process 1, and both wrote `/tmp/jit-1.dump`. A file of
+/// such a number is not taken for either by its name; where it is found, or what it holds, shows whose it is.
+impl Finder<'_> {
+    /// Numbers by which several processes know themselves. Those that share one marker's file share its number, too:
+    /// they were forked from the one that wrote it.
+    pub(super) fn shared_numbers(&self) -> BTreeSet<Pid> {
+        let mut claims: BTreeMap<Pid, BTreeSet<(Option<FileId>, Pid)>> = BTreeMap::new();
+        for &pid in self.jit_processes {
+            for inner in
+                self.inner_pids(pid).into_iter().filter(|inner| self.jit_processes.binary_search(inner).is_err())
+            {
+                let file = self.markers.file(pid, inner);
+                let claimant = if file.is_some() { Pid(0) } else { pid };
+                claims.entry(inner).or_default().insert((file, claimant));
+            }
+        }
+        claims.into_iter().filter(|(_, claimants)| claimants.len() > 1).map(|(inner, _)| inner).collect()
+    }
+
+    /// The file at a marker's path may have been written anew since.
+    pub(super) fn say_if_replaced(&mut self, marker: &Marker) {
+        let Some(source) = self.found.files.last().filter(|source| source.path == marker.path) else { return };
+        let (own, recorded) = (source.about.as_ref().map(file_id), marker.file);
+        let same_device =
+            |(own, recorded): &(FileId, FileId)| (own.major, own.minor) == (recorded.major, recorded.minor);
+        if own.zip(recorded).filter(same_device).is_some_and(|(own, recorded)| own.inode != recorded.inode) {
+            let said = format!(
+                "is not the file that process {} had mapped (its inode is another one): it may be a copy, or of a later run",
+                marker.pid
+            );
+            self.warnings.push(Warning::new(said).in_file(&marker.path, None));
+        }
+    }
+}
+
+/// Workers that a server forked before the recording began, as PHP-FPM does: nothing recorded shows whose children they
+/// are, but they run the server's JIT code, in memory that both have. The map that names it goes by the server's
+/// number.
+impl Finder<'_> {
+    /// Maps of the running processes from which recorded ones were forked.
+    pub(super) fn by_parent(&mut self) {
+        let Some(proc) = self.site.proc else { return };
+        for (pid, memory) in self.sharing_without_map() {
+            if !self.found.live.contains_key(&pid) {
+                continue;
+            }
+            let parents = live::parents_with(proc, pid, memory);
+            if let Some(parent) = parents.into_iter().find(|parent| self.map_by_number(pid, *parent)) {
+                let why = format!("which shares its JIT memory with its parent, process {parent}");
+                let source = self.found.files.last_mut();
+                source.into_iter().for_each(|source| source.remark = Some(used_unasked(&source.path, pid, &why)));
+            }
+        }
+    }
+
+    /// A file that is used for a process is used for those, too, that have the same memory.
+    pub(super) fn by_shared_memory(&mut self) {
+        for (pid, memory) in self.sharing_without_map() {
+            let has_it = |source: &&Source| source.kind == Kind::PerfMap && self.memory_of(source.pid) == Some(memory);
+            if let Some(source) = self.found.files.iter().find(has_it) {
+                let why = format!("which shares its JIT memory with process {}", source.pid);
+                let remark = Some(used_unasked(&source.path, pid, &why));
+                let (path, contents) = (source.path.clone(), source.contents());
+                let source = Source { inner: source.inner, remark, ..Source::new(path, source.kind, pid, contents) };
+                self.add(source);
+            }
+        }
+    }
+
+    /// Processes without a map whose forks were not recorded, and the memory that they may share with others.
+    fn sharing_without_map(&self) -> Vec<(Pid, SharedMemory)> {
+        let pids = self.jit_processes.iter().filter(|pid| !self.kinds.contains(&(**pid, Kind::PerfMap)));
+        pids.filter_map(|&pid| Some((pid, self.memory_of(pid)?))).collect()
+    }
+
+    fn memory_of(&self, pid: Pid) -> Option<SharedMemory> {
+        let process = self.processes.by_pid.get(&pid).filter(|process| !process.is_injected())?;
+        process.shared_jit_memory()
     }
 }

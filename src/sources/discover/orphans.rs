@@ -1,7 +1,7 @@
 //! Files that go by no recorded process's number: `perf-1.map` beside a recording of a container. They are matched by
 //! what they hold; `evidence` decides.
 
-use super::{CLOCK_MONOTONIC, Finder, Source, inner_pid, logs, not_matched, stale, used_unasked};
+use super::{Finder, Source, inner_pid, logs, not_matched, stale, used_unasked};
 use crate::error::Warning;
 use crate::io::door::Door;
 use crate::io::is_directory;
@@ -12,6 +12,7 @@ use crate::records::jit_logs::LogId;
 use crate::records::jitdump::{Body, JitDump};
 use crate::records::perf_map;
 use crate::sources::account::{Account, Kind, SourceState};
+use crate::sources::clock::{SLACK, is_monotonic, seconds};
 use crate::sources::evidence::{Fit, Sign, Verdict, judge};
 use crate::sources::options::SourceOptions;
 use crate::sources::site::{Sampled, wall_time};
@@ -26,9 +27,6 @@ const MOST: usize = 32;
 
 /// A file that is written when its process ends is that old after the last sample.
 const JUST_AFTER: Duration = Duration::from_secs(10);
-
-/// Clocks of several processors, and a runtime that logs before it maps its marker (Bun), differ by less.
-const SLACK: u64 = 1_000_000_000;
 
 /// The facts about a file that are needed to match it.
 #[derive(Debug)]
@@ -312,8 +310,7 @@ fn against(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<St
 
 /// True if the times of a dump are those of the process; `None` if that cannot be determined.
 fn times(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<Result<(), String>> {
-    let (first, last) = file.times.filter(|_| when.clock.clockid == Some(CLOCK_MONOTONIC))?;
-    let seconds = |time: Nanos| format!("{}.{:03} s", time.0 / 1_000_000_000, time.0 / 1_000_000 % 1000);
+    let (first, last) = file.times.filter(|_| is_monotonic(&when.clock))?;
     let against = |what: &str, at: Nanos| {
         Some(Err(format!("its records are of {} to {}, {what} {}", seconds(first), seconds(last), seconds(at))))
     };

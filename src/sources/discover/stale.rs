@@ -1,12 +1,12 @@
 //! Files of an earlier process that had the same number: directories keep the dumps and maps of years, and numbers are
 //! given again.
 
-use super::{CLOCK_MONOTONIC, Finder, Source};
+use super::{Finder, Source};
 use crate::model::process::{Process, Processes};
 use crate::model::{Nanos, Pid};
 use crate::records::jitdump::JitDump;
 use crate::sources::account::Kind;
-use crate::sources::lifetime::of_another_process;
+use crate::sources::clock::{is_monotonic, of_another_process};
 use crate::sources::options::SourceOptions;
 use crate::sources::site::wall_time;
 use std::time::{Duration, SystemTime};
@@ -37,7 +37,7 @@ impl Finder<'_> {
 
     fn dump_is_of_another(&self, source: &Source) -> Option<String> {
         let dump = JitDump::parse(&source.bytes).ok()?;
-        let is_timed = self.processes.clock.clockid == Some(CLOCK_MONOTONIC) && !dump.header.has_arch_timestamps();
+        let is_timed = is_monotonic(&self.processes.clock) && !dump.header.has_arch_timestamps();
         let times = dump.records().flatten().map(|record| record.timestamp);
         let first = times.clone().next().filter(|first| is_timed && *first != 0)?;
         // If it begins when the process does, it is not read to its end.

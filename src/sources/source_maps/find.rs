@@ -1,6 +1,5 @@
 //! A script → its text and its map.
 
-use super::module_file::ModuleFile;
 use super::options::{GivenMap, MapSearch};
 use super::paths::{authored, file_of, path_on_server, plain};
 use crate::error::Result;
@@ -9,6 +8,7 @@ use crate::io::Bytes;
 use crate::io::door::{Holes, Kind, Named};
 use crate::model::file_bytes::FileBytes;
 use crate::model::script_map::ScriptMap;
+use crate::model::wasm_module::WasmModule;
 use crate::records::source_map;
 use crate::records::source_map::{About, Mention, scheme};
 use crate::resolve::authored::AuthoredScript;
@@ -17,6 +17,7 @@ use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// What was found for a script or a module.
 pub(super) enum Lookup<T> {
@@ -40,6 +41,15 @@ pub(super) enum Lookup<T> {
         /// The number of bytes that were read.
         size: usize,
     },
+}
+
+/// A WebAssembly module that is at hand.
+#[derive(Debug, Clone)]
+pub(super) struct ModuleFile {
+    pub(super) path: PathBuf,
+    pub(super) module: Rc<WasmModule>,
+    /// True if the user named it for functions whose module is not known.
+    pub(super) is_given: bool,
 }
 
 /// A map, and why it is not used.

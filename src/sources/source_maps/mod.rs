@@ -13,9 +13,7 @@
 //! names is opened through the door ([`crate::io::door`]), and nothing outside of its own directory. Nothing is ever fetched.
 
 mod find;
-mod module_file;
 mod modules;
-mod native;
 mod native_functions;
 pub(super) mod options;
 mod paths;
@@ -29,8 +27,8 @@ use crate::model::code::AuthoredLines;
 use crate::model::script_map::Place;
 use crate::resolve::authored::{Authored, AuthoredModule, AuthoredPlace, FunctionAnswer};
 use crate::runtimes::script_name::ScriptName;
+use crate::runtimes::wasm_name::WasmName;
 use find::{Finder, LARGEST, Lookup};
-
 use options::MapSearch;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -54,7 +52,7 @@ pub struct SourceMaps {
 }
 
 /// The outcome for the map of one script.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MapAccount {
     /// The script, as the engine names it.
     pub script: String,
@@ -174,6 +172,43 @@ impl SourceMaps {
         self.accounts.push(account);
     }
 
+    /// Native code of WebAssembly functions, of which nothing says which module it is, has names where the user named it.
+    fn add_native(
+        &mut self,
+        NativeFunctions { names, functions, is_repeated }: &NativeFunctions<'_>,
+        finder: &Finder<'_>,
+        warnings: &mut Warnings,
+    ) {
+        if functions.is_empty() {
+            return;
+        }
+        let mut account = MapAccount::new("native WebAssembly code", functions.len());
+        let found = account.look_up(finder.given_module(functions));
+        if *is_repeated && found.is_some() {
+            account.trouble = Some("some functions were compiled twice: they may be of two modules".to_owned());
+        } else if let Some(module) = found {
+            self.native = Some(module);
+            for name in names {
+                let Some((spelled, _)) = self.native(name) else { continue };
+                account.placed += 1;
+                account.renamed += usize::from(spelled.as_bytes() != *name);
+                self.names.insert((*name).into(), spelled.into_bytes().into());
+            }
+            account.functions = names.len();
+        }
+        warnings.extend(account.warning());
+        self.accounts.push(account);
+    }
+
+    /// The authored name of a native function, spelled like the engine's, and where it was written, if that is known.
+    pub fn native(&self, name: &[u8]) -> Option<(String, Option<AuthoredPlace<'_>>)> {
+        let parts = WasmName::parse(name)?;
+        let (function, place) = self.native.as_ref()?.function(parts.number)?;
+        let shown = place
+            .map_or_else(String::new, |AuthoredPlace { file, line, column, .. }| format!(" {file}:{line}:{column}"));
+        Some((parts.spell(function, &shown), place))
+    }
+
     fn rename(
         &mut self,
         functions: &BTreeMap<(Place, &str), Vec<ScriptName<'_>>>,
@@ -241,18 +276,7 @@ fn is_minified(functions: impl ExactSizeIterator<Item = Place>) -> bool {
 
 impl MapAccount {
     fn new(script: &str, functions: usize) -> Self {
-        Self {
-            script: script.to_owned(),
-            map: None,
-            functions,
-            minified: false,
-            renamed: 0,
-            placed: 0,
-            third_party: 0,
-            contradicted: 0,
-            trouble: None,
-            files: Vec::new(),
-        }
+        Self { script: script.to_owned(), functions, ..Self::default() }
     }
 
     /// What was looked up, if it was found; what became of it is reported here.

@@ -9,8 +9,7 @@
 //! Files that have the same code are the same module: names are often left out of the one that runs. If two modules could be
 //! meant, none is.
 
-use super::find::{Finder, LARGEST, Lookup, MOST_MAPS};
-use super::module_file::ModuleFile;
+use super::find::{Finder, LARGEST, Lookup, MOST_MAPS, ModuleFile};
 use super::options::GivenMap;
 use super::paths::{file_of, path_on_server};
 use crate::io;

@@ -1,6 +1,6 @@
 //! An ELF core dump: its memory, process, and mapped files.
 
-use super::memory::Memory;
+use super::list::Memory;
 use crate::bytes::cursor::{Cursor, Endian};
 use crate::error::{Error, Result};
 use crate::records::jit_logs::code_log::MappedFile;

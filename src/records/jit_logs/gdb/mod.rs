@@ -29,17 +29,16 @@
 mod core_file;
 mod lines;
 mod list;
-mod memory;
 mod snapshot;
 mod symfile;
 #[cfg(test)]
 mod tests;
 mod unwind;
 
-pub use memory::Memory;
+pub use list::Memory;
 pub use snapshot::{SnapshotOf, snapshot};
 
-use super::code_log::{CodeLog, JitLog, LogClock, LogCode, LogEvent, LogEventKind, LogProcess};
+use super::code_log::{CodeLog, JitLog, LogClock, LogCode, LogProcess};
 use crate::error::{Error, Result};
 use core_file::Core;
 use lines::Registered;
@@ -105,7 +104,7 @@ fn add(symfile: &Symfile<'_>, number: Option<u32>, core: &Core<'_>, log: &mut Co
         let memory = core.range(function.addr, function.size).unwrap_or_default();
         let memory = (memory.start as u64, memory.end as u64);
         let code = LogCode { memory, place, unwind, ..LogCode::new(name, function.addr, function.size) };
-        log.events.push(LogEvent { time: None, kind: LogEventKind::Load(code) });
+        log.load(None, code);
     }
 }
 

@@ -1,7 +1,6 @@
 //! A core dump of nothing but what a process has registered: what is copied of one that runs.
 
-use super::list;
-use super::memory::Memory;
+use super::list::{self, Memory};
 use super::symfile::Symfile;
 use crate::bytes::byte_writer::ByteWriter;
 use crate::bytes::cursor::Endian;

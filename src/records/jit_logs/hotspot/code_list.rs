@@ -13,7 +13,7 @@
 use super::element::{address, number};
 use super::method::{Method, compiler_mark};
 use crate::error::{Error, Result};
-use crate::records::jit_logs::code_log::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind};
+use crate::records::jit_logs::code_log::{CodeLog, LogClock, LogCode};
 
 /// True if nearly all of these first lines are of a code list.
 pub(super) fn sniff(head: &[u8]) -> bool {
@@ -31,7 +31,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeLog> {
         if let Some(entry) = parse(line) {
             let name = log.texts.intern(&entry.name);
             let code = LogCode::new(name, entry.start, entry.size);
-            log.events.push(LogEvent { time: None, kind: LogEventKind::Load(code) });
+            log.load(None, code);
         } else if let (0, Some(pid)) = (number, number_of_jcmd(line)) {
             log.pid = Some(pid);
         } else {
@@ -65,7 +65,8 @@ struct CodeListEntry {
 
 fn parse(line: &[u8]) -> Option<CodeListEntry> {
     let mut words = line.splitn(4, |&byte| byte == b' ');
-    let (_id, level, _state) = (number_in(words.next()?)?, number_in(words.next()?)?, number_in(words.next()?)?);
+    let mut number = || number::<i64>(words.next()?);
+    let (_id, level, _state) = (number()?, number()?, number()?);
     let rest = words.next()?;
     let bracket = memchr::memmem::rfind(rest, b" [0x")?;
     let (header, range) = split(rest[bracket + 2..].strip_suffix(b"]")?, b", ")?;
@@ -75,10 +76,6 @@ fn parse(line: &[u8]) -> Option<CodeListEntry> {
     let mut name = Method::from_joined(&rest[..bracket])?.spelled();
     name.extend_from_slice(compiler_mark(b"", u32::try_from(level).ok()));
     Some(CodeListEntry { name, start, size: end.checked_sub(start)? })
-}
-
-fn number_in(word: &[u8]) -> Option<i64> {
-    number(word)
 }
 
 fn split<'a>(text: &'a [u8], by: &[u8]) -> Option<(&'a [u8], &'a [u8])> {

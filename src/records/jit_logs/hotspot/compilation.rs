@@ -97,7 +97,7 @@ impl CompilationReader {
         self.blobs.insert(method.blob.0, (method.blob.1, event));
         self.by_id.extend(method.id.map(|id| (id, event)));
         let code = LogCode::new(name, method.start, method.end - method.start);
-        self.log.events.push(LogEvent { time, kind: LogEventKind::Load(code) });
+        self.log.load(time, code);
     }
 
     /// Ends what was in that memory.

@@ -31,7 +31,6 @@
 //! See `rpython/translator/c/src/debug_print.c`, `rpython/jit/backend/x86/assembler.py`,
 //! `rpython/jit/metainterp/logger.py` and `pypy/module/pypyjit/interp_jit.py` of PyPy.
 
-mod calls;
 mod lines;
 mod machine_code;
 mod place;

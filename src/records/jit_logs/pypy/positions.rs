@@ -1,9 +1,8 @@
 //! Source lines and inlined calls of a loop or bridge, from its operations.
 
-use super::calls::{MergePointId, MergePoints};
 use super::lines::{head_id, leaves_call, merge_point};
 use super::place::Place;
-use super::trace::{Trace, TraceId};
+use super::trace::{MergePointId, MergePoints, Trace, TraceId};
 use crate::model::code::{InlinedCall, Line, SourceMap};
 use crate::records::jit_logs::LogPositions;
 use rustc_hash::FxHashMap;

@@ -1,11 +1,10 @@
 //! Walks the log, line by line.
 
-use super::calls::{MergePointId, MergePoints};
 use super::lines::{Bracket, bracket, guard_of, head_id, leaves_call, machine_of, merge_point};
 use super::machine_code::{Block, MachineCode};
 use super::place::Place;
 use super::positions::{Operations, Positions};
-use super::trace::{Trace, TraceId};
+use super::trace::{MergePointId, MergePoints, Trace, TraceId};
 use crate::bytes::digits::{hex, hex_bytes};
 use crate::error::Error;
 use crate::records::jit_logs::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind};
@@ -17,8 +16,21 @@ use std::ops::Range;
 const HELPER: &[u8] = b"PyPy helper";
 
 pub(super) fn read(bytes: &[u8]) -> CodeLog {
-    let log = CodeLog::new(LogClock::None, "line");
-    let mut reader = PypyLogReader { bytes, log, ..PypyLogReader::default() };
+    let mut reader = PypyLogReader {
+        bytes,
+        log: CodeLog::new(LogClock::None, "line"),
+        time: None,
+        code: MachineCode::default(),
+        traces: Vec::new(),
+        loops: FxHashMap::default(),
+        bridges: FxHashMap::default(),
+        in_block: FxHashMap::default(),
+        guards: FxHashMap::default(),
+        points: MergePoints::default(),
+        operations: None,
+        current: None,
+        patched: None,
+    };
     let mut offset = 0;
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {
         reader.line(line.trim_ascii_end(), offset);
@@ -56,26 +68,6 @@ struct PypyLogReader<'a> {
     /// The trace of this section of the backend, and the other one that was patched there.
     current: Option<usize>,
     patched: Option<usize>,
-}
-
-impl Default for PypyLogReader<'_> {
-    fn default() -> Self {
-        Self {
-            bytes: b"",
-            log: CodeLog::new(LogClock::None, "line"),
-            time: None,
-            code: MachineCode::default(),
-            traces: Vec::new(),
-            loops: FxHashMap::default(),
-            bridges: FxHashMap::default(),
-            in_block: FxHashMap::default(),
-            guards: FxHashMap::default(),
-            points: MergePoints::default(),
-            operations: None,
-            current: None,
-            patched: None,
-        }
-    }
 }
 
 impl PypyLogReader<'_> {

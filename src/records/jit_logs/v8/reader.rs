@@ -112,7 +112,7 @@ impl<'a> V8LogReader<'a> {
     fn push(&mut self, code: LogCode) -> Option<u32> {
         let load = u32::try_from(self.log.events.len()).ok()?;
         let addr = code.addr;
-        self.log.events.push(LogEvent { time: Some(self.time), kind: LogEventKind::Load(code) });
+        self.log.load(Some(self.time), code);
         self.at_addr.insert(addr, load);
         Some(load)
     }
