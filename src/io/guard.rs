@@ -110,21 +110,9 @@ pub struct PassedSignals(());
 
 impl PassedSignals {
     /// From now on. Signals that were ignored (nohup(1)) stay so.
-    #[expect(unsafe_code, reason = "signals' actions are set")]
     pub fn begin() -> Self {
-        for signal in PASSED {
-            // SAFETY: all-zero bytes are a `sigaction` without flags and with an empty mask; both pointers are valid. The
-            // handler does only what signal-safety(7) allows.
-            unsafe {
-                let mut action: libc::sigaction = std::mem::zeroed();
-                libc::sigaction(signal, std::ptr::null(), &raw mut action);
-                if action.sa_sigaction != libc::SIG_IGN {
-                    action.sa_sigaction = on_passed as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
-                    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-                    libc::sigaction(signal, &raw const action, std::ptr::null_mut());
-                }
-            }
-        }
+        let handler = on_passed as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
+        set_actions(&PASSED, |old| old != libc::SIG_IGN, handler, libc::SA_SIGINFO | libc::SA_RESTART);
         Self(())
     }
 
@@ -142,22 +130,27 @@ impl PassedSignals {
 }
 
 impl Drop for PassedSignals {
-    #[expect(unsafe_code, reason = "signals' actions are set")]
     fn drop(&mut self) {
         PASSED_TO.store(0, Ordering::SeqCst);
-        for signal in PASSED {
-            // SAFETY: as in `begin`; the usual action runs no code of this program.
-            unsafe {
-                let mut action: libc::sigaction = std::mem::zeroed();
-                libc::sigaction(signal, std::ptr::null(), &raw mut action);
-                if action.sa_sigaction != libc::SIG_IGN {
-                    action.sa_sigaction = libc::SIG_DFL;
-                    action.sa_flags = 0;
-                    libc::sigaction(signal, &raw const action, std::ptr::null_mut());
-                }
+        set_actions(&PASSED, |old| old != libc::SIG_IGN, libc::SIG_DFL, 0);
+        leave_nothing_behind();
+    }
+}
+
+/// Gives signals this action, which does only what signal-safety(7) allows, instead of those that are `replaced`.
+#[expect(unsafe_code, reason = "signals' actions are set")]
+fn set_actions(signals: &[c_int], replaced: impl Fn(usize) -> bool, handler: usize, flags: c_int) {
+    for &signal in signals {
+        // SAFETY: all-zero bytes are a `sigaction` without flags and with an empty mask; both pointers are valid. The
+        // handlers are those of this file, or the usual action, which runs no code of this program.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &raw mut action);
+            if replaced(action.sa_sigaction) {
+                (action.sa_sigaction, action.sa_flags) = (handler, flags);
+                libc::sigaction(signal, &raw const action, std::ptr::null_mut());
             }
         }
-        leave_nothing_behind();
     }
 }
 
@@ -307,16 +300,10 @@ fn leave(parts: &[&[u8]]) -> ! {
 
 /// From now on a mapped file that becomes shorter ends the process with a line that names it (SIGBUS otherwise ends it
 /// without a word).
-#[expect(unsafe_code, reason = "a signal's action is set")]
 pub fn watch_mapped_files() {
-    // SAFETY: all-zero bytes are a `sigaction` without flags and with an empty mask; the handler does only what
-    // signal-safety(7) allows, and never returns. It runs on the stack of the thread that read, which is in order.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = on_bus_error as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
-        action.sa_flags = libc::SA_SIGINFO;
-        libc::sigaction(libc::SIGBUS, &raw const action, std::ptr::null_mut());
-    }
+    // It never returns, and runs on the stack of the thread that read, which is in order.
+    let handler = on_bus_error as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
+    set_actions(&[libc::SIGBUS], |_| true, handler, libc::SA_SIGINFO);
 }
 
 #[expect(unsafe_code, reason = "the details of a signal are behind a pointer")]
@@ -334,19 +321,10 @@ extern "C" fn on_bus_error(_: c_int, info: *mut siginfo_t, _: *mut c_void) {
 /// that may not become larger (`ulimit -f`) is an error of the writer, and not the end without a word.
 #[expect(unsafe_code, reason = "signals' actions are set")]
 pub fn leave_nothing_behind() {
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: all-zero bytes are a `sigaction` without flags and with an empty mask; both pointers are valid. The
-        // handler does only what signal-safety(7) allows. Signals that were ignored (nohup(1)) stay so.
-        unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            libc::sigaction(signal, std::ptr::null(), &raw mut action);
-            if action.sa_sigaction == libc::SIG_DFL {
-                action.sa_sigaction = on_end as extern "C" fn(c_int) as usize;
-                action.sa_flags = libc::SA_RESETHAND;
-                libc::sigaction(signal, &raw const action, std::ptr::null_mut());
-            }
-        }
-    }
+    // Signals that were ignored (nohup(1)) stay so.
+    let handler = on_end as extern "C" fn(c_int) as usize;
+    let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+    set_actions(&signals, |old| old == libc::SIG_DFL, handler, libc::SA_RESETHAND);
     // SAFETY: to ignore a signal runs nothing.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }

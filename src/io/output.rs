@@ -16,20 +16,25 @@ use std::path::{Path, PathBuf};
 /// An output under way. Dropped without [`Output::commit`], no file appears.
 #[derive(Debug)]
 pub struct Output {
-    inner: Inner,
+    out: BufWriter<Destination>,
+    /// Its name in messages.
+    shown: PathBuf,
+}
+
+/// The place that is written to.
+#[derive(Debug)]
+struct Destination {
+    kind: DestinationKind,
     run: Run,
 }
 
 #[derive(Debug)]
-enum Inner {
-    File {
-        new: BufWriter<NewOutput>,
-        /// Its name in messages.
-        shown: PathBuf,
-        /// Its name in its directory.
-        name: OsString,
-    },
-    Stream(BufWriter<DirectFile>),
+enum DestinationKind {
+    /// A new file, and its name in its directory.
+    New(NewFile, OsString),
+    /// Something open that is written to directly. If there is a file behind it, which is in this place, what was written
+    /// cannot be taken back: not a byte more goes there once it is opened as an input.
+    Open(File, Option<OutputPlace>),
 }
 
 /// The permissions of an output.
@@ -63,59 +68,27 @@ fn slices_at_once<'s, 'data>(slices: &'s [IoSlice<'data>]) -> &'s [IoSlice<'data
     &slices[..slices.iter().take_while(fits).count()]
 }
 
-/// A new file, written.
-#[derive(Debug)]
-struct NewOutput(NewFile);
-
-impl Write for NewOutput {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.file_mut().write(at_once(bytes))
-    }
-
-    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        match slices_at_once(slices) {
-            [] => self.write(slices.first().map_or(&[], |first| first)),
-            some => self.0.file_mut().write_vectored(some),
+impl Destination {
+    fn file(&mut self) -> io::Result<&mut File> {
+        match &mut self.kind {
+            DestinationKind::New(new, _) => Ok(new.file_mut()),
+            DestinationKind::Open(file, place) => {
+                place.as_ref().map_or(Ok(()), |place| self.run.check(place)).map_err(io::Error::other)?;
+                Ok(file)
+            }
         }
     }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
-/// Something open that is written to directly. If there is a file behind it, what was written cannot be taken back:
-/// not a byte more goes there once it is opened as an input.
-#[derive(Debug)]
-struct DirectFile {
-    file: File,
-    /// Its path, if it is a file.
-    place: Option<OutputPlace>,
-    /// Its name in messages.
-    shown: PathBuf,
-    run: Run,
-}
-
-impl DirectFile {
-    fn check(&self) -> io::Result<()> {
-        let Some(place) = &self.place else { return Ok(()) };
-        self.run.check(place).map_err(|error| io::Error::other(error.in_file(&self.shown)))
-    }
-}
-
-impl Write for DirectFile {
+impl Write for Destination {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.check()?;
-        self.file.write(at_once(bytes))
+        self.file()?.write(at_once(bytes))
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match slices_at_once(slices) {
             [] => self.write(slices.first().map_or(&[], |first| first)),
-            some => {
-                self.check()?;
-                self.file.write_vectored(some)
-            }
+            some => self.file()?.write_vectored(some),
         }
     }
 
@@ -142,46 +115,40 @@ impl Output {
     }
 
     fn begin(path: &OutPath, modes: Modes, run: &Run) -> Result<Self> {
-        let inner = Inner::new(path, modes, run).map_err(|error| error.in_file(&path.shown()))?;
-        Ok(Self { inner, run: run.clone() })
+        let shown = path.shown();
+        let kind = DestinationKind::new(path, modes, run).map_err(|error| error.in_file(&shown))?;
+        Ok(Self { out: BufWriter::with_capacity(BUFFER, Destination { kind, run: run.clone() }), shown })
     }
 
     /// The file behind it where there is a plain one, for writing at offsets.
     /// Flushes what was written so far.
     pub fn as_file(&mut self) -> Result<Option<&mut File>> {
         self.flush()?;
-        Ok(match &mut self.inner {
-            Inner::Stream(_) => None,
-            Inner::File { new, .. } => Some(new.get_mut().0.file_mut()),
+        Ok(match &mut self.out.get_mut().kind {
+            DestinationKind::Open(..) => None,
+            DestinationKind::New(new, _) => Some(new.file_mut()),
         })
     }
 
     /// True if a person sees it as it is written.
     pub fn is_terminal(&self) -> bool {
-        match &self.inner {
-            Inner::Stream(out) => out.get_ref().file.is_terminal(),
-            Inner::File { .. } => false,
-        }
+        matches!(&self.out.get_ref().kind, DestinationKind::Open(file, _) if file.is_terminal())
     }
 
     /// Makes the output appear, unless its place has become that of an input meanwhile.
     pub fn commit(mut self) -> Result<()> {
         self.flush()?;
-        match self.inner {
-            Inner::Stream(_) => Ok(()),
-            Inner::File { new, shown, name } => {
-                let NewOutput(new) = new.into_inner().map_err(|error| unwritten(error.into_error(), &shown))?;
-                let place = new.place(&name).map_err(|error| unplaced(error, &shown))?;
-                self.run.check(&OutputPlace::Name(place)).map_err(|error| error.in_file(&shown))?;
-                new.persist(&name).map_err(|error| unplaced(error, &shown))
-            }
-        }
+        let Self { out, shown } = self;
+        let Destination { kind, run } = out.into_inner().map_err(|error| unwritten(error.into_error(), &shown))?;
+        let DestinationKind::New(new, name) = kind else { return Ok(()) };
+        let place = new.place(&name).map_err(|error| unplaced(error, &shown))?;
+        run.check(&OutputPlace::Name(place)).map_err(|error| error.in_file(&shown))?;
+        new.persist(&name).map_err(|error| unplaced(error, &shown))
     }
 }
 
-impl Inner {
+impl DestinationKind {
     fn new(path: &OutPath, modes: Modes, run: &Run) -> Result<Self> {
-        let shown = path.shown();
         let file = match path {
             OutPath::Stdout => {
                 let out = target::reopen(1).map_err(closed)?;
@@ -194,14 +161,9 @@ impl Inner {
                 OutputTarget::Special(file) => target::writable(&file, OFlags::empty())?,
             },
         };
-        Self::stream(shown, file, run)
-    }
-
-    fn stream(shown: PathBuf, file: File, run: &Run) -> Result<Self> {
         let place = OutputPlace::open(&file);
         place.as_ref().map_or(Ok(()), |place| run.claim(place))?;
-        let file = DirectFile { file, place, shown, run: run.clone() };
-        Ok(Self::Stream(BufWriter::with_capacity(BUFFER, file)))
+        Ok(Self::Open(file, place))
     }
 
     fn file(path: &Path, place: OutputName, modes: Modes, run: &Run) -> Result<Self> {
@@ -211,32 +173,22 @@ impl Inner {
         let new = NewFile::create_at(directory, if replaced.is_some() { OWNER } else { modes.new });
         let new = new.map_err(|error| unopened::output(path.parent().unwrap_or(Path::new("")), error))?;
         replaced.map_or(Ok(()), |replaced| replaced.within(modes.most).give_to(&new))?;
-        let new = BufWriter::with_capacity(BUFFER, NewOutput(new));
-        Ok(Self::File { new, shown: path.to_owned(), name })
+        Ok(Self::New(new, name))
     }
 }
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.inner {
-            Inner::File { new, shown, .. } => new.write(bytes).map_err(|error| unwritten(error, shown)),
-            Inner::Stream(out) => out.write(bytes).map_err(|error| unwritten(error, &out.get_ref().shown)),
-        }
+        self.out.write(bytes).map_err(|error| unwritten(error, &self.shown))
     }
 
     /// Writes them from where they are: they are not copied into a buffer first.
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        match &mut self.inner {
-            Inner::File { new, shown, .. } => write_through(new, slices).map_err(|error| unwritten(error, shown)),
-            Inner::Stream(out) => write_through(out, slices).map_err(|error| unwritten(error, &out.get_ref().shown)),
-        }
+        write_through(&mut self.out, slices).map_err(|error| unwritten(error, &self.shown))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &mut self.inner {
-            Inner::File { new, shown, .. } => new.flush().map_err(|error| unwritten(error, shown)),
-            Inner::Stream(out) => out.flush().map_err(|error| unwritten(error, &out.get_ref().shown)),
-        }
+        self.out.flush().map_err(|error| unwritten(error, &self.shown))
     }
 }
 
@@ -253,7 +205,7 @@ fn unwritten(error: io::Error, shown: &Path) -> io::Error {
     match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::Interrupted => error,
         _ => match error.downcast::<Error>() {
-            Ok(own) => io::Error::other(own),
+            Ok(own) => io::Error::other(own.in_file(shown)),
             Err(error) => io::Error::other(Error::new("cannot be written").because(error).in_file(shown)),
         },
     }

@@ -124,8 +124,7 @@ impl Walk {
         if path.as_os_str().is_empty() {
             return Err(Errno::NOENT.into());
         }
-        let start = if path.is_absolute() { Path::new("/") } else { Path::new(".") };
-        Self::starting_at(open_directory(start)?, false, path, links)
+        Self::starting_at(start_of(path)?, false, path, links)
     }
 
     /// Walks below a directory, along a path that has it at its start. It may be the root of another machine: an absolute
@@ -196,8 +195,7 @@ impl Walk {
 
     /// Walks to a name that an output may get, whether something has it or not.
     pub(in crate::io) fn to_output(path: &Path) -> Result<OutputName, Stop> {
-        let start = if path.is_absolute() { Path::new("/") } else { Path::new(".") };
-        let mut walk = Self::new(open_directory(start)?, false, path, Links::OfOutput);
+        let mut walk = Self::new(start_of(path)?, false, path, Links::OfOutput);
         while let Some(name) = walk.left.pop() {
             let is_last = walk.left.is_empty();
             let step = walk.step(&name);
@@ -218,8 +216,7 @@ impl Walk {
 
     /// Walks to a directory that outputs may go to; what is missing is made.
     pub(in crate::io) fn to_directory(path: &Path) -> Result<File, Stop> {
-        let start = if path.is_absolute() { Path::new("/") } else { Path::new(".") };
-        let mut walk = Self::new(open_directory(start)?, false, path, Links::OfOutput);
+        let mut walk = Self::new(start_of(path)?, false, path, Links::OfOutput);
         while let Some(name) = walk.left.pop() {
             let step = match walk.step(&name) {
                 Err(Stop::At(error)) if error.kind() == io::ErrorKind::NotFound => {
@@ -313,6 +310,11 @@ impl Walk {
         self.add(&to);
         Ok(())
     }
+}
+
+/// Where a path starts for any program.
+fn start_of(path: &Path) -> io::Result<File> {
+    open_directory(Path::new(if path.is_absolute() { "/" } else { "." }))
 }
 
 /// The way a directory is called.
