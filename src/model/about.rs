@@ -3,11 +3,9 @@
 //! Readers fill the fields that their format has; writers put it where theirs has room. Nothing in it decides what a
 //! stack is called or weighs.
 
-use super::agreed::Agreed;
 use super::frame_counts::FrameCounts;
-use super::moment::Moment;
 use super::perf_command::PerfCommand;
-use super::process::BuildId;
+use super::process::{BuildId, Moment};
 use super::units::{Addr, Nanos, Pid};
 use crate::model::backing::base_name;
 use std::collections::BTreeMap;
@@ -52,6 +50,42 @@ pub struct TimeExtent {
     pub first: Nanos,
     /// The last time.
     pub last: Nanos,
+}
+
+/// A fact that several state, and may state differently: the value of all that state one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Agreed<T> {
+    /// Nobody stated it.
+    #[default]
+    Unstated,
+    /// All stated this.
+    Same(T),
+    /// Two stated different values.
+    Several,
+}
+
+impl<T: PartialEq> Agreed<T> {
+    /// Takes what one more states; `None` if nothing.
+    pub fn add(&mut self, stated: Option<T>) {
+        self.merge(stated.map_or(Self::Unstated, Self::Same));
+    }
+
+    /// Takes what others agreed on.
+    pub fn merge(&mut self, other: Self) {
+        match (&*self, &other) {
+            (Self::Same(one), Self::Same(another)) if one != another => *self = Self::Several,
+            (Self::Same(_), Self::Several) | (Self::Unstated, _) => *self = other,
+            (Self::Same(_), Self::Same(_) | Self::Unstated) | (Self::Several, _) => {}
+        }
+    }
+
+    /// The value, if all agree.
+    pub fn into_option(self) -> Option<T> {
+        match self {
+            Self::Same(value) => Some(value),
+            Self::Unstated | Self::Several => None,
+        }
+    }
 }
 
 /// A file, or what stands for one, whose code was mapped.
@@ -262,5 +296,20 @@ mod tests {
         let host = Some(b"h".to_vec());
         both.merge(&About { lost: 2, sampled: at(4), host: host.clone(), ..About::default() });
         assert_eq!((both.lost, both.host, both.sampled.unwrap().duration()), (3, host, 5));
+    }
+
+    #[test]
+    fn only_what_all_state_alike_is_a_value() {
+        let of = |stated: &[Option<u8>]| {
+            let mut agreed = Agreed::default();
+            stated.iter().for_each(|one| agreed.add(*one));
+            agreed
+        };
+        assert_eq!(of(&[None, Some(1), None, Some(1)]), Agreed::Same(1));
+        assert_eq!(of(&[Some(1), Some(2), Some(1), None]), Agreed::Several);
+        assert_eq!((of(&[]).into_option(), of(&[Some(1)]).into_option()), (None, Some(1)));
+        let mut one = of(&[Some(1)]);
+        one.merge(Agreed::Several);
+        assert_eq!(one.into_option(), None);
     }
 }

@@ -2,7 +2,6 @@
 
 pub mod abi;
 pub mod about;
-pub mod agreed;
 pub mod ancestry;
 pub mod backing;
 pub mod bpf;
@@ -13,7 +12,6 @@ pub mod frame_counts;
 pub mod interner;
 pub mod lasting;
 pub mod lists;
-pub mod moment;
 pub mod near_map;
 pub mod perf_command;
 pub mod prefix_tree;
@@ -23,7 +21,6 @@ pub mod programs;
 pub mod ranges;
 pub mod recorded;
 pub mod script_map;
-pub mod script_place;
 pub mod script_scopes;
 pub mod shell;
 pub mod stacks;

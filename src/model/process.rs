@@ -3,7 +3,6 @@
 
 use super::backing::Backing;
 use super::bpf::{BpfFunction, BpfFunctionId};
-use super::moment::Moment;
 use super::recorded::Labels;
 use super::units::{Addr, Nanos, Pid, Tid};
 use crate::model::backing::base_name;
@@ -62,6 +61,34 @@ impl Processes {
         let first = self.kernel_symbols.iter().find(|symbol| symbol.bpf == Some(function))?;
         (first.time > Nanos(0)).then_some(first.time)
     }
+}
+
+/// An event of a thread that a recording contains beside its samples: a name, a fork, an end, a loss.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moment {
+    /// When.
+    pub time: Nanos,
+    /// The process.
+    pub pid: Pid,
+    /// The thread in it.
+    pub tid: Tid,
+    /// The kind.
+    pub kind: MomentKind,
+}
+
+/// The kinds of events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MomentKind {
+    /// The thread got a name.
+    Named(Arc<[u8]>),
+    /// The process became another program, whose name this is.
+    Executed(Arc<[u8]>),
+    /// It made another process.
+    Forked(Pid),
+    /// The process ended.
+    Exited,
+    /// The recorder lost this many records.
+    Lost(u64),
 }
 
 /// A KSYMBOL record: a BPF program or trampoline appeared in the kernel, or went.

@@ -3,8 +3,8 @@
 //! Lines and columns count from 0 here, columns in UTF-16 units, as in the format.
 
 use super::file_bytes::FileBytes;
-pub use super::script_place::{NONE, Place};
 use super::script_scopes::ScriptScopes;
+pub use super::script_scopes::{NONE, Place};
 use super::texts::TextList;
 use std::ops::Range;
 

@@ -1,8 +1,7 @@
 //! The facts about several merged profiles: only those that are true of all of them.
 
 use crate::model::Nanos;
-use crate::model::about::{About, TimeExtent};
-use crate::model::agreed::Agreed;
+use crate::model::about::{About, Agreed, TimeExtent};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A piece of a module's file that was mapped.

@@ -47,7 +47,19 @@ pub(super) fn read<'data>(
     pids.warn_if_foreign(warnings);
     let guest = GuestFiles { given: &options.guest, command: &processes.command, force: options.force };
     let guest = source.guest.get_or_init(|| GuestNames::of_dump(&dump, guest));
-    let mut reader = DumpReader::new(origin, conversion, pids, header.endian == Endian::Big, guest);
+    let mut reader = DumpReader {
+        origin,
+        conversion,
+        pids,
+        big_endian: header.endian == Endian::Big,
+        guest,
+        list: CodeList::default(),
+        pending_lines: FxHashMap::default(),
+        pending_unwind: None,
+        indexes: Indexes::default(),
+        with_lines: 0,
+        biased: 0,
+    };
     let end = reader.records(&dump, source, ahead, warnings);
     if let (Conversion::Same, Some(first), Some(last)) = (conversion, times.first, end.last) {
         let foreign = of_another_process(source.pid, source.marker, processes, (first, last));
@@ -187,29 +199,7 @@ struct DumpEnd {
     torn: bool,
 }
 
-impl<'a, 'data> DumpReader<'a, 'data> {
-    fn new(
-        origin: OriginId,
-        conversion: Conversion,
-        pids: Pids<'a>,
-        big_endian: bool,
-        guest: &'data GuestNames,
-    ) -> Self {
-        Self {
-            origin,
-            conversion,
-            pids,
-            big_endian,
-            guest,
-            list: CodeList::default(),
-            pending_lines: FxHashMap::default(),
-            pending_unwind: None,
-            indexes: Indexes::default(),
-            with_lines: 0,
-            biased: 0,
-        }
-    }
-
+impl<'data> DumpReader<'_, 'data> {
     /// Reads all records.
     fn records(
         &mut self,

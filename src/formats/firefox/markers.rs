@@ -3,7 +3,7 @@
 use super::categories::Categories;
 use super::tables::Strings;
 use super::writing::Writing;
-use crate::model::moment::{Moment, MomentKind};
+use crate::model::process::{Moment, MomentKind};
 use serde::Serialize;
 use serde_json::{Value, json};
 

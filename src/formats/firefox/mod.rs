@@ -28,7 +28,7 @@ pub use rewrite::open as open_unsymbolized;
 use crate::analysis::thread_rows::{ThreadRows, threads};
 use crate::contract::format::WriteOptions;
 use crate::error::{Error, Result};
-use crate::model::moment::Moment;
+use crate::model::process::Moment;
 use crate::model::stacks::Profile;
 use categories::Categories;
 use columns::Object;
@@ -109,7 +109,7 @@ fn moments<'p>(profile: &'p Profile, threads: &[ThreadRows<'_>]) -> Vec<Vec<&'p 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::moment::MomentKind;
+    use crate::model::process::MomentKind;
     use crate::model::stacks::{Frame, FrameKind, Row, Track, Unit};
     use crate::model::{Nanos, Pid, Tid};
 

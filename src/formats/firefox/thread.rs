@@ -6,7 +6,7 @@ use super::tables::{FrameTable, FuncTable, ResourceTable, Shared, StackTable, Ta
 use super::writing::{Counted, Writing, millis};
 use crate::analysis::thread_rows::ThreadRows;
 use crate::model::Nanos;
-use crate::model::moment::Moment;
+use crate::model::process::Moment;
 use crate::model::stacks::Row;
 use std::io::{self, Write};
 

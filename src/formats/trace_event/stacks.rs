@@ -22,7 +22,7 @@ use crate::analysis::thread_rows::{ThreadRows, threads};
 use crate::analysis::timeline::{Arguments, NumberOrName, SpanRecord, SpanWriter};
 use crate::contract::format::WriteOptions;
 use crate::error::Result;
-use crate::model::moment::{Moment, MomentKind};
+use crate::model::process::{Moment, MomentKind};
 use crate::model::stacks::{FrameId, Profile, Row, Sampling, Series, Unit, Weight};
 use serde_json::{Value, json};
 use std::io::Write;

@@ -10,8 +10,9 @@ use super::{Feature, Recording};
 use crate::error::{Error, Skipped};
 use crate::model::ancestry::Ancestry;
 use crate::model::backing::{self, Backing};
-use crate::model::moment::{Moment, MomentKind};
-use crate::model::process::{BuildId, CpuMode, KernelSymbol, Mapping, Marker, Process, Processes, TscConversion};
+use crate::model::process::{
+    BuildId, CpuMode, KernelSymbol, Mapping, Marker, Moment, MomentKind, Process, Processes, TscConversion,
+};
 use crate::model::recorded::cgroup_labels;
 use crate::model::threads::Threads;
 use crate::model::{Nanos, Pid};
