@@ -49,7 +49,8 @@ fn meant(path: &Path) -> Option<String> {
         return Some(format!("there is no directory {}", directory.display()));
     }
     let name = path.file_name()?.to_str()?;
-    if let Some(near) = nearest(name, names_in(directory)) {
+    let names = typed_names(directory).into_iter().flatten().take(NAMES);
+    if let Some(near) = nearest(name, names.filter_map(|name| name.into_string().ok())) {
         return Some(format!("there is {}", path.with_file_name(near).display()));
     }
     (name == "perf.data").then(|| "make one (perf record -g -- PROGRAM), or pass its path (-i FILE)".to_owned())
@@ -57,11 +58,6 @@ fn meant(path: &Path) -> Option<String> {
 
 /// The number of names of a directory that are looked at: more are nobody's working directory.
 const NAMES: usize = 10_000;
-
-fn names_in(directory: &Path) -> impl Iterator<Item = String> {
-    let names = typed_names(directory).into_iter().flatten().take(NAMES);
-    names.filter_map(|name| name.into_string().ok())
-}
 
 /// The name that is most like another one, if any is much like it: it differs in few letters, or goes on behind it.
 fn nearest(name: &str, names: impl Iterator<Item = String>) -> Option<String> {

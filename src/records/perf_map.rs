@@ -6,6 +6,7 @@
 //!
 //! See `tools/perf/Documentation/jit-interface.txt` of Linux.
 
+use crate::bytes::digits::hex;
 use crate::error::{Error, Skipped};
 
 /// One line.
@@ -63,15 +64,9 @@ fn parse(line: &[u8]) -> Result<Entry<'_>, &'static str> {
 fn number(text: &[u8]) -> Option<(u64, &[u8])> {
     let text = text.trim_ascii_start();
     let digits = text.strip_prefix(b"0x").or_else(|| text.strip_prefix(b"0X")).unwrap_or(text);
-    let (mut value, mut end) = (0, 0);
-    while let Some(digit) = (*digits.get(end)? as char).to_digit(16) {
-        if end == 16 {
-            return None;
-        }
-        value = value << 4 | u64::from(digit);
-        end += 1;
-    }
-    (end > 0 && matches!(digits[end], b' ' | b'\t')).then(|| (value, &digits[end + 1..]))
+    let end = digits.iter().position(|byte| !byte.is_ascii_hexdigit()).filter(|end| *end <= 16)?;
+    let value = hex(&digits[..end])?;
+    matches!(digits[end], b' ' | b'\t').then(|| (value, &digits[end + 1..]))
 }
 
 #[cfg(test)]

@@ -21,31 +21,26 @@ pub enum Kind {
 impl Kind {
     /// As people call it.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::JitDump => "jitdump",
-            Self::PerfMap => "perf map",
-            Self::PlacedElf => "ELF object",
-            Self::Log(id) => id.log().name,
-        }
+        self.words()[0]
     }
 
     /// For programs.
     pub fn id(self) -> &'static str {
-        match self {
-            Self::JitDump => "jitdump",
-            Self::PerfMap => "perf-map",
-            Self::PlacedElf => "elf",
-            Self::Log(id) => id.log().id,
-        }
+        self.words()[1]
     }
 
     /// The option that names a file of the kind.
     pub fn option(self) -> &'static str {
+        self.words()[2]
+    }
+
+    /// What people and programs call it, and its option.
+    fn words(self) -> [&'static str; 3] {
         match self {
-            Self::JitDump => "--jitdump",
-            Self::PerfMap => "--perf-map",
-            Self::PlacedElf => "--elf",
-            Self::Log(_) => "--jit-log",
+            Self::JitDump => ["jitdump", "jitdump", "--jitdump"],
+            Self::PerfMap => ["perf map", "perf-map", "--perf-map"],
+            Self::PlacedElf => ["ELF object", "elf", "--elf"],
+            Self::Log(id) => [id.log().name, id.log().id, "--jit-log"],
         }
     }
 }

@@ -121,18 +121,11 @@ pub struct Packed<'data> {
 impl<'data> Packed<'data> {
     /// All of a record. An error if it is cut.
     pub fn new(record: &RawRecord<'data>) -> Result<Self> {
-        Ok(Self { left: piece(record)?, offset: record.offset, unpacked: 0, is_done: false })
+        let mut body = record.body();
+        let size = if record.kind == kind::COMPRESSED { body.left() as u64 } else { body.u64("data_size")? };
+        let left = body.bytes(size, "compressed data")?;
+        Ok(Self { left, offset: record.offset, unpacked: 0, is_done: false })
     }
-}
-
-/// The zstd data of a record.
-fn piece<'data>(record: &RawRecord<'data>) -> Result<&'data [u8]> {
-    let mut body = record.body();
-    if record.kind == kind::COMPRESSED {
-        return Ok(body.rest());
-    }
-    let size = body.u64("data_size")?;
-    body.bytes(size, "compressed data")
 }
 
 #[cfg(test)]

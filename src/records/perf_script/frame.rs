@@ -1,8 +1,7 @@
 //! A frame of a stack: address, symbol, offset, object.
 
-use crate::bytes::digits::decimal;
-use crate::model::backing::Backing;
-use crate::model::backing::base_name;
+use crate::bytes::digits::{decimal, hex};
+use crate::model::backing::{Backing, base_name};
 
 /// The parts of a frame as printed. All borrow from the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,9 +36,7 @@ impl<'a> Frame<'a> {
         let (symbol, offset) = split_offset(symbol);
         Some(Self { addr, symbol, offset, dso, inlined })
     }
-}
 
-impl<'a> Frame<'a> {
     /// The usual form of a frame without a name, `address [unknown] (object)`, and nothing else.
     pub(super) fn parse_unknown(line: &'a [u8]) -> Option<Self> {
         let (addr, rest) = address(line)?;
@@ -51,12 +48,7 @@ impl<'a> Frame<'a> {
 /// The hexadecimal number at the start, and what follows it.
 pub(super) fn address(line: &[u8]) -> Option<(u64, &[u8])> {
     let len = line.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(line.len());
-    if len == 0 || len > 16 {
-        return None;
-    }
-    // Only hexadecimal digits are left: letters have bit 6, and their lowest bits count from 1.
-    let digit = |byte: u8| u64::from((byte & 15) + 9 * (byte >> 6));
-    let addr = line[..len].iter().fold(0, |sum, &byte| sum << 4 | digit(byte));
+    let addr = hex(&line[..len]).filter(|_| len <= 16)?;
     Some((addr, &line[len..]))
 }
 

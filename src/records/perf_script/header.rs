@@ -48,7 +48,9 @@ impl<'a> Header<'a> {
         let mut ids: Option<(usize, Ids)> = None;
         let mut cpu = None;
         for (start, token) in tokens {
-            if let (Some((time, nanos)), true) = (parse_time(token), ids.is_some() || start == first_token(line)) {
+            if let (Some((time, nanos)), true) =
+                (parse_time(token), ids.is_some() || line[..start].trim_ascii().is_empty())
+            {
                 let (name_end, (pid, tid)) = ids.unwrap_or((0, (None, None)));
                 let comm = line[..name_end].trim_ascii();
                 let rest = &line[start + token.len()..];
@@ -142,10 +144,6 @@ impl<'a> Iterator for Tokens<'a> {
         self.at = start + len;
         Some((start, &self.line[start..self.at]))
     }
-}
-
-fn first_token(line: &[u8]) -> usize {
-    line.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0)
 }
 
 /// `477.666805:` or, with `--ns`, `477.666805123:`.

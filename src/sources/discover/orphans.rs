@@ -106,23 +106,16 @@ impl Finder<'_> {
         let jit = disjoint(executable.filter(|mapping| mapping.backing().may_hold_jit_code()).map(range).collect());
         let samples = sampled.at.get(&pid).into_iter().flatten().map(|(addr, count)| (*addr, *count));
         let samples: Vec<_> = samples.filter(|(addr, _)| holds(&jit, addr.0)).collect();
-        let began = stale::began(process);
-        let inner = self.found.live.get(&pid).and_then(|live| live.inner);
-        let markers = self.markers.of(pid).iter();
-        let markers = markers.filter_map(|marker| marker.file).collect();
-        let ended = process.exited;
-        let is_wanted = false;
-        let memory = process.shared_jit_memory();
-        (!samples.is_empty()).then_some(Candidate {
+        (!samples.is_empty()).then(|| Candidate {
             pid,
-            is_wanted,
+            is_wanted: false,
             mapped,
             samples,
-            began,
-            ended,
-            markers,
-            inner,
-            memory,
+            began: stale::began(process),
+            ended: process.exited,
+            markers: self.markers.of(pid).iter().filter_map(|marker| marker.file).collect(),
+            inner: self.found.live.get(&pid).and_then(|live| live.inner),
+            memory: process.shared_jit_memory(),
         })
     }
 

@@ -2,8 +2,8 @@
 //! given again.
 
 use super::{Finder, Source};
-use crate::model::process::{Process, Processes};
-use crate::model::{Nanos, Pid};
+use crate::model::Nanos;
+use crate::model::process::Process;
 use crate::records::jitdump::JitDump;
 use crate::sources::account::Kind;
 use crate::sources::clock::{is_monotonic, of_another_process};
@@ -25,10 +25,12 @@ impl Finder<'_> {
         match source.kind {
             Kind::JitDump => self.dump_is_of_another(source),
             Kind::PerfMap | Kind::Log(_) => {
-                let written = source.about.as_ref()?.modified().ok()?;
-                let pid = source.pid;
-                was_written_before(written, pid, self.processes)
-                    .then(|| format!("it was last written before process {pid} began, by another of that number"))
+                let (pid, written) = (source.pid, source.about.as_ref()?.modified().ok()?);
+                let began = self.processes.by_pid.get(&pid).and_then(began);
+                let began = began.and_then(|began| wall_time(&self.processes.clock, began));
+                began
+                    .filter(|began| is_before(written, *began))
+                    .map(|_| format!("it was last written before process {pid} began, by another of that number"))
                     .or_else(|| self.core_is_of_another(source))
             }
             Kind::PlacedElf => None,
@@ -49,13 +51,6 @@ impl Finder<'_> {
 /// When a process began, if the recording saw that.
 pub(super) fn began(process: &Process) -> Option<Nanos> {
     process.forked.map(|(_, time)| time).or(process.execs.first().copied())
-}
-
-/// True if a file was last written before a process began, so that it has nothing of it.
-pub(super) fn was_written_before(written: SystemTime, pid: Pid, processes: &Processes) -> bool {
-    let began = processes.by_pid.get(&pid).and_then(began);
-    let began = began.and_then(|began| wall_time(&processes.clock, began));
-    began.is_some_and(|began| is_before(written, began))
 }
 
 /// True if a file that was last written then has nothing of a process that began then.

@@ -8,7 +8,8 @@ use crate::bytes::digits::decimal;
 pub(super) struct SourceInfo<'a> {
     pub(super) addr: u64,
     pub(super) script: u64,
-    positions: &'a [u8],
+    /// Empty if it reports none.
+    pub(super) positions: &'a [u8],
     inlined: &'a [u8],
     functions: &'a [u8],
 }
@@ -41,11 +42,6 @@ impl<'a> SourceInfo<'a> {
         fields.next().and_then(decimal).ok_or("has no end")?;
         let mut list = || fields.next().ok_or("is cut");
         Ok(Self { addr, script, positions: list()?, inlined: list()?, functions: list()? })
-    }
-
-    /// True if it reports any position.
-    pub(super) fn has_positions(&self) -> bool {
-        !self.positions.is_empty()
     }
 
     /// In the order of the log, up to damage.

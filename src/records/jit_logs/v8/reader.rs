@@ -123,7 +123,7 @@ impl<'a> V8LogReader<'a> {
         if let Some(function) = last.function {
             self.sources.is_of(function, info.script);
         }
-        let load = last.load.filter(|_| info.has_positions());
+        let load = last.load.filter(|_| !info.positions.is_empty());
         if let Some(load) = load
             && let LogEventKind::Load(code) = &mut self.log.events[load as usize].kind
         {

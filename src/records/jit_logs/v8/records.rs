@@ -51,12 +51,12 @@ impl<'a> LogRecord<'a> {
         let line = |end: usize| Self { at, text: &rest[..end], whole: end < rest.len() };
         let end = line_end(rest, 0);
         let first = line(end);
-        if !first.is_creation() || first.creation().is_ok_and(|creation| creation.is_whole()) {
+        if !first.text.starts_with(b"code-creation,") || first.creation().is_ok_and(|creation| creation.is_whole()) {
             return Some(first);
         }
         // The function's name may go on.
         let mut next = end;
-        while next + 1 < rest.len() && next < LONGEST_NAME && !begins_record(&rest[next + 1..]) {
+        while next + 1 < rest.len() && next < LONGEST_NAME && !WORDS.contains(&word(&rest[next + 1..])) {
             next = line_end(rest, next + 1);
             if line(next).creation().is_ok_and(|creation| creation.is_whole()) {
                 return Some(line(next));
@@ -83,10 +83,6 @@ impl<'a> LogRecord<'a> {
         Fields(behind)
     }
 
-    fn is_creation(&self) -> bool {
-        self.text.starts_with(b"code-creation,")
-    }
-
     /// The content of a `code-creation`.
     pub(super) fn creation(&self) -> Result<Creation<'a>, &'static str> {
         let mut fields = self.fields();
@@ -111,10 +107,6 @@ fn line_end(rest: &[u8], from: usize) -> usize {
 
 fn word(text: &[u8]) -> &[u8] {
     &text[..memchr::memchr2(b',', b'\n', text).unwrap_or(text.len())]
-}
-
-fn begins_record(rest: &[u8]) -> bool {
-    WORDS.contains(&word(rest))
 }
 
 /// The fields that are left.
