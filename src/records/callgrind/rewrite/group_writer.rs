@@ -27,11 +27,11 @@ pub(super) fn write_groups<'a>(
 }
 
 /// Object and file of a function.
-type Home<'a> = (Option<OutputName<'a>>, Option<OutputName<'a>>);
+type FunctionHome<'a> = (Option<OutputName<'a>>, Option<OutputName<'a>>);
 
 impl<'a> LineGroups<'a, '_> {
     /// Those of code; without it, of the block.
-    fn home(&self, code: Option<usize>) -> Home<'a> {
+    fn home(&self, code: Option<usize>) -> FunctionHome<'a> {
         let jit = self.names.jit;
         match code {
             Some(entry) => (Some(OutputName::New(jit.object())), Some(OutputName::New(jit.file(entry)))),
@@ -248,7 +248,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
     }
 
     /// Writes the parts that a callee does not share with its caller.
-    fn callee_place(&mut self, (ob, file): Home<'a>) {
+    fn callee_place(&mut self, (ob, file): FunctionHome<'a>) {
         let out = self.writer.out;
         if let Some(ob) = ob.filter(|ob| out.ob != Some(*ob)) {
             self.writer.draft.put_object(b"cob=", ob);
