@@ -12,7 +12,7 @@ use crate::model::process::{Clock, Processes, TscConversion};
 use crate::model::{Nanos, Pid};
 
 /// CLOCK_MONOTONIC of <time.h>.
-const MONOTONIC: i32 = 1;
+pub(super) const MONOTONIC: i32 = 1;
 
 /// Two times of one clock that should be of one moment are not further apart than this: an hour.
 const PLAUSIBLE: u64 = 3_600_000_000_000;

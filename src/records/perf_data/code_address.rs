@@ -1,6 +1,7 @@
 //! The places of code addresses in a sample's record: a sample's record its code addresses stand: those who give code
 //! other addresses write there.
 
+use super::attr::EventAttr;
 use super::recording::Recording;
 use super::sample::{Fields, Sample};
 use super::walk::RawRecord;
@@ -32,21 +33,24 @@ impl Recording {
     /// `Err` as with [`Recording::sample`].
     pub fn code_addresses(&self, raw: &RawRecord<'_>) -> Result<Vec<CodeAddress>> {
         let sample = self.sample(raw)?;
-        let attr = &self.events[sample.event].attr;
-        let mut fields = Fields { body: raw.body(), attr };
-        let at = |fields: &Fields<'_, '_>| (fields.body.offset() - raw.offset) as usize;
-        let ip_at = HEADER + if attr.samples(abi::PERF_SAMPLE_IDENTIFIER) { WORD } else { 0 };
-        let ip = sample.ip.map(FrameAddr::Ip);
-        let mut found: Vec<CodeAddress> =
-            ip.into_iter().map(|frame| CodeAddress { at: ip_at, mode: sample.cpumode, frame }).collect();
-        fields.skip_to_chain()?;
-        let chain = at(&fields) + WORD;
-        found.extend(sample.chain().map(|(index, mode, frame)| CodeAddress { at: chain + index * WORD, mode, frame }));
-        fields.callchain()?;
-        fields.raw()?;
-        found.extend(branches(&sample, at(&fields)));
-        Ok(found)
+        addresses(raw, &sample, &self.events[sample.event].attr)
     }
+}
+
+fn addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr) -> Result<Vec<CodeAddress>> {
+    let mut fields = Fields { body: raw.body(), attr };
+    let at = |fields: &Fields<'_, '_>| (fields.body.offset() - raw.offset) as usize;
+    let ip_at = HEADER + if attr.samples(abi::PERF_SAMPLE_IDENTIFIER) { WORD } else { 0 };
+    let ip = sample.ip.map(FrameAddr::Ip);
+    let mut found: Vec<CodeAddress> =
+        ip.into_iter().map(|frame| CodeAddress { at: ip_at, mode: sample.cpumode, frame }).collect();
+    fields.skip_to_chain()?;
+    let chain = at(&fields) + WORD;
+    found.extend(sample.chain().map(|(index, mode, frame)| CodeAddress { at: chain + index * WORD, mode, frame }));
+    fields.callchain()?;
+    fields.raw()?;
+    found.extend(branches(sample, at(&fields)));
+    Ok(found)
 }
 
 /// Those of the branch stack, whose field starts at `at`.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::bytes::cursor::Endian;
-use crate::records::jit_logs::MappedFile;
+use crate::records::jit_logs::{LogEvent, LogEventKind, MappedFile};
 use object::write::{Object, Symbol, SymbolSection};
 use object::{Architecture, BinaryFormat, SectionKind, SymbolFlags, SymbolKind, SymbolScope};
 

@@ -86,6 +86,7 @@ fn split<'a>(text: &'a [u8], by: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::jit_logs::code_log::{LogEvent, LogEventKind};
 
     const LIST: &[u8] = b"4711:\n\
         2759 3 0 java.lang.String.equals(Ljava/lang/Object;)Z [0x00007f162ab37c08, 0x00007f162ab37d00 - 0x00007f162ab380f0]\n\

@@ -1,6 +1,7 @@
 //! Generated recordings and files: what is used is right, and what fits and is not used is reported.
 
 use super::*;
+use crate::sources::clock::MONOTONIC;
 use proptest::prelude::*;
 use std::time::UNIX_EPOCH;
 
@@ -132,7 +133,7 @@ fn orphan(at: usize, made: &MadeFile) -> Orphan {
 }
 
 fn when() -> SampledTimes {
-    let clock = Clock { clockid: Some(CLOCK_MONOTONIC), reference: Some((Nanos(WALL), Nanos(0))), tsc: None };
+    let clock = Clock { clockid: Some(MONOTONIC), reference: Some((Nanos(WALL), Nanos(0))), tsc: None };
     SampledTimes { clock, sampled: TimeExtent { first: Nanos(FROM * SECOND), last: Nanos(TO * SECOND) } }
 }
 
