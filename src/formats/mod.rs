@@ -23,41 +23,46 @@ pub mod vsprof;
 pub mod vtune;
 pub mod xctrace;
 
-use crate::contract::format::{Detail, Events, Format, Read, Rewriter, Writer};
+use crate::contract::format::{Detail, Events, Format, Read, Rewriter, WriteFn, Writer};
 use crate::model::stacks::Keep;
 use crate::records::{callgrind, perf_data, perf_script};
 #[cfg(feature = "cli")]
 use crate::render::flamegraph;
 use crate::runtimes::jit_names::JitNames;
 
+/// The defaults of most entries.
+const PLAIN: Format =
+    Format { name: "", about: "", files: &[], sniff: None, read: Read::No, write: None, rewriter: None };
+
+/// The way most profiles are written: all that is known of each sample.
+const fn writer(run: WriteFn) -> Writer {
+    let (rows, events, detail, jit_names) = (Keep::EachRow, Events::All, Detail::Addresses, JitNames::Raw);
+    Writer { run, rows, events, detail, jit_names, by_cpu: false, spans: None, stream: None, data_set: None }
+}
+
 /// Every format, in the order of detection.
 pub const FORMATS: &[Format] = &[
     Format {
         name: "perf-data",
         about: "perf.data in file, pipe or directory form, as perf record and simpleperf write it",
-        files: &[],
         sniff: Some(perf_data::sniff),
         read: Read::Addresses,
-        write: None,
         rewriter: Some(Rewriter { command: "inject", open: None }),
+        ..PLAIN
     },
     Format {
         name: "measureme",
         about: "measureme profile (rustc -Zself-profile, Miri -Zmiri-measureme), versions 7 to 9",
-        files: &[],
         sniff: Some(measureme::sniff),
         read: Read::Spans(measureme::SPANS),
-        write: None,
-        rewriter: None,
+        ..PLAIN
     },
     Format {
         name: "cpuprofile",
         about: "V8's sampling profile (.cpuprofile), as node --cpu-prof and Chrome's DevTools write it",
-        files: &[],
         sniff: Some(cpuprofile::sniff),
         read: Read::Stacks(cpuprofile::read),
-        write: None,
-        rewriter: None,
+        ..PLAIN
     },
     Format {
         name: "firefox",
@@ -65,18 +70,9 @@ pub const FORMATS: &[Format] = &[
         files: &["*.firefox.json"],
         sniff: Some(firefox::sniff),
         read: Read::Stacks(firefox::read),
-        write: Some(Writer {
-            run: firefox::write,
-            rows: Keep::EachRow,
-            events: Events::One,
-            detail: Detail::Addresses,
-            jit_names: JitNames::Pretty,
-            by_cpu: false,
-            spans: None,
-            stream: None,
-            data_set: None,
-        }),
+        write: Some(Writer { events: Events::One, jit_names: JitNames::Pretty, ..writer(firefox::write) }),
         rewriter: Some(Rewriter { command: "inject", open: Some(firefox::open_unsymbolized) }),
+        ..PLAIN
     },
     Format {
         name: "speedscope",
@@ -84,18 +80,8 @@ pub const FORMATS: &[Format] = &[
         files: &["*.speedscope.json", "*.speedscope"],
         sniff: Some(speedscope::sniff),
         read: Read::Stacks(speedscope::read),
-        write: Some(Writer {
-            run: speedscope::write,
-            rows: Keep::EachRow,
-            events: Events::All,
-            detail: Detail::Lines,
-            jit_names: JitNames::Pretty,
-            by_cpu: false,
-            spans: None,
-            stream: None,
-            data_set: None,
-        }),
-        rewriter: None,
+        write: Some(Writer { detail: Detail::Lines, jit_names: JitNames::Pretty, ..writer(speedscope::write) }),
+        ..PLAIN
     },
     Format {
         name: "pprof",
@@ -103,18 +89,9 @@ pub const FORMATS: &[Format] = &[
         files: &["*.pb.gz", "*.pprof"],
         sniff: Some(pprof::sniff),
         read: Read::Stacks(pprof::read),
-        write: Some(Writer {
-            run: pprof::write,
-            rows: Keep::EachRow,
-            events: Events::All,
-            detail: Detail::Addresses,
-            jit_names: JitNames::Pretty,
-            by_cpu: true,
-            spans: None,
-            stream: None,
-            data_set: None,
-        }),
+        write: Some(Writer { jit_names: JitNames::Pretty, by_cpu: true, ..writer(pprof::write) }),
         rewriter: Some(Rewriter { command: "inject", open: Some(pprof::open_unsymbolized) }),
+        ..PLAIN
     },
     Format {
         name: "otlp",
@@ -123,36 +100,25 @@ pub const FORMATS: &[Format] = &[
         sniff: Some(otlp::sniff),
         read: Read::Stream(otlp::read),
         write: Some(Writer {
-            run: otlp::write,
-            rows: Keep::EachRow,
-            events: Events::All,
-            detail: Detail::Addresses,
             jit_names: JitNames::Merged,
             by_cpu: true,
-            spans: None,
             stream: Some(otlp::start),
-            data_set: None,
+            ..writer(otlp::write)
         }),
         rewriter: Some(Rewriter { command: "inject", open: Some(otlp::open_unsymbolized) }),
+        ..PLAIN
     },
     Format {
         name: "otlp-json",
         about: "the same as JSON, a message a line",
         files: &["*.otlp.json"],
-        sniff: None,
-        read: Read::No,
         write: Some(Writer {
-            run: otlp::write_json,
-            rows: Keep::EachRow,
-            events: Events::All,
-            detail: Detail::Addresses,
             jit_names: JitNames::Merged,
             by_cpu: true,
-            spans: None,
             stream: Some(otlp::start_json),
-            data_set: None,
+            ..writer(otlp::write_json)
         }),
-        rewriter: None,
+        ..PLAIN
     },
     Format {
         name: "json",
@@ -160,18 +126,8 @@ pub const FORMATS: &[Format] = &[
         files: &["*.json"],
         sniff: Some(json::sniff),
         read: Read::Stacks(json::read),
-        write: Some(Writer {
-            run: json::write,
-            rows: Keep::EachRow,
-            events: Events::All,
-            detail: Detail::Addresses,
-            jit_names: JitNames::Raw,
-            by_cpu: true,
-            spans: None,
-            stream: None,
-            data_set: None,
-        }),
-        rewriter: None,
+        write: Some(Writer { by_cpu: true, ..writer(json::write) }),
+        ..PLAIN
     },
     Format {
         name: "chrome",
@@ -180,17 +136,13 @@ pub const FORMATS: &[Format] = &[
         sniff: Some(trace_event::sniff),
         read: Read::Spans(trace_event::SPANS),
         write: Some(Writer {
-            run: trace_event::write,
-            rows: Keep::EachRow,
             events: Events::One,
             detail: Detail::Names,
             jit_names: JitNames::Pretty,
-            by_cpu: false,
             spans: Some(trace_event::start_spans),
-            stream: None,
-            data_set: None,
+            ..writer(trace_event::write)
         }),
-        rewriter: None,
+        ..PLAIN
     },
     Format {
         name: "callgrind",
@@ -198,81 +150,59 @@ pub const FORMATS: &[Format] = &[
         files: &["callgrind.out*", "*.callgrind"],
         sniff: Some(callgrind::sniff),
         read: Read::Stream(callgrind::read),
-        write: Some(Writer {
-            run: callgrind::write,
-            rows: Keep::Sums,
-            events: Events::All,
-            detail: Detail::Addresses,
-            jit_names: JitNames::Raw,
-            by_cpu: false,
-            spans: None,
-            stream: None,
-            data_set: None,
-        }),
+        write: Some(Writer { rows: Keep::Sums, ..writer(callgrind::write) }),
         rewriter: Some(Rewriter { command: "callgrind", open: None }),
+        ..PLAIN
     },
     Format {
         name: "sample",
         about: "the call graph that macOS's sample prints",
-        files: &[],
         sniff: Some(sample::sniff),
         read: Read::Stacks(sample::read),
-        write: None,
-        rewriter: None,
+        ..PLAIN
     },
     Format {
         name: "xctrace",
         about: "a time profile of Instruments, as xctrace export writes it (XML)",
-        files: &[],
         sniff: Some(xctrace::sniff),
         read: Read::Stacks(xctrace::read),
-        write: None,
-        rewriter: None,
+        ..PLAIN
     },
     Format {
         name: "dtrace",
         about: "stacks with counts, as DTrace prints aggregations of ustack() and stack()",
-        files: &[],
         sniff: Some(dtrace::sniff),
         read: Read::Stacks(dtrace::read),
-        write: None,
-        rewriter: None,
+        ..PLAIN
     },
     Format {
         name: "vtune",
         about: "VTune's top-down report (CSV)",
-        files: &[],
         sniff: Some(vtune::sniff),
         read: Read::Stacks(vtune::read),
-        write: None,
-        rewriter: None,
+        ..PLAIN
     },
     Format {
         name: "vsprof",
         about: "the call tree of Visual Studio's instrumenting profiler (CSV)",
-        files: &[],
         sniff: Some(vsprof::sniff),
         read: Read::Stacks(vsprof::read),
-        write: None,
-        rewriter: None,
+        ..PLAIN
     },
     Format {
         name: "ghcprof",
         about: "GHC's time and allocation profile (.prof)",
-        files: &[],
         sniff: Some(ghcprof::sniff),
         read: Read::Stacks(ghcprof::read),
-        write: None,
-        rewriter: None,
+        ..PLAIN
     },
     Format {
         name: "perf-script",
         about: "the text of perf script and of simpleperf's report_sample.py",
-        files: &[],
         sniff: Some(perf_script::sniff),
         read: Read::Script(perf_script::read::read),
-        write: None,
         rewriter: Some(Rewriter { command: "script", open: None }),
+        ..PLAIN
     },
     Format {
         name: "folded",
@@ -280,57 +210,28 @@ pub const FORMATS: &[Format] = &[
         files: &["*.folded", "*.collapsed", "*.txt"],
         sniff: Some(folded::sniff),
         read: Read::Lines { open: folded::open, sort: folded::sort },
-        write: Some(Writer {
-            run: folded::write,
-            rows: Keep::Sums,
-            events: Events::One,
-            detail: Detail::Names,
-            jit_names: JitNames::Raw,
-            by_cpu: false,
-            spans: None,
-            stream: None,
-            data_set: None,
-        }),
-        rewriter: None,
+        write: Some(Writer { rows: Keep::Sums, events: Events::One, detail: Detail::Names, ..writer(folded::write) }),
+        ..PLAIN
     },
     #[cfg(feature = "cli")]
     Format {
         name: "flamegraph",
         about: "flame graph (SVG)",
         files: &["*.svg"],
-        sniff: None,
-        read: Read::No,
         write: Some(Writer {
-            run: flamegraph::write,
             rows: Keep::Sums,
             events: Events::One,
             detail: Detail::Names,
-            jit_names: JitNames::Raw,
-            by_cpu: false,
-            spans: None,
-            stream: None,
-            data_set: None,
+            ..writer(flamegraph::write)
         }),
-        rewriter: None,
+        ..PLAIN
     },
     Format {
         name: "csv",
         about: "a line a sample (CSV): event, thread, time, weight, function, module, tier, stack",
         files: &["*.csv"],
-        sniff: None,
-        read: Read::No,
-        write: Some(Writer {
-            run: csv::write,
-            rows: Keep::EachRow,
-            events: Events::All,
-            detail: Detail::Names,
-            jit_names: JitNames::Raw,
-            by_cpu: true,
-            spans: None,
-            stream: None,
-            data_set: None,
-        }),
-        rewriter: None,
+        write: Some(Writer { detail: Detail::Names, by_cpu: true, ..writer(csv::write) }),
+        ..PLAIN
     },
     #[cfg(feature = "tables")]
     Format {
@@ -340,37 +241,26 @@ pub const FORMATS: &[Format] = &[
         sniff: Some(tables::parquet::sniff),
         read: Read::Pieces(tables::parquet::open),
         write: Some(Writer {
-            run: tables::parquet::write,
-            rows: Keep::EachRow,
-            events: Events::All,
-            detail: Detail::Addresses,
             jit_names: JitNames::Merged,
             by_cpu: true,
-            spans: None,
             stream: Some(tables::parquet::start),
             data_set: Some(tables::DATA_SET),
+            ..writer(tables::parquet::write)
         }),
-        rewriter: None,
+        ..PLAIN
     },
     #[cfg(feature = "tables")]
     Format {
         name: "arrow",
         about: ARROW,
         files: &["*.arrows"],
-        sniff: None,
-        read: Read::No,
         write: Some(Writer {
-            run: tables::arrow::write,
-            rows: Keep::EachRow,
-            events: Events::All,
-            detail: Detail::Addresses,
             jit_names: JitNames::Merged,
             by_cpu: true,
-            spans: None,
             stream: Some(tables::arrow::start),
-            data_set: None,
+            ..writer(tables::arrow::write)
         }),
-        rewriter: None,
+        ..PLAIN
     },
 ];
 
