@@ -8,6 +8,7 @@ use crate::model::about::{MappedRange, Module};
 use crate::model::stacks::{Frame, NameId, Profile};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// A place as a location names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +90,11 @@ impl MappedPieces {
         }
         number
     }
+}
+
+/// The place in its file of an address in memory; of one that is outside of the mapping, itself.
+pub fn place_in_file(address: u64, mapped: Range<u64>, file_offset: u64) -> u64 {
+    if mapped.contains(&address) { file_offset.saturating_add(address - mapped.start) } else { address }
 }
 
 /// The first range that shows this place of the file.

@@ -3,11 +3,14 @@
 //! A function without a name is spelled in many ways: empty, `[unknown]`, after its module (`[libc.so.6]`) or its
 //! address (`0x1f3a`). All become [`UNKNOWN`] with what is known besides.
 
+use crate::error::{Error, Result};
 use crate::model::backing::Backing;
 use crate::model::backing::base_name;
-use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, ScriptStart, UNKNOWN};
+use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, ScriptStart, StackId, UNKNOWN};
 use crate::model::tier::Tier;
 use crate::runtimes::{RuntimeSet, Tiers};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 /// The data that a file states about a frame.
 #[derive(Debug, Clone, Copy, Default)]
@@ -63,6 +66,68 @@ impl NamedFrames {
         let (line, column) = if file.is_some() { (line, told.column) } else { (0, 0) };
         let start = if file.is_some() { told.start } else { ScriptStart::default() };
         profile.frame(Frame { module, build, file, line, column, start, addr, tier, ..Frame::new(name, kind) })
+    }
+}
+
+/// The frames of the locations that samples refer to, by their numbers: a location is a function and the calls that were
+/// expanded in it.
+///
+/// Samples name locations by number and a location names any number of lines, so a small file can ask for much: there is
+/// an end to it.
+#[derive(Debug)]
+pub struct LocationFrames {
+    /// Of all locations, in one list.
+    frames: Vec<FrameId>,
+    of: FxHashMap<u64, Range<usize>>,
+    /// What has them, in messages.
+    owner: &'static str,
+    /// The number of frames that may still be read.
+    left: u64,
+}
+
+/// The number of frames that may come of each byte. A sample names a location by at least one byte, and more than a
+/// hundred calls expanded in one place nobody has seen.
+const FRAMES_PER_BYTE: u64 = 100;
+
+impl LocationFrames {
+    /// None yet, of this many bytes.
+    pub fn of(owner: &'static str, bytes: usize) -> Self {
+        Self { frames: Vec::new(), of: FxHashMap::default(), owner, left: FRAMES_PER_BYTE * bytes as u64 }
+    }
+
+    /// Adds a location: its frame where no function is known, and its functions, the innermost first.
+    pub fn add<'a>(
+        &mut self,
+        number: u64,
+        whole: StatedFrame<'a>,
+        lines: impl Iterator<Item = StatedFrame<'a>>,
+        named: &mut NamedFrames,
+        profile: &mut Profile,
+    ) {
+        let (from, mut lines) = (self.frames.len(), lines.peekable());
+        if lines.peek().is_none() {
+            self.frames.push(named.frame(profile, whole));
+        }
+        while let Some(line) = lines.next() {
+            let kind = if lines.peek().is_some() { Some(FrameKind::Inlined) } else { whole.kind };
+            self.frames.push(named.frame(profile, StatedFrame { kind, ..line }));
+        }
+        self.of.insert(number, from..self.frames.len());
+    }
+
+    /// The stack of these locations, the leaf's first.
+    pub fn stack(&mut self, locations: &[u64], profile: &mut Profile) -> Result<Option<StackId>> {
+        let mut stack = None;
+        for number in locations.iter().rev() {
+            let missing = || Error::new(format!("is of location {number}, which the {} does not have", self.owner));
+            let frames = self.of.get(number).cloned().ok_or_else(missing)?;
+            let too_many = || Error::new("the samples have more frames than a file of this size can contain");
+            self.left = self.left.checked_sub(frames.len() as u64).ok_or_else(too_many)?;
+            for frame in self.frames[frames].iter().rev() {
+                stack = Some(profile.stack(stack, *frame));
+            }
+        }
+        Ok(stack)
     }
 }
 

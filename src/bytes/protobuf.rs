@@ -158,6 +158,17 @@ pub fn inner(message: &[u8]) -> impl Iterator<Item = (u32, FieldValue<'_>)> {
     Fields::of(message).map_while(Result::ok)
 }
 
+/// The numbers of the first fields of an inner message, from field 1 on; 0 for those that it has not.
+pub fn numbers<const N: usize>(message: &[u8]) -> [u64; N] {
+    let mut numbers = [0; N];
+    for (tag, value) in inner(message) {
+        if let Some(number) = (tag as usize).checked_sub(1).and_then(|at| numbers.get_mut(at)) {
+            *number = value.number();
+        }
+    }
+    numbers
+}
+
 /// Appends a field: a message that consists of these parts.
 pub fn put_field(tag: u32, parts: &[&[u8]], out: &mut Vec<u8>) {
     let len: usize = parts.iter().map(|part| part.len()).sum();

@@ -72,6 +72,31 @@ pub struct NamedCall<'a> {
 /// first, the function that has the code last. Nothing if it is unknown.
 pub type Ask<'a> = dyn Fn(usize) -> Vec<NamedCall<'a>> + 'a;
 
+/// One function's meaning of a location, and its users.
+#[derive(Debug)]
+pub struct Meaning<'a, U> {
+    /// The functions there, as [`Ask`] gives them.
+    pub calls: Vec<NamedCall<'a>>,
+    /// The users.
+    pub uses: Vec<U>,
+}
+
+/// The meanings of a location for the stacks that contain it. The first is that of the location itself: of the first of
+/// its users, in order of processes.
+pub fn meanings<'a, U: Copy>(of_location: &[U], calls: impl Fn(&U) -> Vec<NamedCall<'a>>) -> Vec<Meaning<'a, U>> {
+    let mut meanings: Vec<Meaning<'a, U>> = Vec::new();
+    for one in of_location {
+        let calls = calls(one);
+        // A caller's line may be another than a leaf's at the same address.
+        let names = |calls: &[NamedCall<'a>]| calls.iter().map(|call| call.name).collect::<Vec<_>>();
+        match meanings.iter_mut().find(|meaning| names(&meaning.calls) == names(&calls)) {
+            Some(meaning) => meaning.uses.push(*one),
+            None => meanings.push(Meaning { calls, uses: vec![*one] }),
+        }
+    }
+    meanings
+}
+
 /// A profile that is read and waits for names.
 pub trait Unsymbolized: Debug {
     /// The addresses without names: each once, in ascending order.

@@ -6,8 +6,6 @@
 //!
 //! Field numbers are those of <https://github.com/google/pprof/blob/main/proto/profile.proto>.
 
-mod about;
-mod labels;
 mod messages;
 mod read;
 mod rewrite;

@@ -2,7 +2,8 @@
 //! stands for nothing.
 
 use super::version::Version;
-use crate::bytes::protobuf::{Fields, inner};
+use crate::analysis::mapped_pieces::place_in_file;
+use crate::bytes::protobuf::{Fields, inner, numbers};
 use crate::error::Result;
 
 /// The tables of a message.
@@ -176,42 +177,18 @@ impl<'d> Attribute<'d> {
 }
 
 fn mapping(message: &[u8]) -> Mapping<'_> {
-    let mut mapping = Mapping { message, ..Mapping::default() };
-    for (tag, value) in inner(message) {
-        match tag {
-            1 => mapping.start = value.number(),
-            2 => mapping.limit = value.number(),
-            3 => mapping.offset = value.number(),
-            4 => mapping.file = value.number(),
-            _ => {}
-        }
-    }
-    mapping
+    let [start, limit, offset, file] = numbers(message);
+    Mapping { start, limit, offset, file, message }
 }
 
 fn location(message: &[u8]) -> Location<'_> {
-    let mut location = Location { message, ..Location::default() };
-    for (tag, value) in inner(message) {
-        match tag {
-            1 => location.mapping = value.number(),
-            2 => location.address = value.number(),
-            _ => {}
-        }
-    }
-    location
+    let [mapping, address] = numbers(message);
+    Location { mapping, address, message }
 }
 
 fn function(message: &[u8]) -> Function {
-    let mut function = Function::default();
-    for (tag, value) in inner(message) {
-        match tag {
-            1 => function.name = value.number(),
-            2 => function.system_name = value.number(),
-            3 => function.file = value.number(),
-            _ => {}
-        }
-    }
-    function
+    let [name, system_name, file] = numbers(message);
+    Function { name, system_name, file }
 }
 
 fn link(message: &[u8]) -> Link<'_> {
@@ -234,10 +211,7 @@ impl<'d> Mapping<'d> {
 
     /// The place in the file of an address in memory; of one that is elsewhere, itself.
     pub(super) fn in_file(&self, address: u64) -> u64 {
-        match address.checked_sub(self.start) {
-            Some(offset) if address < self.limit => self.offset.saturating_add(offset),
-            _ => address,
-        }
+        place_in_file(address, self.start..self.limit, self.offset)
     }
 }
 
@@ -251,15 +225,8 @@ impl<'d> Location<'d> {
     pub(super) fn lines(&self) -> impl Iterator<Item = Line> + use<'d> {
         let lines = inner(self.message).filter(|(tag, _)| *tag == 3);
         lines.map(|(_, value)| {
-            let mut line = Line::default();
-            for (tag, value) in inner(value.bytes()) {
-                match tag {
-                    1 => line.function = value.number(),
-                    2 => line.line = value.number(),
-                    _ => {}
-                }
-            }
-            line
+            let [function, line] = numbers(value.bytes());
+            Line { function, line }
         })
     }
 }

@@ -1,5 +1,5 @@
 //! The messages that are written; only fields that are written are here. Lists of messages that are already encoded are
-//! put behind the others by hand.
+//! put behind the others by hand. At the end, the keys of facts that the protocol has no words for.
 
 use prost::{Message, Oneof};
 
@@ -181,3 +181,22 @@ pub(super) fn number(number: i64) -> ValueMessage {
 pub(super) fn attribute(key: &str, value: ValueMessage) -> KeyValueMessage {
     KeyValueMessage { key: key.to_owned(), value: Some(value) }
 }
+
+/// The attribute of our scope that shows how names are spelled: see
+/// [`perf_names`](crate::model::stacks::Profile::perf_names).
+pub(super) const NAMES_KEY: &[u8] = b"jitgraft.names";
+
+/// The value of [`NAMES_KEY`] then.
+pub(super) const PERF_NAMES: &[u8] = b"perf";
+
+/// The attribute of our scope that states about which clock times are, if that is not the wall clock.
+pub(super) const CLOCK_KEY: &[u8] = b"jitgraft.clock";
+
+/// The value of [`CLOCK_KEY`] then: the recording's own, which nobody tied to the wall clock.
+pub(super) const OWN_CLOCK: &[u8] = b"recording";
+
+/// The attribute of our scope that shows how many samples were lost.
+pub(super) const LOST_KEY: &[u8] = b"jitgraft.lost";
+
+/// The end of the name of an event whose values are the numbers of samples of another.
+pub(super) const COUNTS: &str = ":samples";

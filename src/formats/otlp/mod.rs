@@ -16,9 +16,9 @@
 //! | `schema` | the messages: numbers and JSON names of their fields |
 //! | `json` | JSON → protocol buffers and back, by the schema |
 //! | `version` | the fields that moved from protocol to protocol |
-//! | `dictionary`, `sample`, `owner`, `labels`, `modules`, `read` | a message → stacks |
+//! | `message`, `dictionary`, `owner`, `labels`, `modules`, `read` | a message → stacks |
 //! | `rewrite` | messages → the same with names |
-//! | `messages`, `tables`, `places`, `resource`, `draft`, `write` | rows → messages |
+//! | `messages`, `places`, `resource`, `draft`, `write` | rows → messages |
 //!
 //! Schema: <https://github.com/open-telemetry/opentelemetry-proto>; rules of OTLP's JSON:
 //! <https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>.
@@ -27,8 +27,8 @@ mod dictionary;
 mod draft;
 mod framing;
 mod json;
-mod keys;
 mod labels;
+mod message;
 mod messages;
 mod modules;
 mod owner;
@@ -36,9 +36,7 @@ mod places;
 mod read;
 mod resource;
 mod rewrite;
-mod sample;
 mod schema;
-mod tables;
 mod version;
 mod write;
 

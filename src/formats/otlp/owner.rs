@@ -4,7 +4,7 @@
 
 use super::dictionary::{Attribute, Dictionary, Value, at_place};
 use super::labels;
-use super::sample::Sample;
+use super::message::Sample;
 use crate::bytes::protobuf::{FieldValue, inner};
 use crate::model::about::About;
 use crate::model::stacks::{Profile, Track, TrackId};

@@ -1,8 +1,8 @@
 //! Stacks and their frames in the dictionary of a message that is written.
 
+use super::draft::{Tables, Which};
 use super::messages::{FunctionMessage, LineMessage, LocationMessage, MappingMessage, StackMessage, text};
 use super::modules::{GNU_BUILD_ID, HTL_HASH};
-use super::tables::{Tables, Which};
 use crate::analysis::label;
 use crate::analysis::mapped_pieces::{MappedPieces, Piece};
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, StackId, UNKNOWN};

@@ -1,25 +1,20 @@
 //! A message → stacks: each type of values becomes an event, each resource a process, and its samples rows.
 
 use super::dictionary::{Dictionary, at_place, numbers_of};
-use super::keys;
+use super::message::{Message, Sample, messages};
+use super::messages::{CLOCK_KEY, COUNTS, LOST_KEY, NAMES_KEY, OWN_CLOCK, PERF_NAMES};
 use super::modules::{GNU_BUILD_ID, Modules};
 use super::owner::{Owner, Tracks};
-use super::sample::{Sample, Times};
 use super::version::Version;
 use crate::analysis::category::Category;
-use crate::analysis::named_frames::{NamedFrames, StatedFrame};
-use crate::bytes::protobuf::{Fields, inner};
+use crate::analysis::named_frames::{LocationFrames, NamedFrames, StatedFrame};
+use crate::bytes::protobuf::inner;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::Nanos;
 use crate::model::about::{TimeExtent, joined};
-use crate::model::stacks::{FrameId, FrameKind, Profile, Row, Sampling, StackId, TrackId, Unit};
+use crate::model::stacks::{FrameKind, Profile, Row, Sampling, StackId, TrackId, Unit};
 use crate::model::tier::Tier;
-use std::ops::Range;
-
-/// The number of frames that may come of each byte of a message: an index has at least one byte, and more than a
-/// hundred calls expanded in one place nobody has seen.
-const FRAMES_PER_BYTE: u64 = 100;
 
 /// The name of values without a name.
 const UNNAMED: &str = "values";
@@ -64,57 +59,22 @@ impl Reader {
 
     /// Reads a `ProfilesData`; `version`, if that is known.
     pub(super) fn message(&mut self, bytes: &[u8], version: Option<Version>) -> Result<()> {
-        let (mut dictionary, mut resources) = (Dictionary::default(), Vec::new());
-        for field in Fields::of(bytes) {
-            match field? {
-                (1, value) => resources.push(value.bytes()),
-                (2, value) => dictionary.add(value.bytes())?,
-                _ => {}
-            }
-        }
-        if dictionary.strings.is_empty() && !resources.is_empty() {
-            return Err(Error::new(
-                "has no dictionary: it is another OpenTelemetry signal, or a profile of a protocol version before 1.7",
-            ));
-        }
-        let profiles =
-            || resources.iter().flat_map(|resource| messages(resource, 2)).flat_map(|scope| messages(scope, 2));
-        let version = version.unwrap_or_else(|| Version::of(profiles(), dictionary.attributes.len()));
-        let frames = LocationFrames::of(&dictionary, &version, self);
-        self.modules.add(&dictionary);
-        let stacks = vec![None; dictionary.stacks.len()];
-        let left = FRAMES_PER_BYTE * bytes.len() as u64;
-        let mut reading = MessageReading { dictionary, version, frames, stacks, left, to: self };
+        let message = Message::read(bytes, version)?;
+        let frames = frames(bytes.len(), &message, self);
+        self.modules.add(&message.dictionary);
+        let stacks = vec![None; message.dictionary.stacks.len()];
+        let Message { dictionary, version, resources } = message;
+        let mut reading = MessageReading { dictionary, version, frames, stacks, to: self };
         resources.iter().for_each(|resource| reading.resource(resource));
         Ok(())
     }
 }
 
-/// The messages of the field of that number.
-fn messages(message: &[u8], tag: u32) -> impl Iterator<Item = &[u8]> {
-    inner(message).filter(move |(of, _)| *of == tag).map(|(_, value)| value.bytes())
-}
-
-/// The frames of all locations, in one list.
-struct LocationFrames {
-    frames: Vec<FrameId>,
-    of: Vec<Range<usize>>,
-}
-
-impl LocationFrames {
-    fn of(dictionary: &Dictionary<'_>, version: &Version, to: &mut Reader) -> Self {
-        let mut lists = Self { frames: Vec::new(), of: Vec::with_capacity(dictionary.locations.len()) };
-        for at in 0..dictionary.locations.len() {
-            let from = lists.frames.len();
-            lists.add(at, dictionary, version, to);
-            lists.of.push(from..lists.frames.len());
-        }
-        lists
-    }
-
-    /// Innermost first. Functions that are inlined have the module and address of the outer function.
-    fn add(&mut self, at: usize, dictionary: &Dictionary<'_>, version: &Version, to: &mut Reader) {
-        let Some(location) = dictionary.locations.get(at) else { return };
+/// The frames of all locations of a message of this length. Functions that are inlined have the module and address of the
+/// outer function.
+fn frames(len: usize, Message { dictionary, version, .. }: &Message<'_>, to: &mut Reader) -> LocationFrames {
+    let mut frames = LocationFrames::of("dictionary", len);
+    for (number, location) in (0..).zip(&dictionary.locations) {
         let text = |key| dictionary.text_of(location.attributes(version), key);
         let kind = text("profile.frame.type").and_then(kind_of_type);
         let tier = text("jitgraft.tier").and_then(|word| Tier::named(std::str::from_utf8(word).ok()?));
@@ -124,26 +84,21 @@ impl LocationFrames {
         let mapping = mapping.unwrap_or_default();
         let addr = has_address.then(|| mapping.in_file(location.address));
         let (module, build) = (dictionary.string(mapping.file), dictionary.text_of(mapping.attributes(), GNU_BUILD_ID));
-        let told = StatedFrame { module, build: build.unwrap_or_default(), addr, kind, tier, ..StatedFrame::default() };
-        let mut lines = location.lines().peekable();
-        if lines.peek().is_none() {
-            self.frames.push(to.named.frame(&mut to.profile, told));
-        }
-        while let Some(line) = lines.next() {
+        let build = build.unwrap_or_default();
+        let whole = StatedFrame { module, build, addr, kind, tier, ..StatedFrame::default() };
+        let lines = location.lines().map(|line| {
             let function = at_place(&dictionary.functions, line.function).copied().unwrap_or_default();
             let names = [dictionary.string(function.name), dictionary.string(function.system_name)];
-            self.frames.push(to.named.frame(
-                &mut to.profile,
-                StatedFrame {
-                    function: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
-                    file: dictionary.string(function.file),
-                    line: u32::try_from(line.line).unwrap_or(0),
-                    kind: if lines.peek().is_some() { Some(FrameKind::Inlined) } else { kind },
-                    ..told
-                },
-            ));
-        }
+            StatedFrame {
+                function: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
+                file: dictionary.string(function.file),
+                line: u32::try_from(line.line).unwrap_or(0),
+                ..whole
+            }
+        });
+        frames.add(number, whole, lines, &mut to.named, &mut to.profile);
     }
+    frames
 }
 
 /// The kind of code of a `profile.frame.type`: what is not compiled ahead of time is a runtime's. Profilers call code
@@ -164,8 +119,6 @@ struct MessageReading<'r, 'd> {
     frames: LocationFrames,
     /// For each stack of the dictionary, dictionary its number in the profile, once that is known.
     stacks: Vec<Option<Option<StackId>>>,
-    /// The number of frames that may still be read.
-    left: u64,
     to: &'r mut Reader,
 }
 
@@ -190,9 +143,9 @@ impl<'d> MessageReading<'_, 'd> {
             for attribute in messages(scope, 1).flat_map(|scope| messages(scope, 3)) {
                 let attribute = self.dictionary.attribute(attribute);
                 match attribute.key {
-                    keys::NAMES_KEY => self.to.profile.perf_names |= attribute.text() == Some(keys::PERF_NAMES),
-                    keys::CLOCK_KEY => self.to.untied |= attribute.text() == Some(keys::OWN_CLOCK),
-                    keys::LOST_KEY => {
+                    NAMES_KEY => self.to.profile.perf_names |= attribute.text() == Some(PERF_NAMES),
+                    CLOCK_KEY => self.to.untied |= attribute.text() == Some(OWN_CLOCK),
+                    LOST_KEY => {
                         let lost = attribute.number().and_then(|lost| u64::try_from(lost).ok()).unwrap_or(0);
                         self.to.profile.about.add_lost(lost, owner.host());
                     }
@@ -211,7 +164,7 @@ impl<'d> MessageReading<'_, 'd> {
     fn are_counts(&self, counts: &[u8], profile: &[u8]) -> bool {
         let [(counted, unit), (name, _)] =
             [counts, profile].map(|of| messages(of, 1).next().map_or_else(Default::default, |of| self.words(of)));
-        if unit != "count" || counted.strip_suffix(keys::COUNTS) != Some(&name) {
+        if unit != "count" || counted.strip_suffix(COUNTS) != Some(&name) {
             return false;
         }
         let samples = |of| messages(of, 2).map(|one| Sample::read(one, &self.version).ok()).collect::<Option<Vec<_>>>();
@@ -268,7 +221,7 @@ impl<'d> MessageReading<'_, 'd> {
         let series = self.to.profile.series_of((&name, &unit));
         let of = &mut self.to.profile.series[series];
         of.sampling = of.sampling.or(sampling);
-        let counts = unit == Unit::Samples && (name == "samples" || name.ends_with(keys::COUNTS));
+        let counts = unit == Unit::Samples && (name == "samples" || name.ends_with(COUNTS));
         ProfileTypes { series, scale, counts }
     }
 
@@ -302,7 +255,7 @@ impl<'d> MessageReading<'_, 'd> {
         event: ProfileTypes,
         (track, stack): (TrackId, Option<StackId>),
         (values, counts): (&[i64], Option<&[i64]>),
-        times: &Times,
+        times: &[u64],
     ) -> Result<()> {
         let weight = |value: i64| -> Result<u64> {
             let wrong = || Error::new("has a value below zero, as the difference of two profiles has");
@@ -355,7 +308,7 @@ impl<'d> MessageReading<'_, 'd> {
             return Ok(known);
         }
         let locations: Vec<u64> = numbers_of(self.dictionary.stacks[place], 1).collect();
-        let stack = self.stack(&locations)?;
+        let stack = self.frames.stack(&locations, &mut self.to.profile)?;
         self.stacks[place] = Some(stack);
         Ok(stack)
     }
@@ -365,22 +318,6 @@ impl<'d> MessageReading<'_, 'd> {
         let range = usize::try_from(start).ok().zip(start.checked_add(len).and_then(|end| usize::try_from(end).ok()));
         let outside = || Error::new(format!("is of {len} locations from {start} on, of {}", locations.len()));
         let range = range.and_then(|(start, end)| locations.get(start..end)).ok_or_else(outside)?;
-        self.stack(range)
-    }
-
-    fn stack(&mut self, locations: &[u64]) -> Result<Option<StackId>> {
-        let mut stack = None;
-        for at in locations.iter().rev() {
-            let frames = usize::try_from(*at).ok().and_then(|at| self.frames.of.get(at).cloned());
-            let frames =
-                frames.ok_or_else(|| Error::new(format!("is of location {at}, which the dictionary does not have")))?;
-            let enough = self.left.checked_sub(frames.len() as u64);
-            self.left = enough
-                .ok_or_else(|| Error::new("the samples have more frames than a file of this size can contain"))?;
-            for frame in self.frames.frames[frames].iter().rev() {
-                stack = Some(self.to.profile.stack(stack, *frame));
-            }
-        }
-        Ok(stack)
+        self.frames.stack(range, &mut self.to.profile)
     }
 }

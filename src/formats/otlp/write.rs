@@ -3,14 +3,13 @@
 //! A process is a resource, an event of it a profile; a stack of a thread is a sample with a value for each time. Sums
 //! have no times, or those of their stretches, and a second profile shows how many samples they are of.
 
-use super::draft::{Draft, Identity, Observation, Slot, scope};
+use super::draft::{Draft, Identity, Observation, Slot, Tables, Which, scope};
 use super::framing::behind_length;
 use super::json;
 use super::labels;
 use super::messages::{number, text};
 use super::places::{Names, Places};
 use super::resource::{Described, resource};
-use super::tables::{Tables, Which};
 use crate::contract::options::WriteOptions;
 use crate::contract::rows::{RowOrigin, RowWriter, stretch_of};
 use crate::error::Result;

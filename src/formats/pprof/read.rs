@@ -8,24 +8,18 @@
 //! Samples name locations by number and a location names any number of lines, so a small file can ask for much:
 //! there is an end to it.
 
-use super::about::about;
-use super::labels::{self, Label};
-use super::tables::{Line, Location, Tables, ValueType};
-use crate::analysis::named_frames::{NamedFrames, StatedFrame};
+use super::tables::{Label, Line, Mapping, Tables, ValueType, is_pid, is_tid};
+use crate::analysis::named_frames::{LocationFrames, NamedFrames, StatedFrame};
 use crate::bytes::protobuf::{FieldValue, Fields, inner};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::model::about::{TimeExtent, joined};
-use crate::model::stacks::{FrameId, FrameKind, Profile, Row, Sampling, ScriptStart, StackId, Track, Unit};
-use crate::model::{Nanos, Pid, Tid};
-use rustc_hash::FxHashMap;
+use crate::model::about::{About, MappedRange, Module, TimeExtent, joined};
+use crate::model::backing::Backing;
+use crate::model::process::BuildId;
+use crate::model::stacks::{Profile, Row, Sampling, ScriptStart, Track, Unit};
+use crate::model::{Addr, Nanos, Pid, Tid};
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
-
-/// The number of frames that may come of each byte of a file. A sample names a location by at least one byte, and more
-/// than a hundred calls expanded in one place nobody has seen.
-const FRAMES_PER_BYTE: u64 = 100;
 
 /// The name of values that the file has no name for.
 const UNNAMED: &str = "values";
@@ -80,12 +74,11 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     }
     let mut profile = Profile::keeping(options.keep);
     let events = ProfileEvents::of(&tables, &mut profile);
-    let frames = FrameLists::of(&tables, options.columns, &mut profile);
+    let frames = frames(bytes.len(), &tables, options.columns, &mut profile);
     let mut reading = PprofReading { frames, tables: &tables, events, profile, sampled: None, apart: options.apart };
-    let mut left = FRAMES_PER_BYTE * bytes.len() as u64;
     let mut skipped = Skipped::new("sample");
     for sample in &tables.samples {
-        reading.sample(sample, &mut left).unwrap_or_else(|error| skipped.add(error));
+        reading.sample(sample).unwrap_or_else(|error| skipped.add(error));
     }
     warnings.extend(skipped.into_warning());
     reading.profile.about = about(&tables, reading.sampled);
@@ -172,52 +165,29 @@ fn is_sampled_by(tables: &Tables<'_>, of: ValueType) -> bool {
     name == period || same_unit && name.strip_suffix(period).is_some_and(|kind| kind.ends_with(b"_"))
 }
 
-/// The frames of all locations, in one list.
-struct FrameLists {
-    frames: Vec<FrameId>,
-    of: FxHashMap<u64, Range<usize>>,
-    /// True if columns are wanted.
-    columns: bool,
-}
-
-impl FrameLists {
-    fn of(tables: &Tables<'_>, columns: bool, profile: &mut Profile) -> Self {
-        let mut lists = Self { frames: Vec::new(), of: FxHashMap::default(), columns };
-        let mut named = NamedFrames::default();
-        for location in &tables.locations {
-            let from = lists.frames.len();
-            lists.add(location, tables, &mut named, profile);
-            lists.of.insert(location.id, from..lists.frames.len());
-        }
-        lists
-    }
-
-    /// Innermost first. Functions that are inlined have the module and address of the outer function.
-    fn add(&mut self, location: &Location<'_>, tables: &Tables<'_>, named: &mut NamedFrames, profile: &mut Profile) {
+/// The frames of all locations of a file of this length. Functions that are inlined have the module and address of the
+/// outer function.
+fn frames(len: usize, tables: &Tables<'_>, columns: bool, profile: &mut Profile) -> LocationFrames {
+    let (mut frames, mut named) = (LocationFrames::of("file", len), NamedFrames::default());
+    for location in &tables.locations {
         let mapping = tables.mappings.get(&location.mapping).copied().unwrap_or_default();
         let addr = (location.address != 0).then(|| mapping.in_file(location.address));
         let [module, build] = [mapping.file, mapping.build_id].map(|text| tables.string(text));
-        let told = StatedFrame { module, build, addr, ..StatedFrame::default() };
-        let mut lines = location.lines().peekable();
-        if lines.peek().is_none() {
-            self.frames.push(named.frame(profile, told));
-        }
-        while let Some(line) = lines.next() {
+        let whole = StatedFrame { module, build, addr, ..StatedFrame::default() };
+        let lines = location.lines().map(|line| {
             let function = tables.functions.get(&line.function).copied().unwrap_or_default();
             let names = [tables.string(function.name), tables.string(function.system_name)];
-            self.frames.push(named.frame(
-                profile,
-                StatedFrame {
-                    function: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
-                    file: tables.string(function.file),
-                    line: number(line.line),
-                    start: if self.columns { start(line) } else { ScriptStart::default() },
-                    kind: lines.peek().is_some().then_some(FrameKind::Inlined),
-                    ..told
-                },
-            ));
-        }
+            StatedFrame {
+                function: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
+                file: tables.string(function.file),
+                line: number(line.line),
+                start: if columns { start(line) } else { ScriptStart::default() },
+                ..whole
+            }
+        });
+        frames.add(location.id, whole, lines, &mut named, profile);
     }
+    frames
 }
 
 /// Profilers for node state where a function starts instead of where it ran, as V8's own profiles do. If a line's place
@@ -232,7 +202,7 @@ fn number(number: u64) -> u32 {
 
 struct PprofReading<'t, 'd> {
     tables: &'t Tables<'d>,
-    frames: FrameLists,
+    frames: LocationFrames,
     events: ProfileEvents,
     profile: Profile,
     sampled: Option<TimeExtent>,
@@ -241,7 +211,7 @@ struct PprofReading<'t, 'd> {
 }
 
 impl PprofReading<'_, '_> {
-    fn sample(&mut self, message: &[u8], left: &mut u64) -> Result<()> {
+    fn sample(&mut self, message: &[u8]) -> Result<()> {
         let (mut locations, mut values, mut labels) = (Vec::new(), Vec::new(), SampleLabels::default());
         for (tag, value) in inner(message) {
             match tag {
@@ -251,7 +221,7 @@ impl PprofReading<'_, '_> {
                 _ => {}
             }
         }
-        let stack = self.stack(&locations, left)?;
+        let stack = self.frames.stack(&locations, &mut self.profile)?;
         let others = Some(labels.others).filter(|others| self.apart && !others.is_empty()).map(Arc::new);
         let track = self.profile.track(Track { labels: others, ..labels.track });
         let at = |place: usize| values.get(place).copied().unwrap_or(0);
@@ -268,22 +238,6 @@ impl PprofReading<'_, '_> {
         }
         Ok(())
     }
-
-    fn stack(&mut self, locations: &[u64], left: &mut u64) -> Result<Option<StackId>> {
-        let mut stack = None;
-        for id in locations.iter().rev() {
-            let frames = self.frames.of.get(id).cloned();
-            let frames =
-                frames.ok_or_else(|| Error::new(format!("is of location {id}, which the file does not have")))?;
-            let enough = left.checked_sub(frames.len() as u64);
-            *left = enough
-                .ok_or_else(|| Error::new("the samples have more frames than a file of this size can contain"))?;
-            for frame in self.frames.frames[frames].iter().rev() {
-                stack = Some(self.profile.stack(stack, *frame));
-            }
-        }
-        Ok(stack)
-    }
 }
 
 /// The labels that identify a sample's process and thread, and its time.
@@ -299,8 +253,8 @@ impl SampleLabels {
         let label = Label::read(message, tables);
         let Label { key, text, number } = label;
         match key {
-            key if labels::is_pid(key) => self.track.pid = label.id().map(Pid),
-            key if labels::is_tid(key) => self.track.tid = label.id().map(Tid),
+            key if is_pid(key) => self.track.pid = label.id().map(Pid),
+            key if is_tid(key) => self.track.tid = label.id().map(Tid),
             b"cpu" => self.track.cpu = label.id().and_then(|cpu| u32::try_from(cpu).ok()),
             b"comm" | b"thread" | b"thread_name" | b"thread name" | b"thread.name" if !text.is_empty() => {
                 self.track.comm = text.to_owned();
@@ -308,6 +262,36 @@ impl SampleLabels {
             b"time" | b"timestamp" | b"end_timestamp_ns" if number > 0 => self.time = Some(Nanos(number)),
             key => _ = self.others.insert(String::from_utf8_lossy(key).into(), label.value().into()),
         }
+    }
+}
+
+/// The facts about a profile itself: when, how long, how often, and which files had code. Times of samples, if they are reported at all, are on a clock of their own; without them that clock
+/// begins with the profile.
+fn about(tables: &Tables<'_>, sampled: Option<TimeExtent>) -> About {
+    let whole = TimeExtent { first: Nanos(0), last: Nanos(tables.duration) };
+    let first = sampled.map_or(0, |sampled| sampled.first.0);
+    let mut about = About {
+        epoch: (tables.time > 0).then(|| i128::from(tables.time) - i128::from(first)),
+        sampled: sampled.or((tables.duration > 0 || tables.time > 0).then_some(whole)),
+        ..About::default()
+    };
+    for mapping in &tables.mapping_order {
+        let name = tables.string(mapping.file);
+        if !name.is_empty() {
+            add_mapping(about.modules.entry(name.to_vec()).or_default(), mapping, tables);
+        }
+    }
+    about
+}
+
+fn add_mapping(module: &mut Module, mapping: &Mapping, tables: &Tables<'_>) {
+    let Mapping { start, limit, offset, .. } = *mapping;
+    module.is_kernel = Backing::of(tables.string(mapping.file)).is_kernel_object();
+    module.build_id.add(BuildId::from_digits(tables.string(mapping.build_id)));
+    if let Some(len) = limit.checked_sub(start).filter(|len| *len > 0) {
+        // A profile is of one process, and does not state about which.
+        let pid = Pid(if module.is_kernel { -1 } else { 0 });
+        module.mapped.push(MappedRange { pid, time: Nanos(0), addr: Addr(start), len, file_offset: offset });
     }
 }
 

@@ -1,6 +1,7 @@
 //! The tables of a profile: what its samples refer to, as the file has it.
 
-use crate::bytes::protobuf::{FieldValue, Fields, inner};
+use crate::analysis::mapped_pieces::place_in_file;
+use crate::bytes::protobuf::{FieldValue, Fields, inner, numbers};
 use crate::error::{Result, Warning, Warnings};
 use rustc_hash::FxHashMap;
 
@@ -130,58 +131,23 @@ impl<'d> Tables<'d> {
 }
 
 fn value_type(message: &[u8]) -> ValueType {
-    let mut value_type = ValueType::default();
-    for (tag, value) in inner(message) {
-        match tag {
-            1 => value_type.name = value.number(),
-            2 => value_type.unit = value.number(),
-            _ => {}
-        }
-    }
-    value_type
+    let [name, unit] = numbers(message);
+    ValueType { name, unit }
 }
 
 fn mapping(message: &[u8]) -> (u64, Mapping) {
-    let (mut id, mut mapping) = (0, Mapping::default());
-    for (tag, value) in inner(message) {
-        match tag {
-            1 => id = value.number(),
-            2 => mapping.start = value.number(),
-            3 => mapping.limit = value.number(),
-            4 => mapping.offset = value.number(),
-            5 => mapping.file = value.number(),
-            6 => mapping.build_id = value.number(),
-            _ => {}
-        }
-    }
-    (id, mapping)
+    let [id, start, limit, offset, file, build_id] = numbers(message);
+    (id, Mapping { start, limit, offset, file, build_id })
 }
 
 fn function(message: &[u8]) -> (u64, Function) {
-    let (mut id, mut function) = (0, Function::default());
-    for (tag, value) in inner(message) {
-        match tag {
-            1 => id = value.number(),
-            2 => function.name = value.number(),
-            3 => function.system_name = value.number(),
-            4 => function.file = value.number(),
-            _ => {}
-        }
-    }
-    (id, function)
+    let [id, name, system_name, file] = numbers(message);
+    (id, Function { name, system_name, file })
 }
 
 fn location(message: &[u8]) -> Location<'_> {
-    let mut location = Location { message, ..Location::default() };
-    for (tag, value) in inner(message) {
-        match tag {
-            1 => location.id = value.number(),
-            2 => location.mapping = value.number(),
-            3 => location.address = value.number(),
-            _ => {}
-        }
-    }
-    location
+    let [id, mapping, address] = numbers(message);
+    Location { id, mapping, address, message }
 }
 
 impl<'d> Location<'d> {
@@ -194,16 +160,8 @@ impl<'d> Location<'d> {
     pub(super) fn lines(&self) -> impl Iterator<Item = Line> + 'd {
         let lines = inner(self.message).filter(|(tag, _)| *tag == 4);
         lines.map(|(_, value)| {
-            let mut line = Line::default();
-            for (tag, value) in inner(value.bytes()) {
-                match tag {
-                    1 => line.function = value.number(),
-                    2 => line.line = value.number(),
-                    3 => line.column = value.number(),
-                    _ => {}
-                }
-            }
-            line.unpacked()
+            let [function, line, column] = numbers(value.bytes());
+            Line { function, line, column }.unpacked()
         })
     }
 }
@@ -220,9 +178,51 @@ impl Line {
 impl Mapping {
     /// The place in the file of an address in memory; of one that is elsewhere, itself.
     pub(super) fn in_file(&self, address: u64) -> u64 {
-        match address.checked_sub(self.start) {
-            Some(offset) if address < self.limit => self.offset.saturating_add(offset),
-            _ => address,
-        }
+        place_in_file(address, self.start..self.limit, self.offset)
     }
+}
+
+/// A label of a sample. There are no agreed names for them; those that are looked for are in use.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Label<'d> {
+    pub(super) key: &'d [u8],
+    /// Empty if it is a number.
+    pub(super) text: &'d [u8],
+    pub(super) number: u64,
+}
+
+impl<'d> Label<'d> {
+    pub(super) fn read(message: &[u8], tables: &Tables<'d>) -> Self {
+        let mut label = Self::default();
+        for (tag, value) in inner(message) {
+            match tag {
+                1 => label.key = tables.string(value.number()),
+                2 => label.text = tables.string(value.number()),
+                3 => label.number = value.number(),
+                _ => {}
+            }
+        }
+        label
+    }
+
+    /// Its text, or its number.
+    pub(super) fn value(&self) -> String {
+        if self.text.is_empty() { self.number.to_string() } else { String::from_utf8_lossy(self.text).into_owned() }
+    }
+
+    /// The number of a process, thread or processor, which may be written as a text.
+    pub(super) fn id(&self) -> Option<i32> {
+        let written = std::str::from_utf8(self.text).ok().and_then(|text| text.parse::<i32>().ok());
+        written.or_else(|| i32::try_from(self.number).ok())
+    }
+}
+
+/// True if a label gives the process: Parca's and ours, Datadog's, speedscope's, OpenTelemetry's, Pyroscope's.
+pub(super) fn is_pid(key: &[u8]) -> bool {
+    matches!(key, b"pid" | b"process_id" | b"process id" | b"process.pid" | b"__process_pid__")
+}
+
+/// True if a label gives the thread.
+pub(super) fn is_tid(key: &[u8]) -> bool {
+    matches!(key, b"tid" | b"thread_id" | b"thread id" | b"thread.id")
 }

@@ -1,9 +1,9 @@
 //! The changes of a message of protocol buffers.
 
 use super::plan::{NewLine, Plan};
-use super::uses::Message;
 use crate::bytes::protobuf::{Fields, put_field};
 use crate::error::Result;
+use crate::formats::otlp::message::Message;
 use crate::formats::otlp::messages::{FunctionMessage, LineMessage, StackMessage};
 use crate::model::Pid;
 use prost::encoding;

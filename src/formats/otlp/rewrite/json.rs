@@ -1,10 +1,10 @@
 //! The changes of a message in JSON: elements in place of others, behind the last of a list, or in lists that were not there.
 
 use super::plan::{NewLine, Plan};
-use super::uses::Message;
 use crate::bytes::splices::Splices;
 use crate::error::{Error, Result};
 use crate::formats::otlp::framing::no_json;
+use crate::formats::otlp::message::Message;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::ops::Range;

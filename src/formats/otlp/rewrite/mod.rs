@@ -26,10 +26,11 @@ mod uses;
 use crate::analysis::quantity::counted;
 use crate::contract::unsymbolized::{Ask, BareAddress, CodeFile, Unsymbolized};
 use crate::error::{Result, Skipped, Warning, Warnings};
+use crate::formats::otlp::message::Message;
 use framed::{Framed, Opened, frames};
 use plan::Asked;
 use std::io::Write;
-use uses::{LocationUses, Message};
+use uses::LocationUses;
 
 /// Messages, some of whose locations have no name.
 #[derive(Debug)]

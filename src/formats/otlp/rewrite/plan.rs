@@ -1,9 +1,10 @@
 //! The edits: locations get lines, or copies with lines where they mean several functions. Nothing of it depends on how
 //! the message is written.
 
-use super::uses::{LocationUse, LocationUses, Message};
-use crate::contract::unsymbolized::{BareAddress, NamedCall};
+use super::uses::{LocationUse, LocationUses};
+use crate::contract::unsymbolized::{BareAddress, NamedCall, meanings};
 use crate::error::{Error, Result};
+use crate::formats::otlp::message::Message;
 use crate::model::Pid;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -48,8 +49,9 @@ impl Plan {
         let (mut plan, mut names) = (Self::default(), PlannedNames::default());
         // The locations that are in place of others.
         let mut moved: FxHashMap<LocationUse, u64> = FxHashMap::default();
+        let calls = |one: &LocationUse| uses.address(one).map(|address| asked(&address)).unwrap_or_default();
         for of_location in uses.list.chunk_by(|a, b| a.location == b.location) {
-            let mut meanings = meanings(of_location, uses, asked).into_iter();
+            let mut meanings = meanings(of_location, calls).into_iter();
             let (Some(first), Some(one)) = (meanings.next(), of_location.first()) else { continue };
             if message.has_ranges() && meanings.len() > 0 {
                 continue;
@@ -155,28 +157,6 @@ struct PlannedNames<'d> {
     /// All strings, once one is requested.
     strings: Option<FxHashMap<Cow<'d, [u8]>, u64>>,
     functions: FxHashMap<NewFunction, u64>,
-}
-
-/// One function's meaning of a location, and its users.
-struct LocationMeaning<'a> {
-    calls: Vec<NamedCall<'a>>,
-    uses: Vec<LocationUse>,
-}
-
-/// The meanings of a location for the stacks that contain it. The first is that of the location itself: of the first of
-/// them, in order of processes.
-fn meanings<'a>(of_location: &[LocationUse], uses: &LocationUses, asked: &Asked<'a>) -> Vec<LocationMeaning<'a>> {
-    let mut meanings: Vec<LocationMeaning<'a>> = Vec::new();
-    for one in of_location {
-        let calls = uses.address(one).map(|address| asked(&address)).unwrap_or_default();
-        // A caller's line may be another than a leaf's at the same address.
-        let names = |calls: &[NamedCall<'a>]| calls.iter().map(|call| call.name).collect::<Vec<_>>();
-        match meanings.iter_mut().find(|meaning| names(&meaning.calls) == names(&calls)) {
-            Some(meaning) => meaning.uses.push(*one),
-            None => meanings.push(LocationMeaning { calls, uses: vec![*one] }),
-        }
-    }
-    meanings
 }
 
 /// The number behind the last one.

@@ -1,46 +1,18 @@
 //! The locations that have no function, and the processes whose samples run through them.
 
-use crate::bytes::protobuf::{Fields, inner};
+use crate::bytes::protobuf::Fields;
 use crate::contract::unsymbolized::{BareAddress, CodeFile, FileBase, may_hold_jit_code};
-use crate::error::{Error, Result};
 use crate::formats::otlp::dictionary::{Dictionary, Location, Mapping, at_place, numbers_of};
+use crate::formats::otlp::message::{Message, Sample, messages};
 use crate::formats::otlp::modules::{GNU_BUILD_ID, HTL_HASH, htl_hash};
 use crate::formats::otlp::owner::{Owner, Tracks};
-use crate::formats::otlp::sample::Sample;
-use crate::formats::otlp::version::Version;
 use crate::model::about::About;
 use crate::model::backing::Backing;
 use crate::model::process::BuildId;
 use crate::model::{Addr, FrameAddr, Pid};
 use rustc_hash::FxHashSet;
 
-/// A message as it is read.
-#[derive(Debug)]
-pub(super) struct Message<'d> {
-    pub(super) dictionary: Dictionary<'d>,
-    pub(super) version: Version,
-    pub(super) resources: Vec<&'d [u8]>,
-}
-
 impl<'d> Message<'d> {
-    /// Reads all of it: what is damaged is an error.
-    pub(super) fn read(bytes: &'d [u8], version: Option<Version>) -> Result<Self> {
-        let (mut dictionary, mut resources) = (Dictionary::default(), Vec::new());
-        for field in Fields::of(bytes) {
-            match field? {
-                (1, value) => resources.push(value.bytes()),
-                (2, value) => dictionary.add(value.bytes())?,
-                _ => {}
-            }
-        }
-        if dictionary.strings.is_empty() && !resources.is_empty() {
-            return Err(Error::new("has no dictionary"));
-        }
-        let profiles = resources.iter().flat_map(|resource| messages(resource, 2)).flat_map(|scope| messages(scope, 2));
-        let version = version.unwrap_or_else(|| Version::of(profiles, dictionary.attributes.len()));
-        Ok(Self { dictionary, version, resources })
-    }
-
     /// Calls `each` with the samples of a resource, in order, and the process and the stack of each.
     pub(super) fn samples_of(&self, resource: &'d [u8], each: &mut dyn FnMut(SampleStack)) {
         let (mut owner, mut about) = (Owner::default(), About::default());
@@ -89,11 +61,6 @@ pub(super) struct SampleStack {
     pub(super) stack: u64,
     /// Its locations, if they are a range of the profile's.
     pub(super) locations: Vec<u64>,
-}
-
-/// The messages of the field of that number.
-fn messages(message: &[u8], tag: u32) -> impl Iterator<Item = &[u8]> {
-    inner(message).filter(move |(of, _)| *of == tag).map(|(_, value)| value.bytes())
 }
 
 /// A location without a function, as samples of one process run through it.

@@ -1,13 +1,14 @@
 //! The edits: locations get lines, or copies with lines where they mean several functions.
 
-use super::names::{NewNames, next_id};
 use super::uses::{SampleCalls, Use, Uses};
 use crate::bytes::protobuf::{FieldValue, Fields, put_field};
-use crate::contract::unsymbolized::{Ask, NamedCall};
-use crate::error::Result;
+use crate::contract::unsymbolized::{Ask, Meaning, NamedCall, meanings};
+use crate::error::{Error, Result};
+use crate::formats::pprof::messages::{PprofFunction, PprofLine};
 use crate::formats::pprof::tables::Tables;
 use prost::encoding;
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::io::Write;
 
 /// The changes of a profile.
@@ -38,25 +39,19 @@ struct LocationCopy {
     lines: Vec<u8>,
 }
 
-/// One function's meaning of a location, and its users.
-struct Meaning<'a> {
-    calls: Vec<NamedCall<'a>>,
-    uses: Vec<Use>,
-}
-
 impl Edits {
     /// Looks up the names.
     pub(super) fn plan(tables: &Tables<'_>, uses: &Uses, ask: &Ask<'_>) -> Result<Self> {
         let (names, lines, copies) = (NewNames::behind(tables), NewLines::default(), Vec::new());
         let mut edits = Self { names, lines, copies, moved: FxHashMap::default(), has_copies: Vec::new() };
         let mut last_id = tables.locations.iter().map(|location| location.id).max().unwrap_or(0);
+        let calls = |one: &Use| uses.asked(one, tables).map(ask).unwrap_or_default();
         for of_location in uses.list.chunk_by(|a, b| a.location == b.location) {
             if let [one] = of_location {
-                let calls = uses.asked(one, tables).map(ask).unwrap_or_default();
-                edits.name(one.location, &calls)?;
+                edits.name(one.location, &calls(one))?;
                 continue;
             }
-            let mut meanings = meanings(of_location, tables, uses, ask).into_iter();
+            let mut meanings = meanings(of_location, calls).into_iter();
             if let (Some(first), Some(one)) = (meanings.next(), of_location.first()) {
                 edits.name(one.location, &first.calls)?;
             }
@@ -76,7 +71,7 @@ impl Edits {
         Ok(())
     }
 
-    fn copy(&mut self, meaning: &Meaning<'_>, id: u64) -> Result<()> {
+    fn copy(&mut self, meaning: &Meaning<'_, Use>, id: u64) -> Result<()> {
         let Some(one) = meaning.uses.first() else { return Ok(()) };
         let mut lines = Vec::new();
         self.names.lines(&meaning.calls, &mut lines)?;
@@ -164,22 +159,6 @@ impl NewLines {
     }
 }
 
-/// The meanings of a location for the stacks that contain it. The first is that of the location itself: of the first of
-/// them, in order of processes.
-fn meanings<'a>(of_location: &[Use], tables: &Tables<'_>, uses: &Uses, ask: &Ask<'a>) -> Vec<Meaning<'a>> {
-    let mut meanings: Vec<Meaning<'a>> = Vec::new();
-    for one in of_location {
-        let calls = uses.asked(one, tables).map(ask).unwrap_or_default();
-        // A caller's line may be another than a leaf's at the same address.
-        let names = |calls: &[NamedCall<'a>]| calls.iter().map(|call| call.name).collect::<Vec<_>>();
-        match meanings.iter_mut().find(|meaning| names(&meaning.calls) == names(&calls)) {
-            Some(meaning) => meaning.uses.push(*one),
-            None => meanings.push(Meaning { calls, uses: vec![*one] }),
-        }
-    }
-    meanings
-}
-
 /// The same location under another number.
 fn with_id(message: &[u8], id: u64) -> Vec<u8> {
     let (mut out, mut start, mut fields) = (Vec::new(), 0, Fields::of(message));
@@ -192,4 +171,77 @@ fn with_id(message: &[u8], id: u64) -> Vec<u8> {
         }
     }
     out
+}
+
+/// Functions and strings that come in behind those of the file, each once.
+#[derive(Debug)]
+struct NewNames {
+    first_string: usize,
+    strings: Vec<String>,
+    string_ids: FxHashMap<String, i64>,
+    /// The highest number of a function so far.
+    last_function: u64,
+    functions: Vec<PprofFunction>,
+    function_ids: FxHashMap<(i64, i64), u64>,
+}
+
+impl NewNames {
+    fn behind(tables: &Tables<'_>) -> Self {
+        Self {
+            first_string: tables.strings.len(),
+            strings: Vec::new(),
+            string_ids: FxHashMap::default(),
+            last_function: tables.functions.keys().copied().max().unwrap_or(0),
+            functions: Vec::new(),
+            function_ids: FxHashMap::default(),
+        }
+    }
+
+    /// The lines of a location, the innermost call first, as they are added to its message.
+    fn lines(&mut self, calls: &[NamedCall<'_>], out: &mut Vec<u8>) -> Result<()> {
+        for call in calls {
+            let line = PprofLine { function_id: self.function(call)?, line: call.line.into() };
+            encoding::message::encode(4, &line, out);
+        }
+        Ok(())
+    }
+
+    fn function(&mut self, call: &NamedCall<'_>) -> Result<u64> {
+        let (name, filename) = (self.string(call.name), self.string(call.file));
+        if let Some(&id) = self.function_ids.get(&(name, filename)) {
+            return Ok(id);
+        }
+        self.last_function = next_id(self.last_function, "function")?;
+        let id = self.last_function;
+        self.functions.push(PprofFunction { id, name, system_name: name, filename });
+        self.function_ids.insert((name, filename), id);
+        Ok(id)
+    }
+
+    /// The format has texts; what is none in a name becomes printable. The first string is empty.
+    fn string(&mut self, text: &[u8]) -> i64 {
+        if text.is_empty() {
+            return 0;
+        }
+        let text: Cow<'_, str> = String::from_utf8_lossy(text);
+        if let Some(&id) = self.string_ids.get(&*text) {
+            return id;
+        }
+        let id = (self.first_string + self.strings.len()) as i64;
+        self.strings.push(text.clone().into_owned());
+        self.string_ids.insert(text.into_owned(), id);
+        id
+    }
+
+    /// All of them, as fields of the profile.
+    fn fields(&self, out: &mut Vec<u8>) {
+        self.functions.iter().for_each(|function| encoding::message::encode(5, function, out));
+        self.strings.iter().for_each(|string| encoding::string::encode(6, string, out));
+    }
+}
+
+/// The number behind the highest one.
+fn next_id(last: u64, what: &str) -> Result<u64> {
+    last.checked_add(1)
+        .ok_or_else(|| Error::new(format!("has a {what} of the highest number: no further one can be added")))
 }

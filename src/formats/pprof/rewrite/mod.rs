@@ -23,7 +23,6 @@
 //! of its own (`tests/inject_profiles/memory.rs`).
 
 mod edits;
-mod names;
 mod uses;
 
 use super::tables::Tables;

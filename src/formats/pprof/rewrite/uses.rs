@@ -3,8 +3,7 @@
 use crate::bytes::protobuf::{FieldValue, Fields};
 use crate::contract::unsymbolized::{BareAddress, may_hold_jit_code};
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::formats::pprof::labels::{self, Label};
-use crate::formats::pprof::tables::{Location, Tables};
+use crate::formats::pprof::tables::{Label, Location, Tables, is_pid};
 use crate::model::backing::Backing;
 use crate::model::{Addr, FrameAddr, Pid};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -227,7 +226,7 @@ impl SampleCalls {
     }
 
     fn add_label(&mut self, label: &Label<'_>) {
-        if labels::is_pid(label.key) {
+        if is_pid(label.key) {
             self.pid = label.id().map(Pid);
         }
     }

@@ -1,11 +1,44 @@
-//! `Sample`: what was observed in one stack of one thread.
+//! A message as the file has it: what all of its profiles share, its resources, and the samples in them.
 
+use super::dictionary::Dictionary;
 use super::version::Version;
-use crate::bytes::protobuf::{FieldValue, Fields};
-use crate::error::Result;
+use crate::bytes::protobuf::{FieldValue, Fields, inner};
+use crate::error::{Error, Result};
 
-/// When it was observed, in nanoseconds since 1970.
-pub(super) type Times = Vec<u64>;
+/// A `ProfilesData`.
+#[derive(Debug)]
+pub(super) struct Message<'d> {
+    pub(super) dictionary: Dictionary<'d>,
+    pub(super) version: Version,
+    pub(super) resources: Vec<&'d [u8]>,
+}
+
+impl<'d> Message<'d> {
+    /// Reads all of it: what is damaged is an error. `version`, if that is known.
+    pub(super) fn read(bytes: &'d [u8], version: Option<Version>) -> Result<Self> {
+        let (mut dictionary, mut resources) = (Dictionary::default(), Vec::new());
+        for field in Fields::of(bytes) {
+            match field? {
+                (1, value) => resources.push(value.bytes()),
+                (2, value) => dictionary.add(value.bytes())?,
+                _ => {}
+            }
+        }
+        if dictionary.strings.is_empty() && !resources.is_empty() {
+            return Err(Error::new(
+                "has no dictionary: it is another OpenTelemetry signal, or a profile of a protocol version before 1.7",
+            ));
+        }
+        let profiles = resources.iter().flat_map(|resource| messages(resource, 2)).flat_map(|scope| messages(scope, 2));
+        let version = version.unwrap_or_else(|| Version::of(profiles, dictionary.attributes.len()));
+        Ok(Self { dictionary, version, resources })
+    }
+}
+
+/// The messages of the field of that number.
+pub(super) fn messages(message: &[u8], tag: u32) -> impl Iterator<Item = &[u8]> {
+    inner(message).filter(move |(of, _)| *of == tag).map(|(_, value)| value.bytes())
+}
 
 /// A sample as the file has it.
 #[derive(Debug, Default)]
@@ -46,7 +79,8 @@ impl<'d> Sample<'d> {
             && self.values.len() == other.values.len()
     }
 
-    pub(super) fn times(&self, version: &Version) -> Times {
+    /// When it was observed, in nanoseconds since 1970.
+    pub(super) fn times(&self, version: &Version) -> Vec<u64> {
         let fields = self.times.iter();
         match version.fixed_times {
             true => fields.flat_map(|field| field.fixed()).collect(),
