@@ -1,11 +1,20 @@
-//! The names of engines that several runtimes of the table embed.
+//! Engines that several runtimes of the table embed: what these entries have in common.
 
-use super::shape::Shape::{After, Around, Holds, Starts};
-use super::shape::TierRule;
+use super::runtime::Shape::{After, Around, Holds, Starts};
+use super::runtime::{PLAIN, Runtime, TierRule};
 use crate::model::tier::Tier;
 use crate::model::tier::Tier::{Baseline, Builtin, Interpreted, MidTier, Optimised, RegExp, Stub, Wasm};
 
-pub(super) const V8_UNNAMED: &str = "the last code of a process that was killed, which V8 had not written yet";
+pub(super) const V8: Runtime = Runtime {
+    frame_type: "v8js",
+    unnamed: "the last code of a process that was killed, which V8 had not written yet",
+    marked_names: V8_NAMES,
+    plain_names: &[(Stub, &[Starts("Stub:"), Starts("Handler:")])],
+    examples: V8_EXAMPLES,
+    ..PLAIN
+};
+
+pub(super) const JSC: Runtime = Runtime { frame_type: "jsc", marked_names: JSC_NAMES, examples: JSC_EXAMPLES, ..PLAIN };
 
 /// The code that runs all bytecode, as the dump and the map call it, and as node's own symbols do.
 pub(super) const V8_INTERPRETERS: &[&str] =
@@ -15,7 +24,7 @@ pub(super) const V8_INTERPRETERS: &[&str] =
 const V8_TAGS: &[&str] = &["JS:", "Script:", "Eval:", "LazyCompile:", "Function:"];
 
 /// `CodeKindToMarker` in src/objects/code-kind.cc; `o` stands for on-stack replacement.
-pub(super) const V8_NAMES: &[TierRule] = &[
+const V8_NAMES: &[TierRule] = &[
     (Interpreted, &[After(V8_TAGS, "~"), Starts("BytecodeHandler:")]),
     (Baseline, &[After(V8_TAGS, "^")]),
     (MidTier, &[After(V8_TAGS, "+"), After(V8_TAGS, "o+")]),
@@ -37,9 +46,7 @@ pub(super) const V8_NAMES: &[TierRule] = &[
     (RegExp, &[Starts("RegExp:"), Starts("RegExp.> src: ")]),
 ];
 
-pub(super) const V8_PLAIN_NAMES: &[TierRule] = &[(Stub, &[Starts("Stub:"), Starts("Handler:")])];
-
-pub(super) const V8_EXAMPLES: &[(&str, Option<Tier>)] = &[
+const V8_EXAMPLES: &[(&str, Option<Tier>)] = &[
     ("JS:~push /a/list.js:10:5", Some(Interpreted)),
     ("Eval:~ /a/list.js:1:1", Some(Interpreted)),
     ("Script:~ /a/list.js:1:1", Some(Interpreted)),
@@ -71,7 +78,7 @@ pub(super) const V8_EXAMPLES: &[(&str, Option<Tier>)] = &[
 ];
 
 /// Names of jitdumps (Source/JavaScriptCore/assembler/LinkBuffer.cpp), and those of older perf maps.
-pub(super) const JSC_NAMES: &[TierRule] = &[
+const JSC_NAMES: &[TierRule] = &[
     (Baseline, &[Starts("JSC-Baseline: "), Starts("Baseline JIT code for ")]),
     (MidTier, &[Starts("JSC-DFG: "), Starts("DFG JIT code for ")]),
     (Optimised, &[Starts("JSC-FTL: "), Starts("FTL B3 code for ")]),
@@ -88,7 +95,7 @@ pub(super) const JSC_NAMES: &[TierRule] = &[
     ),
 ];
 
-pub(super) const JSC_EXAMPLES: &[(&str, Option<Tier>)] = &[
+const JSC_EXAMPLES: &[(&str, Option<Tier>)] = &[
     ("JSC-Baseline: hot#An5f6s", Some(Baseline)),
     ("Baseline JIT code for hot#An5f6s:[0x7f1->0x7f2, BaselineFunctionCall, 61]", Some(Baseline)),
     ("JSC-DFG: /a/list.js#CAj2pM", Some(MidTier)),

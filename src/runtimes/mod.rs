@@ -5,27 +5,21 @@
 //! each must be given the tier that is beside it, and each shape must be met by one of them.
 
 mod command;
-mod embedded;
 mod engines;
 pub mod java_calls;
 pub mod jit_names;
-mod managed;
 pub mod record_command;
 mod runtime;
 pub mod script_name;
 mod set;
-mod shape;
 mod switch;
 mod table;
 mod tiers;
-mod tracing;
-mod translators;
 pub mod wasm_name;
 
 pub use command::{Assignment, CommandLine, CorrectedCommand, Environment, program_at};
-pub use runtime::{FlagVariable, Interpreter, Runtime};
+pub use runtime::{FlagVariable, Interpreter, Runtime, Shape, TierRule};
 pub use set::{ProcessRuntimes, RuntimeSet, named};
-pub use shape::{Shape, TierRule};
 pub use switch::{Flag, Stacks, Switch, Version};
 pub use table::RUNTIMES;
 pub use tiers::{Tiers, frame_type, tier};

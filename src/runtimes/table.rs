@@ -1,36 +1,114 @@
 //! The table of runtimes. The statements about names are based on recordings, or, where none could be made, what their
 //! sources write; where neither is certain, a name contains nothing.
 
-use super::embedded::{CHDB, JAX, LUPA, MINI_RACER, NUMBA, PCRE2, PYTHON_MONKEY, TAICHI};
-use super::engines::{JSC_EXAMPLES, JSC_NAMES, V8_EXAMPLES, V8_INTERPRETERS, V8_NAMES, V8_PLAIN_NAMES, V8_UNNAMED};
-use super::managed::{DOT_NET, MONO, OPENJDK};
+use super::engines::{JSC, V8, V8_INTERPRETERS};
+use super::runtime::Shape::{Around, Ends, Holds, Is, Starts};
 use super::runtime::{FlagVariable, Interpreter, PLAIN, Runtime};
-use super::shape::Shape::{Around, Ends, Holds, Is, Starts};
 use super::switch::{Flag, SWITCH, Stacks, Switch, Version};
-use super::tracing::{LUAJIT, PYPY};
-use super::translators::{GUILE, LLVM, QEMU, SBCL};
-use crate::model::tier::Tier::{Baseline, Interpreted, Optimised, Stub, Wasm};
+use crate::model::tier::Tier::{Baseline, Interpreted, MidTier, Optimised, Stub, Wasm};
+
+const fn php_debug(value: &'static str) -> Flag {
+    Flag::Setting { option: "-d", key: "opcache.jit_debug", value, exact: true }
+}
 
 const PHP_CLI: Flag = Flag::Setting { option: "-d", key: "opcache.enable_cli", value: "1", exact: false };
 const PHP_BUFFER: Flag = Flag::Setting { option: "-d", key: "opcache.jit_buffer_size", value: "64M", exact: false };
 const PHP_TRACING: Flag = Flag::Setting { option: "-d", key: "opcache.jit", value: "tracing", exact: false };
 
+/// Code that LLVM registered for debuggers: it is in the memory of the process, and in a core dump.
+const REGISTERED: Switch = Switch {
+    by_hand: "take a core dump with `gcore PID` while it runs (its compiler registers all code for debuggers)",
+    leaves: &["./core.PID"],
+    stacks: Stacks::Copies,
+    ..SWITCH
+};
+
 /// Every runtime that is known. They are queried in this order: what embeds another one precedes it.
 pub const RUNTIMES: &[Runtime] = &[
-    NUMBA,
-    JAX,
-    TAICHI,
-    CHDB,
-    MINI_RACER,
-    PYTHON_MONKEY,
-    LUPA,
+    // Compiles functions of Python by LLVM, as does whatever else uses llvmlite.
+    Runtime {
+        name: "numba",
+        carries: &["llvmlite"],
+        frame_type: "llvm",
+        called: "python",
+        libraries: &["libllvmlite.so"],
+        switches: &[REGISTERED],
+        unnamed: "code of processes that have ended without a core dump: numba writes neither a map nor a jitdump",
+        ..PLAIN
+    },
+    // Compiles what its arrays go through by XLA.
+    Runtime {
+        name: "JAX",
+        frame_type: "llvm",
+        called: "python",
+        libraries: &["libjax_common.so", "xla_extension.so", "_jax.so"],
+        switches: &[REGISTERED],
+        unnamed: "code of processes that have ended without a core dump: XLA writes neither a map nor a jitdump",
+        ..PLAIN
+    },
+    // Compiles kernels of Python by LLVM.
+    Runtime {
+        name: "Taichi",
+        frame_type: "llvm",
+        called: "python",
+        libraries: &["taichi_python*"],
+        unnamed: "all its kernels: Taichi writes neither a map nor a jitdump",
+        ..PLAIN
+    },
+    // ClickHouse in a process of Python.
+    Runtime {
+        name: "chDB",
+        frame_type: "llvm",
+        called: "python",
+        libraries: &["_chdb*"],
+        unnamed: "all compiled expressions: ClickHouse writes neither a map nor a jitdump; SETTINGS compile_expressions = 0 interprets them",
+        ..PLAIN
+    },
+    // V8 in a process of Python.
+    Runtime {
+        name: "mini-racer",
+        called: "python",
+        libraries: &["libmini_racer.so"],
+        switches: &[Switch {
+            by_hand: "call py_mini_racer.init_mini_racer(flags=(\"--single-threaded\", \"--perf-prof\", \
+                      \"--interpreted-frames-native-stack\")) before the first MiniRacer()",
+            leaves: &["./jit-PID.dump"],
+            ..SWITCH
+        }],
+        unnamed: "V8's own functions: its library is stripped",
+        ..V8
+    },
+    // SpiderMonkey in a process of Python.
+    Runtime {
+        name: "PythonMonkey",
+        frame_type: "spidermonkey",
+        called: "python",
+        libraries: &["pythonmonkey.so"],
+        unnamed: "all JavaScript code: its SpiderMonkey is built without --enable-perf",
+        ..PLAIN
+    },
+    // LuaJIT in a process of Python.
+    Runtime {
+        name: "Lupa",
+        frame_type: "luajit",
+        called: "python",
+        libraries: &["luajit20.*", "luajit21.*"],
+        switches: &[Switch {
+            by_hand: "run require('jit.dump').on('m', 'luajit.dump') in the Lua runtime first, with the Lua files of a LuaJIT of the \
+                      same version in its package.path",
+            leaves: &["./luajit.dump"],
+            stacks: Stacks::Copies,
+            ..SWITCH
+        }],
+        unnamed: "interpreted functions: the interpreter is one piece of assembler",
+        ..PLAIN
+    },
     Runtime {
         name: "deno",
         called: "deno",
         flag_variables: &[FlagVariable { name: "DENO_V8_FLAGS", list_of: Some("--v8-flags=") }],
         subcommands: &["run", "test", "bench", "eval", "serve", "task"],
         valued: &["-c", "--config", "-L", "--log-level"],
-        frame_type: "v8js",
         programs: &["deno"],
         switches: &[
             Switch {
@@ -58,16 +136,11 @@ pub const RUNTIMES: &[Runtime] = &[
             remedy: "run deno with --v8-flags=--perf-prof,--interpreted-frames-native-stack: each interpreted function then has a frame of its own",
             flag: Some(Flag::Item { option: "--v8-flags=", separator: ',', item: "--interpreted-frames-native-stack" }),
         }),
-        unnamed: V8_UNNAMED,
-        marked_names: V8_NAMES,
-        plain_names: V8_PLAIN_NAMES,
-        examples: V8_EXAMPLES,
-        ..PLAIN
+        ..V8
     },
     Runtime {
         name: "Bun",
         called: "bun",
-        frame_type: "jsc",
         programs: &["bun", "bunx"],
         switches: &[Switch {
             variables: &[("BUN_JSC_useJITDump", "1"), ("BUN_JSC_jitDumpDirectory", "DIR")],
@@ -75,9 +148,7 @@ pub const RUNTIMES: &[Runtime] = &[
             ..SWITCH
         }],
         unnamed: "the interpreter's own code: bun is stripped",
-        marked_names: JSC_NAMES,
-        examples: JSC_EXAMPLES,
-        ..PLAIN
+        ..JSC
     },
     Runtime {
         name: "Node.js",
@@ -93,7 +164,6 @@ pub const RUNTIMES: &[Runtime] = &[
             "--experimental-loader",
             "--env-file",
         ],
-        frame_type: "v8js",
         programs: &["node", "nodejs"],
         libraries: &["libnode.so*"],
         switches: &[
@@ -121,16 +191,11 @@ pub const RUNTIMES: &[Runtime] = &[
             remedy: "run node with --interpreted-frames-native-stack, too: each interpreted function then has a frame of its own",
             flag: Some(Flag::Word("--interpreted-frames-native-stack")),
         }),
-        unnamed: V8_UNNAMED,
-        marked_names: V8_NAMES,
-        plain_names: V8_PLAIN_NAMES,
-        examples: V8_EXAMPLES,
-        ..PLAIN
+        ..V8
     },
     Runtime {
         name: "Chromium",
         called: "chromium",
-        frame_type: "v8js",
         programs: &["chrome", "chromium", "electron"],
         libraries: &["libcef.so"],
         switches: &[
@@ -162,15 +227,11 @@ pub const RUNTIMES: &[Runtime] = &[
             flag: Some(Flag::Item { option: "--js-flags=", separator: ' ', item: "--interpreted-frames-native-stack" }),
         }),
         unnamed: "the last code of a renderer that was killed",
-        marked_names: V8_NAMES,
-        plain_names: V8_PLAIN_NAMES,
-        examples: V8_EXAMPLES,
-        ..PLAIN
+        ..V8
     },
     Runtime {
         name: "QtWebEngine",
         called: "PROGRAM",
-        frame_type: "v8js",
         programs: &["QtWebEngineProcess"],
         libraries: &["libQt5WebEngineCore.so*", "libQt6WebEngineCore.so*"],
         // Its processes are killed, so that a jitdump loses what was not written yet; a map is written line by line.
@@ -182,11 +243,7 @@ pub const RUNTIMES: &[Runtime] = &[
             leaves: &["/tmp/perf-PID.map"],
             ..SWITCH
         }],
-        unnamed: V8_UNNAMED,
-        marked_names: V8_NAMES,
-        plain_names: V8_PLAIN_NAMES,
-        examples: V8_EXAMPLES,
-        ..PLAIN
+        ..V8
     },
     Runtime {
         name: "Firefox",
@@ -232,7 +289,131 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         ..PLAIN
     },
-    OPENJDK,
+    // Java's.
+    Runtime {
+        name: "OpenJDK",
+        called: "java",
+        carries: &["jruby", "clojure", "clj", "groovy", "scala", "kotlin", "kotlinc", "jshell"],
+        flag_variables: &[FlagVariable::flags("JAVA_TOOL_OPTIONS"), FlagVariable::flags("JDK_JAVA_OPTIONS")],
+        valued: &[
+            "-cp",
+            "-classpath",
+            "--class-path",
+            "-p",
+            "--module-path",
+            "--add-modules",
+            "--add-opens",
+            "--add-exports",
+        ],
+        version_flag: "-version",
+        version_behind: &["/java-", "/jdk-", "/jdk"],
+        frame_pointers: Some(Flag::Word("-XX:+PreserveFramePointer")),
+        frame_type: "jvm",
+        programs: &["java"],
+        libraries: &["libjvm.so"],
+        switches: &[
+            Switch {
+                flags: &[
+                    Flag::Needed("-XX:+UnlockDiagnosticVMOptions"),
+                    Flag::Word("-XX:+DumpPerfMapAtExit"),
+                    Flag::Word("-XX:+PreserveFramePointer"),
+                ],
+                since: Some(Version(17, 0)),
+                leaves: &["/tmp/perf-PID.map"],
+                at_end: true,
+                ..SWITCH
+            },
+            Switch {
+                by_hand: "with `jcmd PID Compiler.perfmap` before it ends",
+                leaves: &["/tmp/perf-PID.map"],
+                ..SWITCH
+            },
+            Switch {
+                flags: &[
+                    Flag::Needed("-XX:+UnlockDiagnosticVMOptions"),
+                    Flag::Word("-XX:+LogCompilation"),
+                    Flag::Word("-XX:+PreserveFramePointer"),
+                ],
+                note: ", which contains times, tiers and inlining, but not the interpreter and stubs",
+                leaves: &["./hotspot_pidPID.log"],
+                ..SWITCH
+            },
+            Switch {
+                by_hand: "with `jcmd PID Compiler.codelist > codelist-PID.txt` before it ends, which contains tiers",
+                leaves: &["./codelist-PID.txt"],
+                ..SWITCH
+            },
+            Switch {
+                by_hand: "before JDK 17 with perf-map-agent's create-java-perf-map.sh PID before it ends, which lists inlined calls with the option unfold",
+                leaves: &["/tmp/perf-PID.map"],
+                ..SWITCH
+            },
+            Switch {
+                by_hand: "with perf's agent -agentpath:libperf-jvmti.so",
+                leaves: &["~/.debug/jit/java-jit-*/jit-PID.dump"],
+                ..SWITCH
+            },
+        ],
+        valgrind: Some("java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"),
+        interpreter: Some(Interpreter {
+            functions: &["Interpreter"],
+            frame_a_call: true,
+            remedy: "nothing names interpreted methods to perf: let the program run longer, until its hot methods are \
+                      compiled, without -Xint (-Xcomp compiles all of them at once)",
+            flag: None,
+        }),
+        unnamed: "interpreted methods, which are all one `Interpreter`, and have no name in a compilation log, as stubs and adapters; in a map, methods that were freed before it was written",
+        // Methods have their arguments in their names, and the compiler that made them only if a log of HotSpot's reported
+        // it; what has no arguments is a blob (share/code/codeBlob.cpp).
+        marked_names: &[
+            (Baseline, &[Ends(") [c1]")]),
+            (Optimised, &[Ends(") [c2]"), Ends(") [jvmci]")]),
+            (
+                Stub,
+                &[
+                    Starts("StubRoutines ("),
+                    Starts("Shared Runtime "),
+                    Starts("C1 Runtime "),
+                    Starts("C2 Runtime "),
+                    Ends(" Runtime1 stub"),
+                    Is("I2C/C2I adapters"),
+                ],
+            ),
+        ],
+        plain_names: &[(Interpreted, &[Is("Interpreter")])],
+        untold_names: &[Holds("("), Holds("::"), Holds(";.")],
+        other_names: Some(Stub),
+        examples: &[
+            ("Interpreter", Some(Interpreted)),
+            ("StubRoutines (1)", Some(Stub)),
+            ("Shared Runtime ic_miss_blob", Some(Stub)),
+            ("C1 Runtime new_instance_blob", Some(Stub)),
+            ("C2 Runtime slow_arraycopy", Some(Stub)),
+            ("throw_div0_exception Runtime1 stub", Some(Stub)),
+            ("I2C/C2I adapters", Some(Stub)),
+            ("MethodHandles adapters", Some(Stub)),
+            ("adapters", Some(Stub)),
+            ("native signature handlers", Some(Stub)),
+            ("jni_fast_GetIntField", Some(Stub)),
+            ("vtable stub", Some(Stub)),
+            ("ic_miss_stub", Some(Stub)),
+            ("SafepointBlob", Some(Stub)),
+            ("NullPointerException at call throw_exception", Some(Stub)),
+            ("resolve_opt_virtual_call", Some(Stub)),
+            ("_complete_monitor_locking_Java", Some(Stub)),
+            ("jbyte_disjoint_arraycopy_avx3", Some(Stub)),
+            ("int java.lang.Object.hashCode()", None),
+            ("int java.lang.Object.hashCode() [c1]", Some(Baseline)),
+            ("int java.lang.Object.hashCode() [c2]", Some(Optimised)),
+            ("int java.lang.Object.hashCode() [jvmci]", Some(Optimised)),
+            ("LW;work(I)J", None),
+            // As perf-map-agent spells it, by its options.
+            ("Ljava/lang/Object;::hashCode", None),
+            ("Ljava/lang/Object;.hashCode", None),
+            ("java.lang.Object::hashCode", None),
+        ],
+        ..PLAIN
+    },
     Runtime {
         name: "Erlang",
         called: "erl",
@@ -282,34 +463,19 @@ pub const RUNTIMES: &[Runtime] = &[
         libraries: &["libphp*", "opcache.so"],
         switches: &[
             Switch {
-                flags: &[
-                    Flag::Setting { option: "-d", key: "opcache.jit_debug", value: "48", exact: true },
-                    PHP_CLI,
-                    PHP_BUFFER,
-                    PHP_TRACING,
-                ],
+                flags: &[php_debug("48"), PHP_CLI, PHP_BUFFER, PHP_TRACING],
                 leaves: &["/tmp/jit-PID.dump", "/tmp/perf-PID.map"],
                 stacks: Stacks::Copies,
                 ..SWITCH
             },
             Switch {
-                flags: &[
-                    Flag::Setting { option: "-d", key: "opcache.jit_debug", value: "32", exact: true },
-                    PHP_CLI,
-                    PHP_BUFFER,
-                    PHP_TRACING,
-                ],
+                flags: &[php_debug("32"), PHP_CLI, PHP_BUFFER, PHP_TRACING],
                 leaves: &["/tmp/jit-PID.dump"],
                 stacks: Stacks::Copies,
                 ..SWITCH
             },
             Switch {
-                flags: &[
-                    Flag::Setting { option: "-d", key: "opcache.jit_debug", value: "16", exact: true },
-                    PHP_CLI,
-                    PHP_BUFFER,
-                    PHP_TRACING,
-                ],
+                flags: &[php_debug("16"), PHP_CLI, PHP_BUFFER, PHP_TRACING],
                 leaves: &["/tmp/perf-PID.map"],
                 stacks: Stacks::Copies,
                 ..SWITCH
@@ -461,8 +627,65 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         ..PLAIN
     },
-    DOT_NET,
-    MONO,
+    // .NET's own.
+    Runtime {
+        name: ".NET",
+        called: "dotnet",
+        version_flag: "--version",
+        version_behind: &["Microsoft.NETCore.App/"],
+        frame_type: "dotnet",
+        programs: &["dotnet"],
+        libraries: &["libcoreclr.so"],
+        switches: &[
+            Switch {
+                variables: &[("DOTNET_PerfMapEnabled", "1")],
+                since: Some(Version(6, 0)),
+                leaves: &["/tmp/perf-PID.map"],
+                ..SWITCH
+            },
+            Switch {
+                variables: &[("COMPlus_PerfMapEnabled", "1")],
+                since: Some(Version(2, 0)),
+                leaves: &["/tmp/perf-PID.map"],
+                ..SWITCH
+            },
+        ],
+        unnamed: "code that was compiled ahead of time into PE files that are not available, or into one for several (composite): DOTNET_ReadyToRun=0 makes it JIT code; perfinfo-PID.map lists loaded files as the recording does, and is not read",
+        // GetJitOptimizationTierStr in coreclr's vm/prestub.cpp; DOTNET_PerfMapShowOptimizationTiers=0 leaves them out.
+        marked_names: &[
+            (Baseline, &[Ends(")[QuickJitted]"), Ends(")[MinOptJitted]"), Ends(")[InstrumentedTier]")]),
+            (MidTier, &[Ends(")[InstrumentedTierOptimized]")]),
+            (Optimised, &[Ends(")[Optimized]"), Ends(")[OptimizedTier1]"), Ends(")[OptimizedTier1OSR]")]),
+        ],
+        plain_names: &[(Stub, &[Starts("stub<"), Starts("stub ")])],
+        examples: &[
+            ("void [System.Private.CoreLib] System.AppContext::.cctor()[QuickJitted]", Some(Baseline)),
+            ("void [App] P::f(int32)[MinOptJitted]", Some(Baseline)),
+            ("void [App] P::f(int32)[InstrumentedTier]", Some(Baseline)),
+            ("void [App] P::f(int32)[InstrumentedTierOptimized]", Some(MidTier)),
+            ("void [System.Private.CoreLib] System.AppContext::Setup(char**,char**,int32)[Optimized]", Some(Optimised)),
+            ("void [App] P::f(int32)[OptimizedTier1]", Some(Optimised)),
+            ("void [App] P::f(int32)[OptimizedTier1OSR]", Some(Optimised)),
+            ("stub<9> AllocateTemporaryEntryPoints<PRECODE_FIXUP>", Some(Stub)),
+            ("stub GenerateResolveStub<?>", Some(Stub)),
+            ("void [App] P::f(int32)[PreJIT]", None),
+            ("void [App] P::f(int32)", None),
+        ],
+        ..PLAIN
+    },
+    // The older machine of .NET.
+    Runtime {
+        name: "Mono",
+        called: "mono",
+        flag_variables: &[FlagVariable::flags("MONO_ENV_OPTIONS")],
+        frame_type: "dotnet",
+        programs: &["mono", "mono-sgen"],
+        libraries: &["libmonosgen*"],
+        switches: &[Switch { flags: &[Flag::Word("--jitmap")], leaves: &["/tmp/perf-PID.map"], ..SWITCH }],
+        unnamed: "pieces that its map calls `(null)`",
+        examples: &[("(null)", None)],
+        ..PLAIN
+    },
     Runtime {
         name: "Julia",
         called: "julia",
@@ -503,12 +726,64 @@ pub const RUNTIMES: &[Runtime] = &[
         unnamed: "all JIT code of builds older than 3.3, whose YJIT writes nothing for perf",
         ..PLAIN
     },
-    PYPY,
-    LUAJIT,
+    // Python's second implementation.
+    Runtime {
+        name: "PyPy",
+        called: "pypy3",
+        frame_type: "pypy",
+        programs: &["pypy*"],
+        libraries: &["libpypy*"],
+        switches: &[Switch {
+            variables: &[("PYPYLOG", "jit-backend,jit-log-opt:pypy-%d.log")],
+            leaves: &["./pypy-PID.log"],
+            stacks: Stacks::Copies,
+            ..SWITCH
+        }],
+        unnamed: "what PyPy interprets, where its library is stripped; its own profiler vmprof has that",
+        // As the reader of its log puts them together: all code is traced and optimized but what the backend needs.
+        plain_names: &[(Stub, &[Is("PyPy helper"), Is("Loop -1")])],
+        other_names: Some(Optimised),
+        examples: &[
+            ("PyPy helper", Some(Stub)),
+            ("Loop -1", Some(Stub)),
+            ("fib work.py:5 #16 FOR_ITER", Some(Optimised)),
+            ("fib work.py:6 #24 LOAD_FAST bridge", Some(Optimised)),
+        ],
+        ..PLAIN
+    },
+    // Lua's second implementation, also inside of other programs.
+    Runtime {
+        name: "LuaJIT",
+        called: "luajit",
+        valued: &["-e", "-l"],
+        frame_type: "luajit",
+        programs: &["luajit*"],
+        libraries: &["libluajit*"],
+        switches: &[
+            Switch {
+                flags: &[Flag::Word("-jdump=m,luajit.dump")],
+                note: " (where another program embeds it: let that run require('jit.dump').on('m', 'luajit.dump') first, with \
+                       LuaJIT's own Lua files in its package.path)",
+                leaves: &["./luajit.dump"],
+                stacks: Stacks::Copies,
+                ..SWITCH
+            },
+            Switch {
+                by_hand: "build LuaJIT with -DLUAJIT_USE_PERFTOOLS",
+                leaves: &["/tmp/perf-PID.map"],
+                stacks: Stacks::Copies,
+                ..SWITCH
+            },
+        ],
+        unnamed: "interpreted functions: the interpreter is one piece of assembler",
+        // perftools_addtrace in src/lj_trace.c; the reader of its dump calls them likewise.
+        plain_names: &[(Optimised, &[Starts("TRACE_")])],
+        examples: &[("TRACE_12::w.lua:7", Some(Optimised))],
+        ..PLAIN
+    },
     Runtime {
         name: "JavaScriptCore",
         called: "jsc",
-        frame_type: "jsc",
         programs: &["jsc", "WebKitWebProcess"],
         libraries: &["libjavascriptcoregtk-*"],
         switches: &[Switch {
@@ -517,9 +792,7 @@ pub const RUNTIMES: &[Runtime] = &[
             ..SWITCH
         }],
         unnamed: "the interpreter's own code where the library is stripped",
-        marked_names: JSC_NAMES,
-        examples: JSC_EXAMPLES,
-        ..PLAIN
+        ..JSC
     },
     Runtime {
         name: "CPython",
@@ -565,10 +838,86 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         ..PLAIN
     },
-    QEMU,
-    GUILE,
-    SBCL,
+    // Translates programs of another processor.
+    Runtime {
+        name: "QEMU",
+        called: "qemu-x86_64",
+        valued: &["-L", "-cpu", "-E", "-U", "-s", "-B", "-R", "-0", "-g", "-d", "-D"],
+        version_flag: "--version",
+        frame_type: "qemu",
+        programs: &["qemu-*"],
+        switches: &[
+            Switch {
+                flags: &[Flag::Word("-jitdump")],
+                since: Some(Version(8, 0)),
+                leaves: &["./jit-PID.dump"],
+                ..SWITCH
+            },
+            Switch {
+                flags: &[Flag::Word("-perfmap")],
+                since: Some(Version(8, 0)),
+                leaves: &["/tmp/perf-PID.map"],
+                ..SWITCH
+            },
+        ],
+        unnamed: "functions of a guest whose ELF file is not found by the recorded command line (--guest FILE): guest-0x…",
+        examples: &[("guest-0x401136", None), ("mix", None)],
+        ..PLAIN
+    },
+    // GNU's Scheme.
+    Runtime {
+        name: "Guile",
+        called: "guile",
+        frame_type: "guile",
+        programs: &["guile", "guile-*"],
+        libraries: &["libguile-*"],
+        unnamed: "all JIT code: Guile leaves neither map nor dump; with GUILE_JIT_THRESHOLD=-1 in its environment it only interprets",
+        ..PLAIN
+    },
+    // Steel Bank Common Lisp.
+    Runtime {
+        name: "SBCL",
+        called: "sbcl",
+        frame_type: "sbcl",
+        programs: &["sbcl"],
+        unnamed: "all Lisp code: SBCL leaves neither map nor dump, and its core file, which holds the code, is not ELF; its own profiler sb-sprof has the names",
+        ..PLAIN
+    },
     // Many embed them.
-    LLVM,
-    PCRE2,
+    // Programs that compile with LLVM while they run.
+    Runtime {
+        name: "LLVM",
+        called: "lli",
+        frame_type: "llvm",
+        programs: &["lli", "lli-*"],
+        libraries: &["libLLVM*"],
+        is_library: true,
+        switches: &[
+            Switch {
+                flags: &[Flag::Word("--jit-kind=mcjit")],
+                note: "; in a program of one's own, register llvm::JITEventListener::createPerfJITEventListener() (MCJIT, ORC's \
+                       RTDyldObjectLinkingLayer)",
+                // Below JITDUMPDIR, if that is in the environment.
+                leaves: &["/tmp/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
+                ..SWITCH
+            },
+            Switch {
+                by_hand: "take a core dump with gcore PID while it runs, where code is registered for debuggers (lli does, MCJIT does)",
+                leaves: &["./core.PID"],
+                ..SWITCH
+            },
+        ],
+        unnamed: "all JIT code of programs that register no listener (LLVM must be built with LLVM_USE_PERF), nor for debuggers",
+        ..PLAIN
+    },
+    // Regular expressions, in `grep -P`, git, PHP and many others.
+    Runtime {
+        name: "PCRE2",
+        frame_type: "pcre2",
+        called: "grep -P",
+        libraries: &["libpcre2-*"],
+        is_library: true,
+        unnamed: "compiled regular expressions: PCRE2 writes neither a map nor a jitdump; the functions that call them have names",
+        ..PLAIN
+    },
 ];

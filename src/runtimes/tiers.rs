@@ -1,8 +1,7 @@
 //! The tier in the names of JIT code.
 
-use super::runtime::Runtime;
+use super::runtime::{Runtime, told};
 use super::set::RuntimeSet;
-use super::shape::told;
 use super::table::RUNTIMES;
 use crate::model::stacks::NameId;
 use crate::model::tier::Tier;
