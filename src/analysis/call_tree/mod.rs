@@ -14,6 +14,7 @@ pub use chart::{Chart, Lane};
 
 use crate::analysis::category::Category;
 use crate::analysis::label::{Annotate, By, Tidied};
+use crate::model::lists::Lists;
 use crate::model::prefix_tree::PrefixTree;
 use rustc_hash::FxHashMap;
 use std::cmp::{Ordering, Reverse};
@@ -84,7 +85,7 @@ impl CallTree {
                 }
                 TreeStep::Enter(node, length) => {
                     self.open(node, length, &mut path);
-                    self.queue(children.of(node), path.len(), (&children, &order, narrow), &mut todo);
+                    self.queue(&children[node as usize], path.len(), (&children, &order, narrow), &mut todo);
                 }
             }
         }
@@ -93,10 +94,10 @@ impl CallTree {
 
     /// Puts the steps of siblings on the pile so that they come off in the order of their lines: `a` before `a b`
     /// before `a;c`, for `;` comes behind the blank.
-    fn queue(&self, nodes: &[u32], length: usize, by: (&Children, &LineOrder, u64), todo: &mut Vec<TreeStep>) {
+    fn queue(&self, nodes: &[u32], length: usize, by: (&Lists<u32>, &LineOrder, u64), todo: &mut Vec<TreeStep>) {
         let (first, (children, order, narrow)) = (todo.len(), by);
         for &node in nodes.iter().filter(|node| !self.is_left_out(**node, narrow)) {
-            if !children.of(node).is_empty() {
+            if !children[node as usize].is_empty() {
                 todo.push(TreeStep::Enter(node, length));
             }
             let own = self.own[node as usize] + self.narrow_children(node, children, narrow);
@@ -129,11 +130,11 @@ impl CallTree {
         total < narrow && self.parent(node) != ROOT || total == 0
     }
 
-    fn narrow_children(&self, node: u32, children: &Children, narrow: u64) -> u64 {
+    fn narrow_children(&self, node: u32, children: &Lists<u32>, narrow: u64) -> u64 {
         if narrow == 0 {
             return 0;
         }
-        let totals = children.of(node).iter().map(|&child| self.total[child as usize]);
+        let totals = children[node as usize].iter().map(|&child| self.total[child as usize]);
         totals.filter(|total| *total < narrow).sum()
     }
 
@@ -185,23 +186,9 @@ impl CallTree {
     }
 
     /// The children of all nodes.
-    fn children(&self) -> Children {
-        let mut starts = vec![0u32; self.nodes.len() + 1];
-        let parents = || self.nodes.iter().map(|(parent, _)| parent.unwrap_or(ROOT)).enumerate().skip(1);
-        for (_, parent) in parents() {
-            starts[parent as usize + 1] += 1;
-        }
-        for at in 1..starts.len() {
-            starts[at] += starts[at - 1];
-        }
-        let mut list = vec![0; starts[starts.len() - 1] as usize];
-        let mut next = starts.clone();
-        for (at, parent) in parents() {
-            let place = &mut next[parent as usize];
-            list[*place as usize] = at as u32;
-            *place += 1;
-        }
-        Children { starts, list }
+    fn children(&self) -> Lists<u32> {
+        let nodes = 1..self.nodes.len() as u32;
+        Lists::new(self.nodes.len(), nodes.map(|node| (self.parent(node), node)))
     }
 }
 
@@ -253,18 +240,6 @@ enum TreeStep {
     Own(u32, usize, u64),
     /// All below the node.
     Enter(u32, usize),
-}
-
-/// The children of every node, side by side in one list.
-struct Children {
-    starts: Vec<u32>,
-    list: Vec<u32>,
-}
-
-impl Children {
-    fn of(&self, node: u32) -> &[u32] {
-        &self.list[self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize]
-    }
 }
 
 #[cfg(test)]

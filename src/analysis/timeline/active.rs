@@ -48,13 +48,6 @@ impl Edges {
         self.pass(begin, place)
     }
 
-    /// Walks over the end of a call at a place, before the call is opened there. Gives the stretch behind it and the
-    /// place to charge.
-    #[inline]
-    pub(super) fn pass_end(&mut self, end: u64, place: Place) -> Option<(u64, Place)> {
-        self.pass(end, place)
-    }
-
     /// Remembers the start of a call opened at a place.
     #[inline]
     pub(super) fn open(&mut self, start: u64, place: Place) {
@@ -62,8 +55,10 @@ impl Edges {
         self.begins.push((start, self.opened, place));
     }
 
+    /// Walks over an edge: the end of a call at a place before the call is opened there, or a start. Gives the stretch
+    /// behind it and the place to charge.
     #[inline]
-    fn pass(&mut self, time: u64, place: Place) -> Option<(u64, Place)> {
+    pub(super) fn pass(&mut self, time: u64, place: Place) -> Option<(u64, Place)> {
         let (later, later_place) = self.last.unwrap_or((time, place));
         self.last = Some((time.min(later), place));
         let stretch = later.saturating_sub(time);

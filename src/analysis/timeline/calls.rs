@@ -197,7 +197,7 @@ impl CallSums {
                 duration
             }
             Some(edges) => {
-                let stretch = edges.pass_end(span.end, (track, lane));
+                let stretch = edges.pass(span.end, (track, lane));
                 charge(tracks, stretch);
                 edges.open(span.start, (track, lane));
                 0

@@ -3,6 +3,7 @@
 use super::event::{FRAME, OwnerText, TraceEvent, is_span};
 use super::json::Text;
 use crate::analysis::timeline::{NO_NAME, NameNo};
+use crate::model::texts::TextList;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::borrow::Cow;
 use std::hash::Hasher;
@@ -16,7 +17,7 @@ pub(super) struct ChunkEvents {
     /// The events.
     pub(super) seen: Vec<Seen>,
     /// The names, by number; by first appearance, like the threads.
-    pub(super) texts: Texts,
+    pub(super) texts: TextList,
     /// Process and thread.
     pub(super) threads: Vec<(OwnerId, OwnerId)>,
     /// The number of bytes that the events take, with the blanks and commas around them.
@@ -46,31 +47,6 @@ pub(super) struct Seen {
 pub(super) enum OwnerId {
     Number(i64),
     Named(NameNo),
-}
-
-/// Texts one behind the other.
-#[derive(Debug, Default)]
-pub(super) struct Texts {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Texts {
-    fn push(&mut self, text: &[u8]) -> NameNo {
-        self.bytes.extend_from_slice(text);
-        self.ends.push(self.bytes.len());
-        (self.ends.len() - 1) as NameNo
-    }
-
-    /// In the order of their numbers.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        let mut start = 0;
-        self.ends.iter().map(move |&end| {
-            let text = &self.bytes[start..end];
-            start = end;
-            text
-        })
-    }
 }
 
 impl ChunkEvents {
@@ -179,7 +155,8 @@ impl<'a> EventFinder<'a> {
         if let Some(&number) = self.names.get(&text) {
             return number;
         }
-        let number = self.events.texts.push(&text);
+        let number = self.events.texts.len() as NameNo;
+        self.events.texts.push(&text);
         self.names.insert(text, number);
         number
     }
