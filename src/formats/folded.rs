@@ -8,7 +8,7 @@
 
 use crate::analysis::call_tree::{CallTree, Spelling};
 use crate::analysis::label::{marked, unmarked};
-use crate::analysis::sorted_stacks::{Run, Runs, Unsorted};
+use crate::analysis::sorted_stacks::{Run, Runs, Unsorted, shared_len};
 use crate::contract::format::{ReadLines, ReadOptions, WriteOptions};
 use crate::error::{Error, Result, Skipped};
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, StackId, Track, Unit};
@@ -169,14 +169,6 @@ impl<'t> LineReader<'_, 't> {
     }
 }
 
-/// The length of the common prefix of two texts, in bytes.
-fn shared_len(a: &[u8], b: &[u8]) -> usize {
-    const WORD: usize = 16;
-    let ((a_words, _), (b_words, _)) = (a.as_chunks::<WORD>(), b.as_chunks::<WORD>());
-    let words = a_words.iter().zip(b_words).take_while(|(a, b)| a == b).count() * WORD;
-    words + a[words..].iter().zip(&b[words..]).take_while(|(a, b)| a == b).count()
-}
-
 fn frame(profile: &mut Profile, tiers: &mut Tiers, label: &[u8]) -> FrameId {
     let (bare, kind) = marked(label).unwrap_or_else(|| (label, unmarked(label)));
     let name = profile.name(label);
@@ -184,24 +176,38 @@ fn frame(profile: &mut Profile, tiers: &mut Tiers, label: &[u8]) -> FrameId {
     profile.frame(Frame { tier, ..Frame::new(name, kind) })
 }
 
-/// The number of bytes of lines that are written at once.
-const WRITTEN: usize = 1 << 16;
+/// Lines on their way out.
+struct FoldedLines<'o> {
+    lines: Vec<u8>,
+    out: &'o mut dyn Write,
+}
+
+impl<'o> FoldedLines<'o> {
+    /// The number of bytes of lines that are written at once.
+    const WRITTEN: usize = 1 << 16;
+
+    fn to(out: &'o mut dyn Write) -> Self {
+        Self { lines: Vec::with_capacity(2 * Self::WRITTEN), out }
+    }
+
+    fn push(&mut self, stack: &[u8], weight: u64) -> Result<()> {
+        self.lines.extend_from_slice(stack);
+        writeln!(self.lines, " {weight}")?;
+        if self.lines.len() >= Self::WRITTEN { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.out.write_all(&self.lines)?;
+        self.lines.clear();
+        Ok(())
+    }
+}
 
 /// Writes sums of lines.
 pub fn write_lines(runs: &Runs, out: &mut dyn Write) -> Result<()> {
-    let mut lines = Vec::with_capacity(2 * WRITTEN);
-    runs.lines(|line, weight| {
-        if weight > 0 {
-            lines.extend_from_slice(line);
-            writeln!(lines, " {weight}")?;
-        }
-        if lines.len() >= WRITTEN {
-            out.write_all(&lines)?;
-            lines.clear();
-        }
-        Ok::<_, Error>(())
-    })?;
-    Ok(out.write_all(&lines)?)
+    let mut lines = FoldedLines::to(out);
+    runs.lines(|line, weight| if weight > 0 { lines.push(line, weight) } else { Ok(()) })?;
+    lines.flush()
 }
 
 /// Writes one event.
@@ -209,18 +215,10 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let Some(series) = profile.series.get(options.series) else { return Ok(()) };
     let (by, annotate, tidied) = (options.by, options.annotate, options.tidied);
     let spelling = Spelling { by, annotate, tidied, reversed: false, by_category: false };
+    let mut lines = FoldedLines::to(out);
     let tree = CallTree::new(profile, series, options.weight, spelling);
-    let mut lines = Vec::with_capacity(WRITTEN);
-    tree.stacks(0, |stack, weight| {
-        lines.extend_from_slice(stack.as_bytes());
-        writeln!(lines, " {weight}")?;
-        if lines.len() >= WRITTEN {
-            out.write_all(&lines)?;
-            lines.clear();
-        }
-        Ok::<_, Error>(())
-    })?;
-    Ok(out.write_all(&lines)?)
+    tree.stacks(0, |stack, weight| lines.push(stack.as_bytes(), weight))?;
+    lines.flush()
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ mod sorts;
 mod speller;
 
 pub use boxes::{Boxes, StackBox};
-pub use run::{Run, Unsorted};
+pub use run::{Run, Unsorted, shared_len};
 pub use speller::Speller;
 
 /// Runs that are summed when they have become many: memory grows with the stacks that differ, not with those that were read.

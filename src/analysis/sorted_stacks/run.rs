@@ -1,6 +1,7 @@
 //! Sorted stacks: each is recognized by how much it shares with the one before, the rest of it, and its weight.
 
 use super::keys;
+use prost::encoding::{decode_varint, encode_varint};
 
 /// Stacks with their weights, as they come.
 #[derive(Debug, Default)]
@@ -113,9 +114,9 @@ impl RunWriter {
     pub(super) fn push(&mut self, shared: usize, key: &[u8], weight: u64) {
         let rest = &key[shared..];
         let bytes = &mut self.run.bytes;
-        push_number(shared as u64, bytes);
-        push_number(rest.len() as u64, bytes);
-        push_number(weight, bytes);
+        encode_varint(shared as u64, bytes);
+        encode_varint(rest.len() as u64, bytes);
+        encode_varint(weight, bytes);
         bytes.extend_from_slice(rest);
         self.run.total = self.run.total.saturating_add(weight);
     }
@@ -145,7 +146,8 @@ impl RunReader<'_> {
             self.ended = true;
             return;
         }
-        let mut number = || take_number(&mut self.rest);
+        // What was written is there.
+        let mut number = || decode_varint(&mut self.rest).unwrap_or(0);
         let (shared, len, weight) = (number() as usize, number() as usize, number());
         let (new, rest) = self.rest.split_at(len);
         self.key.truncate(shared);
@@ -154,30 +156,8 @@ impl RunReader<'_> {
     }
 }
 
-/// Seven bits a byte, the lowest first; the last one's eighth is not set.
-fn push_number(mut number: u64, bytes: &mut Vec<u8>) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
-fn take_number(bytes: &mut &[u8]) -> u64 {
-    let (mut number, mut shift) = (0, 0);
-    while let Some((&byte, rest)) = bytes.split_first() {
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            break;
-        }
-        shift += 7;
-    }
-    number
-}
-
 /// The length of the common prefix of two texts, in bytes.
-pub(super) fn shared_len(a: &[u8], b: &[u8]) -> usize {
+pub fn shared_len(a: &[u8], b: &[u8]) -> usize {
     const WORD: usize = 16;
     let ((a_words, _), (b_words, _)) = (a.as_chunks::<WORD>(), b.as_chunks::<WORD>());
     let words = a_words.iter().zip(b_words).take_while(|(a, b)| a == b).count() * WORD;

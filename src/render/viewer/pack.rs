@@ -14,6 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use base64::write::EncoderWriter;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
+use prost::encoding::encode_varint;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -70,7 +71,7 @@ impl Section {
     pub fn numbers(mut self, name: impl Into<String>, numbers: impl IntoIterator<Item = u64>) -> Self {
         let (mut bytes, mut len) = (Vec::new(), 0);
         for number in numbers {
-            push_varint(number, &mut bytes);
+            encode_varint(number, &mut bytes);
             len += 1;
         }
         self.columns.push(PackedColumn { name: name.into(), kind: "numbers", len, bytes });
@@ -82,7 +83,7 @@ impl Section {
         let (mut bytes, mut len, mut before) = (Vec::new(), 0, 0u64);
         for number in numbers {
             let difference = number.wrapping_sub(before) as i64;
-            push_varint(((difference << 1) ^ (difference >> 63)) as u64, &mut bytes);
+            encode_varint(((difference << 1) ^ (difference >> 63)) as u64, &mut bytes);
             before = number;
             len += 1;
         }
@@ -135,14 +136,6 @@ fn make_readable(value: &mut Value) {
         Value::Object(map) => map.values_mut().for_each(make_readable),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
-}
-
-fn push_varint(mut number: u64, bytes: &mut Vec<u8>) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
 }
 
 /// Writes the block.
