@@ -39,7 +39,8 @@ pub fn count_of_one_sample(series: &Series) -> u64 {
     series.rows.iter().fold(0, |divisor, row| greatest_common_divisor(divisor, row.count)).max(1)
 }
 
-fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+/// That of two numbers; the other one, if one is 0.
+pub fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
     }

@@ -9,7 +9,6 @@ use super::annotated::{
 };
 use super::costs::Costs;
 use crate::model::code::ExpandedCall;
-use crate::model::stacks::Unit;
 use crate::resolve::disasm::TargetKind;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
@@ -49,14 +48,9 @@ impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for Each<F> {
 }
 
 fn event(event: &EventTotal) -> Value {
-    let unit = match &event.unit {
-        Unit::Nanos => "nanoseconds",
-        Unit::Samples => "samples",
-        Unit::Named(name) => name,
-    };
     let mut told = json!({
         "name": event.name,
-        "unit": unit,
+        "unit": event.unit.name(),
         "weight": event.total.weight,
         "precision": event.precision.name(),
     });

@@ -23,7 +23,7 @@ use crate::analysis::label::{Annotate, Tidied};
 use crate::contract::format::WriteOptions;
 use crate::error::Result;
 use crate::model::printable::csv_cell;
-use crate::model::stacks::{Frame, FrameId, Profile, Row, Series, TrackId, UNKNOWN, Unit};
+use crate::model::stacks::{Frame, FrameId, Profile, Row, Series, TrackId, UNKNOWN};
 use rustc_hash::FxHashMap;
 use std::fmt::{self, Display};
 use std::io::Write;
@@ -46,12 +46,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
 
 /// The first columns of all rows of an event.
 fn event(series: &Series) -> String {
-    let unit = match &series.unit {
-        Unit::Samples => "samples",
-        Unit::Nanos => "nanoseconds",
-        Unit::Named(name) => name,
-    };
-    format!("{},{}", csv_cell(series.name.as_bytes()), csv_cell(unit.as_bytes()))
+    format!("{},{}", csv_cell(series.name.as_bytes()), csv_cell(series.unit.name().as_bytes()))
 }
 
 /// The cells that rows have in common, spelled once.

@@ -110,6 +110,14 @@ impl<T: Hash + Eq, Id: From<u32>> Interner<T, Id> {
         Id::from(known.unwrap_or_else(|| self.push(hash, item)))
     }
 
+    /// The number of a thing, which is only made of this if it is new.
+    pub fn number<Q: Hash + Eq + ?Sized>(&mut self, item: &Q) -> Id
+    where
+        T: Borrow<Q> + for<'q> From<&'q Q>,
+    {
+        self.get(item).unwrap_or_else(|| self.intern(item.into()))
+    }
+
     /// The number of a thing that is known.
     pub fn get<Q: Hash + Eq + ?Sized>(&self, item: &Q) -> Option<Id>
     where
@@ -135,6 +143,11 @@ impl<T, Id> Interner<T, Id> {
     /// All; the position is the number.
     pub fn items(&self) -> &[T] {
         &self.items
+    }
+
+    /// The same, when no more come.
+    pub fn into_items(self) -> Vec<T> {
+        self.items
     }
 
     /// True if a thing got no number of its own.

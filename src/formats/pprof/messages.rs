@@ -1,7 +1,7 @@
 //! The messages of `profile.proto`; only fields that are written are here.
 
+use crate::model::interner::Interner;
 use prost::Message;
-use rustc_hash::FxHashMap;
 
 /// `Profile`
 #[derive(Clone, PartialEq, Message)]
@@ -125,24 +125,17 @@ pub(super) struct PprofFunction {
 }
 
 /// The string table: position 0 is the empty string.
-pub(super) struct StringTable {
-    list: Vec<String>,
-    ids: FxHashMap<String, i64>,
-}
+pub(super) struct StringTable(Interner<String, i64>);
 
 impl StringTable {
     pub(super) fn new() -> Self {
-        Self { list: vec![String::new()], ids: FxHashMap::from_iter([(String::new(), 0)]) }
+        let mut strings = Interner::default();
+        strings.intern(String::new());
+        Self(strings)
     }
 
     pub(super) fn id(&mut self, text: &str) -> i64 {
-        if let Some(&id) = self.ids.get(text) {
-            return id;
-        }
-        let id = self.list.len() as i64;
-        self.list.push(text.to_owned());
-        self.ids.insert(text.to_owned(), id);
-        id
+        self.0.number(text)
     }
 
     /// That of a name that may be not UTF-8.
@@ -151,6 +144,6 @@ impl StringTable {
     }
 
     pub(super) fn into_list(self) -> Vec<String> {
-        self.list
+        self.0.into_items()
     }
 }

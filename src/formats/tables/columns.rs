@@ -52,7 +52,7 @@ where
     }
 
     fn finish(&mut self, texts: &TextList) -> Result<ArrayRef> {
-        let values: StringArray = self.used.drain(..).map(|text| Some(texts.text(text))).collect();
+        let values: StringArray = self.used.drain(..).map(|text| Some(&texts.items()[text as usize])).collect();
         self.places.clear();
         let array = DictionaryArray::<K>::try_new(self.keys.finish(), Arc::new(values));
         Ok(Arc::new(array.map_err(wrong_column)?))

@@ -4,10 +4,10 @@ use crate::analysis::category::Category;
 use crate::analysis::label;
 use crate::contract::rows::RowOrigin;
 use crate::model::backing::base_name;
+use crate::model::interner::Interner;
 use crate::model::recorded::{Labels, Recording};
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, StackId, TRUNCATED, Track, TrackId, UNKNOWN};
 use crate::runtimes::jit_names::{JitNames, ReadableNames};
-use rustc_hash::FxHashMap;
 use sha1::{Digest, Sha1};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,27 +16,7 @@ use std::sync::Arc;
 pub(super) type TextNo = u32;
 
 /// The texts of an input, each once.
-#[derive(Debug, Default)]
-pub(super) struct TextList {
-    texts: Vec<Box<str>>,
-    numbers: FxHashMap<Box<str>, TextNo>,
-}
-
-impl TextList {
-    pub(super) fn add(&mut self, text: &str) -> TextNo {
-        if let Some(&number) = self.numbers.get(text) {
-            return number;
-        }
-        let number = self.texts.len() as TextNo;
-        self.texts.push(text.into());
-        self.numbers.insert(text.into(), number);
-        number
-    }
-
-    pub(super) fn text(&self, number: TextNo) -> &str {
-        &self.texts[number as usize]
-    }
-}
+pub(super) type TextList = Interner<Box<str>, TextNo>;
 
 /// A frame as its row reports it.
 #[derive(Debug, Clone, Copy)]
@@ -135,7 +115,7 @@ impl TableInput {
             self.tracks.push(cells);
         }
         for series in &profile.series[self.events.len().min(profile.series.len())..] {
-            let (name, unit) = (self.texts.add(&series.name), self.texts.add(series.unit.name()));
+            let (name, unit) = (self.texts.number(&series.name), self.texts.number(series.unit.name()));
             self.events.push(EventCells { name, unit });
         }
         let rows = profile.series.iter().flat_map(|series| &series.rows);
@@ -154,8 +134,8 @@ impl TableInput {
                 self.places[frame.index()] = self.frames.len() as u32;
             }
             let (cells, caller) = (self.frame(frame), caller.map_or(0, |caller| self.stacks[caller.index()]));
-            let module = cells.module.map_or("", |module| self.texts.text(module));
-            self.stacks[stack.index()] = stack_id(caller, self.texts.text(cells.function), module);
+            let module = cells.module.map_or("", |module| &self.texts.items()[module as usize]);
+            self.stacks[stack.index()] = stack_id(caller, &self.texts.items()[cells.function as usize], module);
         }
     }
 
@@ -184,18 +164,18 @@ impl TableInput {
             FrameKind::Jit if self.jit_names != JitNames::Raw => self.readable.of(name),
             _ => Cow::Borrowed(name),
         };
-        let function = self.texts.add(&label::called(&readable, module));
+        let function = self.texts.number(&label::called(&readable, module));
         let build_id = profile.build_of(frame);
         let texts = &mut self.texts;
         FrameCells {
             function,
-            module: module.map(|module| texts.add(&String::from_utf8_lossy(told_module(frame.kind, module)))),
-            build_id: build_id.map(|id| texts.add(&String::from_utf8_lossy(&id))),
-            file: frame.file.map(|file| texts.add(&String::from_utf8_lossy(profile.name_of(file)))),
+            module: module.map(|module| texts.number(&String::from_utf8_lossy(told_module(frame.kind, module)))),
+            build_id: build_id.map(|id| texts.number(&String::from_utf8_lossy(&id))),
+            file: frame.file.map(|file| texts.number(&String::from_utf8_lossy(profile.name_of(file)))),
             line: i32::try_from(frame.line).ok().filter(|line| *line != 0),
             // Its tier is in the next column.
-            kind: texts.add(Category::of(frame).of_any_tier().name()),
-            tier: frame.tier.map(|tier| texts.add(tier.name())),
+            kind: texts.number(Category::of(frame).of_any_tier().name()),
+            tier: frame.tier.map(|tier| texts.number(tier.name())),
             address: frame.addr.map(u64::cast_signed),
             unnamed: name == UNKNOWN,
             is_mark: name == TRUNCATED,
@@ -205,7 +185,7 @@ impl TableInput {
     fn thread(&mut self, track: &Track) -> TrackCells {
         let comm = String::from_utf8_lossy(&track.comm);
         TrackCells {
-            comm: (!comm.is_empty()).then(|| self.texts.add(&comm)),
+            comm: (!comm.is_empty()).then(|| self.texts.number(&comm)),
             pid: track.pid.map(|pid| pid.0),
             tid: track.tid.map(|tid| tid.0),
             cpu: track.cpu.and_then(|cpu| i32::try_from(cpu).ok()),
@@ -242,7 +222,7 @@ fn stack_id(caller: i64, function: &str, module: &str) -> i64 {
 }
 
 fn recording(recording: &Recording, texts: &mut TextList) -> RecordingCells {
-    let mut text = |text: &Option<Box<str>>| text.as_ref().map(|text| texts.add(text));
+    let mut text = |text: &Option<Box<str>>| text.as_ref().map(|text| texts.number(&**text));
     RecordingCells {
         hash: text(&recording.input),
         host: text(&recording.host),

@@ -17,10 +17,6 @@ impl Words {
         Self(Interner::default())
     }
 
-    fn number(&mut self, text: &str) -> WordNo {
-        self.0.get(text).unwrap_or_else(|| self.0.intern(text.into()))
-    }
-
     pub(super) fn text(&self, word: Option<WordNo>) -> Option<&str> {
         self.0.items().get(word? as usize).map(|text| &**text)
     }
@@ -33,7 +29,7 @@ pub(super) struct WordCells(Vec<Option<WordNo>>);
 impl WordCells {
     pub(super) fn of(batch: &RecordBatch, name: &str, words: &mut Words) -> Result<Self> {
         let Some(column) = batch.column_by_name(name) else { return Ok(Self(Vec::new())) };
-        let cells = Meanings::new(None).cells(column, |text| Some(words.number(text)));
+        let cells = Meanings::new(None).cells(column, |text| Some(words.0.number(text)));
         cells.map(Self).ok_or_else(|| wrong_type(name, column.data_type()))
     }
 

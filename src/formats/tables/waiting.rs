@@ -65,7 +65,7 @@ impl WaitingRows {
         let mut leaves: Vec<_> = rows.iter().map(|waiting| leaf(&waiting.row)).collect();
         leaves.sort_unstable();
         leaves.dedup();
-        leaves.sort_unstable_by_key(|leaf| leaf.map(|leaf| input.texts.text(leaf)));
+        leaves.sort_unstable_by_key(|leaf| leaf.map(|leaf| &input.texts.items()[leaf as usize]));
         let ranks: FxHashMap<_, _> = leaves.into_iter().zip(0_u32..).collect();
         rows.sort_by_cached_key(|WaitingRow { row, time }| {
             let track = input.track(row.track);

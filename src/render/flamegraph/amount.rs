@@ -1,6 +1,6 @@
 //! Amounts as people read them: `7.0 ms`, `12,345 samples`, `1.2 G cycles`.
 
-use super::decimal::grouped;
+use crate::analysis::quantity::grouped;
 use crate::model::printable::readable;
 use crate::model::stacks::{Series, Unit, Weight};
 
@@ -58,16 +58,9 @@ impl Amounts {
             Scale::Large if amount >= 10_000.0 => {
                 format!("{} {}", in_unit(amount, LARGE).unwrap_or_default(), self.name)
             }
-            Scale::Whole | Scale::Large => format!("{} {}", whole(amount.round() as u64), self.name),
+            Scale::Whole | Scale::Large => format!("{} {}", grouped(amount.round() as u64), self.name),
         }
     }
-}
-
-/// With commas between thousands.
-pub(super) fn whole(number: u64) -> String {
-    let mut text = Vec::new();
-    grouped(&mut text, number);
-    String::from_utf8(text).unwrap_or_default()
 }
 
 /// In the largest unit of which there is one; below ten and a hundred with a digit behind the point.

@@ -1,13 +1,16 @@
 //! The content of a picture, before it is known where on a page: boxes, their names and colors, title and legend.
 
-use super::amount::{Amounts, percent, whole};
+use super::amount::{Amounts, percent};
 use super::look::{Look, nothing};
 use crate::analysis::call_tree::{CallTree, Chart, Spelling};
 use crate::analysis::category::Category;
 use crate::analysis::label::Annotate;
+use crate::analysis::quantity::grouped;
+use crate::analysis::significance::greatest_common_divisor;
 use crate::analysis::sorted_stacks::{Boxes, Runs};
 use crate::contract::format::WriteOptions;
 use crate::error::Result;
+use crate::model::interner::Interner;
 use crate::model::printable::readable;
 use crate::model::stacks::{Profile, Series, Unit, Weight};
 use crate::model::tier::Tier;
@@ -73,25 +76,11 @@ const NARROWEST_IN_CHART: f64 = 0.001;
 
 /// Numbers the names that are used, each once.
 #[derive(Debug, Default)]
-pub(super) struct NameTable {
-    names: Vec<String>,
-    numbers: FxHashMap<String, u32>,
-}
+pub(super) struct NameTable(Interner<String, u32>);
 
 impl NameTable {
     pub(super) fn number(&mut self, name: &str) -> u32 {
-        let shown = readable(without_suffix(name).as_bytes());
-        if let Some(&number) = self.numbers.get(&*shown) {
-            return number;
-        }
-        let number = self.names.len() as u32;
-        self.names.push(shown.clone().into_owned());
-        self.numbers.insert(shown.into_owned(), number);
-        number
-    }
-
-    pub(super) fn into_names(self) -> Vec<String> {
-        self.names
+        self.0.number(&*readable(without_suffix(name).as_bytes()))
     }
 }
 
@@ -282,7 +271,7 @@ impl Drawing {
     }
 
     pub(super) fn finished(mut self, names: NameTable) -> Result<Self> {
-        self.names = names.into_names();
+        self.names = names.0.into_items();
         self.rows = self.boxes.iter().map(|one| one.row + 1).max().unwrap_or(0);
         if self.total == 0 || self.rows == 0 { Err(nothing()) } else { Ok(self) }
     }
@@ -290,18 +279,17 @@ impl Drawing {
     /// The greatest that all amounts are multiples of: a profile of equal periods is counted in samples then.
     pub(super) fn common_unit(&self) -> u64 {
         let of_box = |one: &PageBox| {
-            let shares = one.shares.iter().fold(0, |unit, (_, weight)| gcd(unit, *weight));
-            gcd(gcd(gcd(one.start, one.end), shares), one.before.map_or(0, |before| before.amount))
+            let shares = one.shares.iter().fold(0, |unit, (_, weight)| greatest_common_divisor(unit, *weight));
+            greatest_common_divisor(
+                greatest_common_divisor(greatest_common_divisor(one.start, one.end), shares),
+                one.before.map_or(0, |before| before.amount),
+            )
         };
-        self.boxes.iter().fold(self.total, |unit, one| if unit == 1 { 1 } else { gcd(unit, of_box(one)) }).max(1)
+        self.boxes
+            .iter()
+            .fold(self.total, |unit, one| if unit == 1 { 1 } else { greatest_common_divisor(unit, of_box(one)) })
+            .max(1)
     }
-}
-
-fn gcd(mut a: u64, mut b: u64) -> u64 {
-    while b > 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 impl PageBox {
@@ -343,7 +331,7 @@ fn facts(profile: &Profile, series: &Series, weight: Weight, total: &str) -> Vec
     let samples = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.count));
     let are_sums = matches!((&series.unit, weight), (Unit::Samples, _) | (_, Weight::Samples));
     if !are_sums && profile.about.sampled.is_some() {
-        facts.push(format!("{} samples", whole(samples)));
+        facts.push(format!("{} samples", grouped(samples)));
     }
     if let Some(sampled) = profile.about.sampled.filter(|sampled| sampled.duration() > 0) {
         let time = Series { unit: Unit::Nanos, ..Series::default() };
@@ -351,7 +339,7 @@ fn facts(profile: &Profile, series: &Series, weight: Weight, total: &str) -> Vec
         facts.push(format!("recorded for {time}"));
     }
     if profile.about.lost > 0 {
-        facts.push(format!("{} lost", whole(profile.about.lost)));
+        facts.push(format!("{} lost", grouped(profile.about.lost)));
     }
     facts.extend(profile.about.notes.iter().cloned());
     facts

@@ -11,11 +11,12 @@
 //! may be chance.
 
 use super::amount::{Scale, percent};
-use super::decimal::{fixed, whole};
+use super::decimal::fixed;
 use super::drawing::{Drawing, PageBox};
 use super::fit::{Cut, fitted};
 use super::look::Look;
 use crate::analysis::category::Category;
+use crate::bytes::decimal::push_decimal;
 use crate::render::palette;
 use crate::render::palette::{CLASS, Swatch, shade};
 use serde_json::json;
@@ -289,19 +290,19 @@ impl Picture {
             if at > 0 {
                 out.push(b' ');
             }
-            whole(out, one.row.into());
+            push_decimal(one.row.into(), out);
             out.push(b',');
             // Threads of a chart begin anew.
             let start = one.start / self.unit;
             if start < before {
                 out.push(b'-');
             }
-            whole(out, start.abs_diff(before));
+            push_decimal(start.abs_diff(before), out);
             before = start;
             out.push(b',');
-            whole(out, (one.end - one.start) / self.unit);
+            push_decimal((one.end - one.start) / self.unit, out);
             out.push(b',');
-            whole(out, one.name.into());
+            push_decimal(one.name.into(), out);
             out.push(b',');
             self.color(one).write(out);
             if !one.shares.is_empty() || one.before.is_some() {
@@ -309,7 +310,7 @@ impl Picture {
             }
             for (swatch, weight) in &one.shares {
                 out.push(swatch.letter() as u8);
-                whole(out, weight / self.unit);
+                push_decimal(weight / self.unit, out);
             }
             if let Some(was) = one.before {
                 let chance = if was.significant { "" } else { "~" };
@@ -425,7 +426,7 @@ struct Color(char, u32);
 impl Color {
     fn write(self, out: &mut Vec<u8>) {
         out.push(self.0 as u8);
-        whole(out, self.1.into());
+        push_decimal(self.1.into(), out);
     }
 
     fn write_class(self, before: &[u8], out: &mut Vec<u8>) {

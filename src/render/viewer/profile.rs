@@ -13,6 +13,7 @@ use crate::analysis::label;
 use crate::analysis::quantity::grouped;
 use crate::model::about::TimeExtent;
 use crate::model::backing::base_name;
+use crate::model::interner::Interner;
 use crate::model::prefix_tree::PrefixTree;
 use crate::model::printable::readable;
 use crate::model::stacks::{Frame, FrameId, NameId, Profile, Sampling, Series, Track, Weight};
@@ -95,7 +96,7 @@ fn emptied(series: &Series) -> Series {
 /// Functions, stacks and threads, each once.
 #[derive(Default)]
 struct PageTables<'p> {
-    texts: PageTexts,
+    texts: Interner<String, u32>,
     /// True if two profiles are put together.
     compares: bool,
     /// Then, by the last part of a module's path, the text of the path that was seen first.
@@ -136,24 +137,6 @@ fn places(profile: &Profile) -> Vec<Option<(NameId, u32)>> {
     grouping.of_frames().iter().map(|part| places[*part as usize]).collect()
 }
 
-#[derive(Default)]
-struct PageTexts {
-    list: Vec<String>,
-    numbers: FxHashMap<String, u32>,
-}
-
-impl PageTexts {
-    fn number(&mut self, text: &str) -> u32 {
-        if let Some(&number) = self.numbers.get(text) {
-            return number;
-        }
-        let number = self.list.len() as u32;
-        self.list.push(text.to_owned());
-        self.numbers.insert(text.to_owned(), number);
-        number
-    }
-}
-
 impl<'p> PageTables<'p> {
     /// Adds what a profile holds but its samples.
     fn add(&mut self, profile: &'p Profile) -> PageNumbers {
@@ -180,9 +163,9 @@ impl<'p> PageTables<'p> {
 
     fn function(&mut self, profile: &Profile, frame: &Frame, file: Option<NameId>) -> u32 {
         let key = PageFunctionKey {
-            name: self.texts.number(&readable(label::function(profile, frame).as_bytes())),
+            name: self.texts.number(&*readable(label::function(profile, frame).as_bytes())),
             module: frame.module.map(|module| self.module(profile.name_of(module), frame)),
-            file: file.map(|file| self.texts.number(&readable(profile.name_of(file)))),
+            file: file.map(|file| self.texts.number(&*readable(profile.name_of(file)))),
             category: Category::of(frame),
         };
         *self.function_numbers.entry(key).or_insert_with(|| {
@@ -197,7 +180,7 @@ impl<'p> PageTables<'p> {
             let Some((file, line)) = place.or(frame.file.map(|file| (file, frame.line))) else { continue };
             let function = &mut self.functions[*number as usize];
             if *number as usize >= first && function.file.is_none() {
-                function.file = Some(self.texts.number(&readable(profile.name_of(file))));
+                function.file = Some(self.texts.number(&*readable(profile.name_of(file))));
                 function.line = line;
             }
         }
@@ -208,13 +191,13 @@ impl<'p> PageTables<'p> {
     fn module(&mut self, path: &[u8], frame: &Frame) -> u32 {
         let text = readable(path);
         if !self.compares {
-            return self.texts.number(&text);
+            return self.texts.number(&*text);
         }
         if frame.kind.is_jit() {
             return self.texts.number("[JIT]");
         }
         let base = base_name(path);
-        *self.modules.entry(base.into()).or_insert_with(|| self.texts.number(&text))
+        *self.modules.entry(base.into()).or_insert_with(|| self.texts.number(&*text))
     }
 
     fn track(&mut self, track: &'p Track) -> u32 {
@@ -230,7 +213,7 @@ impl<'p> PageTables<'p> {
         let up =
             |(number, (parent, _)): (u32, (Option<u32>, u32))| parent.map_or(0, |parent| u64::from(number - parent));
         Section::new("profile")
-            .texts("texts", &self.texts.list)
+            .texts("texts", self.texts.items())
             .numbers("functions.name", functions().map(|function| function.key.name.into()))
             .numbers("functions.module", functions().map(|function| some(function.key.module)))
             .numbers("functions.category", functions().map(|function| category_number(function.key.category)))
