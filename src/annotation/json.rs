@@ -9,6 +9,7 @@ use super::annotated::{
 };
 use super::costs::Costs;
 use crate::model::code::ExpandedCall;
+use crate::model::each::Each;
 use crate::resolve::disasm::TargetKind;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
@@ -16,15 +17,16 @@ use std::io::Write;
 
 /// Writes one object.
 pub(crate) fn write(annotation: &Annotation, out: &mut dyn Write) -> crate::error::Result<()> {
-    serde_json::to_writer(&mut *out, &AnnotationJson(AnnotationOf { annotation })).map_err(std::io::Error::from)?;
+    serde_json::to_writer(&mut *out, &AnnotationJson(annotation)).map_err(std::io::Error::from)?;
     Ok(writeln!(out)?)
 }
 
-struct AnnotationJson<'a>(AnnotationOf<'a>);
+#[derive(Clone, Copy)]
+struct AnnotationJson<'a>(&'a Annotation);
 
 impl Serialize for AnnotationJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (of, annotation) = (self.0, self.0.annotation);
+        let (of, annotation) = (*self, self.0);
         let mut object = serializer.serialize_map(None)?;
         object.serialize_entry("all_codes", &annotation.all.1)?;
         object.serialize_entry("all_functions", &annotation.all.0)?;
@@ -35,15 +37,6 @@ impl Serialize for AnnotationJson<'_> {
             &Each(|| annotation.listings.iter().map(|listing| ListingJson { of, listing })),
         )?;
         object.end()
-    }
-}
-
-/// An array whose elements are made one after the other.
-struct Each<F>(F);
-
-impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for Each<F> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq((self.0)())
     }
 }
 
@@ -69,13 +62,8 @@ fn hex(number: u64) -> String {
     format!("{number:#x}")
 }
 
-#[derive(Clone, Copy)]
-struct AnnotationOf<'a> {
-    annotation: &'a Annotation,
-}
-
 struct NameJson<'a> {
-    of: AnnotationOf<'a>,
+    of: AnnotationJson<'a>,
     name: &'a NameSummary,
 }
 
@@ -92,7 +80,7 @@ impl Serialize for NameJson<'_> {
 }
 
 struct ListingJson<'a> {
-    of: AnnotationOf<'a>,
+    of: AnnotationJson<'a>,
     listing: &'a Listing,
 }
 
@@ -139,10 +127,10 @@ impl Serialize for ListingJson<'_> {
     }
 }
 
-impl AnnotationOf<'_> {
+impl AnnotationJson<'_> {
     /// Samples and weight for each event; what is counted exactly has a weight alone, by its name.
     fn costs(&self, costs: &Costs) -> Value {
-        let each = self.annotation.events.iter().filter_map(|event| {
+        let each = self.0.events.iter().filter_map(|event| {
             let cost = costs.get(event.number);
             let told = match event.precision {
                 Precision::Exact => json!({ "weight": cost.weight }),

@@ -12,7 +12,6 @@
 //! `epoch` is the zero in nanoseconds since 1970. A frame of which no function is known is called after its module,
 //! `[libc.so.6]`, and is marked `"unnamed":true`. Unknown values are left out.
 
-mod about;
 mod read;
 
 pub use read::{read, sniff};
@@ -20,11 +19,14 @@ pub use read::{read, sniff};
 use crate::analysis::label;
 use crate::contract::format::WriteOptions;
 use crate::error::Result;
-use crate::model::about::About;
+use crate::model::Pid;
+use crate::model::about::{About, Module, ProcessLife};
+use crate::model::each::Each;
 use crate::model::stacks::{Frame, NameId, Profile, Row, Sampling, Series, UNKNOWN};
-use about::AboutJson;
-use serde::ser::{SerializeMap, SerializeSeq};
+use crate::model::tier::Tier;
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
+use std::borrow::Cow;
 use std::io::Write;
 
 /// Writes all events.
@@ -37,111 +39,129 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
 fn document<S: Serializer>(profile: &Profile, serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(None)?;
     if profile.about != About::default() {
-        map.serialize_entry("about", &AboutJson::new(&profile.about))?;
+        map.serialize_entry("about", &AboutJson(&profile.about))?;
     }
-    map.serialize_entry("frames", &FramesJson(profile))?;
-    map.serialize_entry("events", &EventsJson(profile))?;
+    map.serialize_entry("frames", &Each(|| profile.frames().map(|(_, frame)| FrameJson(profile, frame))))?;
+    map.serialize_entry("events", &Each(|| profile.series.iter().map(|series| EventJson(profile, series))))?;
     map.end()
 }
 
-struct FramesJson<'a>(&'a Profile);
-struct OneFrame<'a>(&'a Profile, &'a Frame);
-struct EventsJson<'a>(&'a Profile);
-struct EventJson<'a>(&'a Profile, &'a Series);
-struct JsonRows<'a>(&'a Profile, &'a [Row]);
-struct OneRow<'a>(&'a Profile, &'a Row);
-
-impl Serialize for FramesJson<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.frames().map(|(_, frame)| OneFrame(self.0, frame)))
-    }
+/// A field that is left out if it is not known.
+fn put<M: SerializeMap>(map: &mut M, name: &str, value: Option<impl Serialize>) -> Result<(), M::Error> {
+    value.map_or(Ok(()), |value| map.serialize_entry(name, &value))
 }
 
-impl Serialize for OneFrame<'_> {
+struct FrameJson<'a>(&'a Profile, &'a Frame);
+struct EventJson<'a>(&'a Profile, &'a Series);
+struct RowJson<'a>(&'a Profile, &'a Row);
+/// What is known of the profile as a whole.
+struct AboutJson<'a>(&'a About);
+
+impl Serialize for FrameJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(profile, frame) = *self;
         let text = |id: NameId| String::from_utf8_lossy(profile.name_of(id));
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("name", &label::function(profile, frame))?;
-        if profile.name_of(frame.name) == UNKNOWN {
-            map.serialize_entry("unnamed", &true)?;
-        }
-        if let Some(module) = frame.module {
-            map.serialize_entry("module", &text(module))?;
-        }
-        if let Some(file) = frame.file {
-            map.serialize_entry("file", &text(file))?;
-        }
-        if frame.line > 0 {
-            map.serialize_entry("line", &frame.line)?;
-        }
-        if let Some(addr) = frame.addr {
-            map.serialize_entry("address", &format_args!("{addr:#x}"))?;
-        }
+        put(&mut map, "unnamed", (profile.name_of(frame.name) == UNKNOWN).then_some(true))?;
+        put(&mut map, "module", frame.module.map(text))?;
+        put(&mut map, "file", frame.file.map(text))?;
+        put(&mut map, "line", Some(frame.line).filter(|line| *line > 0))?;
+        put(&mut map, "address", frame.addr.map(|addr| format!("{addr:#x}")))?;
         map.serialize_entry("kind", frame.kind.key())?;
-        if let Some(tier) = frame.tier {
-            map.serialize_entry("tier", tier.name())?;
-        }
+        put(&mut map, "tier", frame.tier.map(Tier::name))?;
         map.end()
-    }
-}
-
-impl Serialize for EventsJson<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.series.iter().map(|series| EventJson(self.0, series)))
     }
 }
 
 impl Serialize for EventJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(profile, series) = *self;
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("name", &self.1.name)?;
-        map.serialize_entry("unit", self.1.unit.name())?;
-        match self.1.sampling {
+        map.serialize_entry("name", &series.name)?;
+        map.serialize_entry("unit", series.unit.name())?;
+        match series.sampling {
             Some(Sampling::Frequency(hertz)) => map.serialize_entry("frequency", &hertz)?,
             Some(Sampling::Period(period)) => map.serialize_entry("period", &period)?,
             None => {}
         }
-        map.serialize_entry("stacks", &JsonRows(self.0, &self.1.rows))?;
+        map.serialize_entry("stacks", &Each(|| series.rows.iter().map(|row| RowJson(profile, row))))?;
         map.end()
     }
 }
 
-impl Serialize for JsonRows<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(Some(self.1.len()))?;
-        for row in self.1 {
-            list.serialize_element(&OneRow(self.0, row))?;
-        }
-        list.end()
-    }
-}
-
-impl Serialize for OneRow<'_> {
+impl Serialize for RowJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(profile, row) = *self;
         let track = profile.track_of(row.track);
         let mut map = serializer.serialize_map(None)?;
-        if !track.comm.is_empty() {
-            map.serialize_entry("comm", &String::from_utf8_lossy(&track.comm))?;
-        }
-        if let Some(pid) = track.pid {
-            map.serialize_entry("pid", &pid.0)?;
-        }
-        if let Some(tid) = track.tid {
-            map.serialize_entry("tid", &tid.0)?;
-        }
-        if let Some(cpu) = track.cpu {
-            map.serialize_entry("cpu", &cpu)?;
-        }
-        if let Some(time) = row.time {
-            map.serialize_entry("time", &time.0)?;
-        }
+        let comm = Some(&track.comm).filter(|comm| !comm.is_empty());
+        put(&mut map, "comm", comm.map(|comm| String::from_utf8_lossy(comm)))?;
+        put(&mut map, "pid", track.pid.map(|pid| pid.0))?;
+        put(&mut map, "tid", track.tid.map(|tid| tid.0))?;
+        put(&mut map, "cpu", track.cpu)?;
+        put(&mut map, "time", row.time.map(|time| time.0))?;
         map.serialize_entry("weight", &row.weight)?;
         map.serialize_entry("count", &row.count)?;
         let mut frames: Vec<u32> = profile.frames_up(row.stack).map(|frame| frame.0).collect();
         frames.reverse();
         map.serialize_entry("frames", &frames)?;
         map.end()
+    }
+}
+
+impl Serialize for AboutJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let about = self.0;
+        let optional =
+            |bytes: &'_ Option<Vec<u8>>| bytes.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        let command: Vec<_> = about.command.iter().map(|word| String::from_utf8_lossy(word)).collect();
+        let modules: Vec<ModuleJson<'_>> = about.modules.iter().map(ModuleJson::of).collect();
+        let processes: Vec<ProcessJson> = about.processes.iter().map(ProcessJson::of).collect();
+        let mut map = serializer.serialize_map(None)?;
+        put(&mut map, "command", Some(command).filter(|words| !words.is_empty()))?;
+        put(&mut map, "host", optional(&about.host))?;
+        put(&mut map, "arch", optional(&about.arch))?;
+        put(&mut map, "kernel", optional(&about.os_release))?;
+        put(&mut map, "cpus", about.cpus)?;
+        put(&mut map, "epoch", about.epoch.and_then(|epoch| i64::try_from(epoch).ok()))?;
+        put(&mut map, "first", about.sampled.map(|sampled| sampled.first.0))?;
+        put(&mut map, "last", about.sampled.map(|sampled| sampled.last.0))?;
+        map.serialize_entry("lost", &about.lost)?;
+        put(&mut map, "modules", Some(modules).filter(|modules| !modules.is_empty()))?;
+        put(&mut map, "processes", Some(processes).filter(|processes| !processes.is_empty()))?;
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+struct ModuleJson<'a> {
+    path: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    build_id: Option<String>,
+}
+
+impl<'a> ModuleJson<'a> {
+    fn of((path, module): (&'a Vec<u8>, &Module)) -> Self {
+        let build_id = module.build_id.into_option().map(|id| id.to_string());
+        Self { path: String::from_utf8_lossy(path), build_id }
+    }
+}
+
+#[derive(Serialize)]
+struct ProcessJson {
+    pid: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended: Option<u64>,
+}
+
+impl ProcessJson {
+    fn of((pid, life): (&Pid, &ProcessLife)) -> Self {
+        let (started, ended) = (life.started.map(|time| time.0), life.ended.map(|time| time.0));
+        Self { pid: pid.0, parent: life.parent.map(|parent| parent.0), started, ended }
     }
 }
