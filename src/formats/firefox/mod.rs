@@ -15,7 +15,6 @@ mod columns;
 mod libraries;
 mod markers;
 mod meta;
-mod numbers;
 mod read;
 mod rewrite;
 mod tables;

@@ -35,8 +35,8 @@ struct ReadFile {
 }
 
 #[derive(Deserialize, Default)]
+#[serde(default)]
 struct ReadMeta {
-    #[serde(default)]
     categories: Vec<NamedCategory>,
 }
 
@@ -46,11 +46,9 @@ struct NamedCategory {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase")]
+#[serde(default)]
 struct Lib {
-    #[serde(default)]
     name: String,
-    #[serde(default)]
     path: String,
 }
 
@@ -92,18 +90,13 @@ impl Number {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
 struct ReadSamples {
-    #[serde(default)]
     stack: Column,
-    #[serde(default)]
     time: Option<Column>,
-    #[serde(default)]
     time_deltas: Option<Column>,
-    #[serde(default)]
     weight: Option<Column>,
-    #[serde(default)]
     weight_type: Option<String>,
 }
 

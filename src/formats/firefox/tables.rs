@@ -3,7 +3,6 @@
 use super::categories::{Categories, CategoryPair};
 use super::columns::{Column, Object};
 use super::libraries::Libraries;
-use super::numbers::Numbers;
 use super::writing::Writing;
 use crate::analysis::category::Category;
 use crate::analysis::label;
@@ -281,4 +280,51 @@ fn in_stack(writing: &Writing<'_>, id: FrameId, around: InStack) -> InStack {
     let inline_depth = if frame.kind == FrameKind::Inlined { around.inline_depth + 1 } else { 0 };
     let jit = frame.kind.is_jit();
     InStack { inline_depth, in_gc: !jit && (around.in_gc || writing.collects_garbage(frame.name)) }
+}
+
+/// Numbers by numbers. Looked up by place: a thread has most of what the profile has, or little, and drops no more than
+/// it had.
+#[derive(Debug, Default)]
+struct Numbers {
+    /// One more than the number; 0 for none.
+    of: Vec<u32>,
+    known: Vec<u32>,
+}
+
+impl Numbers {
+    #[inline]
+    fn get(&self, at: u32) -> Option<u32> {
+        self.of.get(at as usize)?.checked_sub(1)
+    }
+
+    /// The next number becomes that of `at`, which has none.
+    fn add(&mut self, at: u32, number: u32) {
+        if self.of.len() <= at as usize {
+            self.of.resize(at as usize + 1, 0);
+        }
+        self.of[at as usize] = number + 1;
+        self.known.push(at);
+    }
+
+    /// Begins anew.
+    fn clear(&mut self) {
+        self.known.drain(..).for_each(|at| self.of[at as usize] = 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cleared_range_is_unknown() {
+        let mut numbers = Numbers::default();
+        numbers.add(7, 0);
+        numbers.add(2, 1);
+        assert_eq!([7, 2, 3, 90].map(|at| numbers.get(at)), [Some(0), Some(1), None, None]);
+        numbers.clear();
+        assert_eq!([7, 2].map(|at| numbers.get(at)), [None, None]);
+        numbers.add(2, 0);
+        assert_eq!([7, 2].map(|at| numbers.get(at)), [None, Some(0)]);
+    }
 }

@@ -14,26 +14,22 @@
 
 mod event;
 mod halves;
-mod labels;
-mod layout;
 mod metadata;
 mod pages;
 mod profile;
-mod slices;
-mod stacks;
+mod read;
 mod strings;
 mod summary;
 mod summing;
-mod tell;
 
 use crate::contract::spans::{Spans, Wants};
 
 /// The questions about a profile.
 pub const SPANS: Spans = Spans {
     wants: Wants::Whole,
-    stacks: stacks::stacks,
-    timeline: slices::timeline,
-    tell: tell::tell,
+    stacks: read::stacks,
+    timeline: read::timeline,
+    tell: read::tell,
     summary: Some(summary::summarize),
 };
 

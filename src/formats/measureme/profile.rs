@@ -1,7 +1,7 @@
 //! A profile: its parts, and its events one by one.
 
+use super::event::{NARROW, VersionLayout, WIDE};
 use super::event::{Payload, RawEvent};
-use super::layout::{NARROW, VersionLayout, WIDE};
 use super::metadata::Metadata;
 use super::pages::{self, PageStream, Pages};
 use super::strings::Strings;

@@ -3,8 +3,8 @@
 //! The kinds of events are rustc's (measureme, `src/rustc.rs`); those of other programs count as activities.
 
 use super::event::Payload;
-use super::labels::Labels;
 use super::profile::MeasuremeFile;
+use super::strings::Labels;
 use super::summing::ThreadNumbers;
 use crate::analysis::timeline::{LabelSummary, LabelTotals, Lanes, Span};
 use crate::contract::spans::SpanInput;

@@ -1,8 +1,8 @@
 //! Calls of threads, summed by path, with what the numbers in the sums mean.
 
 use super::event::Payload;
-use super::labels::Labels;
 use super::profile::MeasuremeFile;
+use super::strings::Labels;
 use crate::analysis::timeline::{CallOptions, CallSums, Span};
 use crate::contract::spans::Done;
 use crate::model::stacks::Track;

@@ -33,32 +33,23 @@ struct FileShared {
     frames: Vec<SharedFrame>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
+#[serde(default)]
 struct SharedFrame {
-    #[serde(default)]
     name: String,
-    #[serde(default)]
     file: Option<String>,
-    #[serde(default)]
     line: Option<f64>,
-    #[serde(default)]
     col: Option<f64>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
 struct OneProfile {
-    #[serde(default)]
     name: String,
-    #[serde(default)]
     unit: String,
-    #[serde(default)]
     start_value: f64,
-    #[serde(default)]
     samples: Vec<Vec<u32>>,
-    #[serde(default)]
     weights: Vec<f64>,
-    #[serde(default)]
     events: Vec<FrameEvent>,
 }
 

@@ -5,10 +5,10 @@
 //! reads on its own what was guessed wrongly. A bad guess costs time, never an event.
 
 use super::event::TraceEvent;
-use super::events::ChunkEvents;
-use super::rooms::{Room, Rooms};
+use super::events::{ChunkEvents, Seen};
 use crate::error::Result;
 use std::io::Read;
+use std::sync::{Arc, Mutex};
 
 /// The amount that is parsed at once. `stats` of 200 MB on two threads took longer with smaller chunks, and no less
 /// time with larger ones, of which several are in memory for each thread.
@@ -122,6 +122,41 @@ fn last_event(bytes: &[u8]) -> Option<usize> {
         }
     }
     None
+}
+
+/// Rooms of chunks that are done with: memory that was just used is in a cache and need not be allocated.
+#[derive(Debug, Default, Clone)]
+struct Rooms(Arc<Mutex<Vec<SpareRoom>>>);
+
+/// For bytes, and for events.
+type SpareRoom = (Vec<u8>, Vec<Seen>);
+
+/// Goes back to the others when it is done with.
+#[derive(Debug)]
+struct Room {
+    bytes: Vec<u8>,
+    seen: Vec<Seen>,
+    home: Rooms,
+}
+
+impl Rooms {
+    /// An empty one.
+    fn take(&self) -> Room {
+        let spare = self.0.lock().ok().and_then(|mut rooms| rooms.pop());
+        let (bytes, seen) = spare.unwrap_or_default();
+        Room { bytes, seen, home: self.clone() }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let (mut bytes, mut seen) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.seen));
+        bytes.clear();
+        seen.clear();
+        if let Ok(mut rooms) = self.home.0.lock() {
+            rooms.push((bytes, seen));
+        }
+    }
 }
 
 #[cfg(test)]

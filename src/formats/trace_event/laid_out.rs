@@ -1,9 +1,29 @@
 //! Sums of stacks laid out in time: callees after each other in the order in which they are first seen. One unit of
 //! weight that is not time is a microsecond.
 
-use super::stack_span::{StackSpan, Writing};
-use crate::model::stacks::{Row, StackId};
+use crate::model::stacks::{FrameId, Profile, Row, StackId, Weight};
 use std::collections::BTreeMap;
+
+/// The parts of an event that are written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Writing<'p> {
+    pub(super) profile: &'p Profile,
+    pub(super) weight: Weight,
+    /// True if weights are nanoseconds.
+    pub(super) counts_time: bool,
+    /// The time that a sample gets that counts no time.
+    pub(super) stretch: i64,
+}
+
+/// One span of a thread.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StackSpan {
+    pub(super) frame: FrameId,
+    pub(super) start: i64,
+    pub(super) duration: i64,
+    pub(super) samples: u64,
+    pub(super) weight: u64,
+}
 
 #[derive(Debug, Clone, Copy, Default)]
 struct ValueSum {

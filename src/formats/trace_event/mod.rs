@@ -23,10 +23,8 @@ mod json;
 mod laid_out;
 mod read;
 mod reader;
-mod rooms;
 mod spans;
 mod stack;
-mod stack_span;
 mod stacks;
 mod write;
 

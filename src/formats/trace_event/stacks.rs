@@ -13,8 +13,7 @@
 //! all durations together are what was counted. An event that counts no time takes the time from sample to sample, and
 //! gives its weight beside it. If nothing has a time, sums are laid out one after the other.
 
-use super::laid_out;
-use super::stack_span::{StackSpan, Writing};
+use super::laid_out::{self, StackSpan, Writing};
 use super::write::{TraceWriter, quote};
 use crate::analysis::category::Category;
 use crate::analysis::label;

@@ -1,11 +1,13 @@
 //! Functions that are called after their addresses.
 
-use super::file::{self, RawFile, RawFuncs, Tables};
-use super::owners;
+use super::file::{RawFile, RawFuncs, RawStacks, Tables, number};
 use super::strings::Strings;
 use crate::contract::unsymbolized::BareAddress;
 use crate::error::Result;
+use crate::formats::firefox::read::row;
 use crate::model::{Addr, FrameAddr, Pid};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 
 /// A function that is called after its address, as one process has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +29,7 @@ impl BareFunction {
 pub(super) fn functions(file: &RawFile<'_>) -> Result<Vec<BareFunction>> {
     let mut functions = Vec::new();
     for (at, tables) in file.tables().iter().enumerate() {
-        for (row, pid, addr) in owners::of(tables, rows(tables)?, file) {
+        for (row, pid, addr) in owned(tables, rows(tables)?, file) {
             functions.push(BareFunction { tables: at, row, pid, addr });
         }
     }
@@ -39,7 +41,7 @@ pub(super) fn functions(file: &RawFile<'_>) -> Result<Vec<BareFunction>> {
 fn rows(tables: &Tables<'_, '_>) -> Result<Vec<(usize, Addr)>> {
     let Some(strings) = tables.strings.map(Strings::read).transpose()? else { return Ok(Vec::new()) };
     let funcs = tables.funcs;
-    let addr = |row: usize| address(&strings.text(file::number(funcs.name.get(row)?)?)?);
+    let addr = |row: usize| address(&strings.text(number(funcs.name.get(row)?)?)?);
     let in_memory = (0..funcs.name.len()).filter(|&row| !funcs.has_resource(row));
     Ok(in_memory.filter_map(|row| Some((row, addr(row)?))).collect())
 }
@@ -58,10 +60,59 @@ impl RawFuncs<'_> {
     fn has_resource(&self, row: usize) -> bool {
         match &self.flags {
             Some(flags) => {
-                let flags = flags.get(row).and_then(|flags| file::number(flags));
+                let flags = flags.get(row).and_then(|flags| number(flags));
                 flags.is_some_and(|flags| flags as u64 & HAS_RESOURCE != 0)
             }
             None => self.resource.get(row).copied().flatten().is_some_and(|resource| resource >= 0.0),
         }
+    }
+}
+
+/// Each of these functions with each of its processes: those of a thread's tables are its process's, those of shared ones
+/// are of every process whose samples run through them.
+fn owned(
+    tables: &Tables<'_, '_>,
+    functions: Vec<(usize, Addr)>,
+    file: &RawFile<'_>,
+) -> Vec<(usize, Option<Pid>, Addr)> {
+    let pids: BTreeSet<Option<Pid>> = match tables.thread {
+        Some(thread) => [thread.pid()].into(),
+        None => file.threads.iter().map(|thread| thread.pid()).collect(),
+    };
+    if let (Some(pid), 1) = (pids.first(), pids.len()) {
+        return functions.into_iter().map(|(row, addr)| (row, *pid, addr)).collect();
+    }
+    let Some(stacks) = &file.shared.stack_table else { return Vec::new() };
+    let functions: FxHashMap<usize, Addr> = functions.into_iter().collect();
+    let mut found = BTreeSet::new();
+    for pid in pids {
+        for at in of_process(pid, stacks, file) {
+            let func = row(&stacks.frame, at).and_then(|frame| number(tables.frames.func.get(frame)?));
+            found.extend(func.and_then(|func| Some((func, pid, *functions.get(&func)?))));
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// The rows of stacks that a process's samples run through.
+fn of_process(pid: Option<Pid>, stacks: &RawStacks, file: &RawFile<'_>) -> impl Iterator<Item = usize> {
+    let mut seen = vec![false; stacks.frame.len()];
+    for thread in file.threads.iter().filter(|thread| thread.pid() == pid) {
+        for sample in 0..thread.samples.stack.len() {
+            let mut at = row(&thread.samples.stack, sample);
+            // If the callers of a stack were seen, all of them were.
+            while let Some(stack) = at.filter(|stack| seen.get(*stack) == Some(&false)) {
+                seen[stack] = true;
+                at = caller(stacks, stack);
+            }
+        }
+    }
+    seen.into_iter().enumerate().filter(|(_, seen)| *seen).map(|(at, _)| at)
+}
+
+fn caller(stacks: &RawStacks, stack: usize) -> Option<usize> {
+    match &stacks.prefix_offset {
+        Some(offsets) => row(offsets, stack).filter(|offset| *offset > 0).and_then(|offset| stack.checked_sub(offset)),
+        None => row(stacks.prefix.as_ref()?, stack),
     }
 }

@@ -2,8 +2,7 @@
 
 use super::bare::BareFunction;
 use super::file::{RawFile, RawFuncs, Tables, number, range};
-use super::sources::Sources;
-use super::strings::Strings;
+use super::strings::{Sources, Strings};
 use crate::bytes::splices::Splices;
 use crate::contract::unsymbolized::{Ask, BareAddress, NamedCall};
 use crate::error::Result;

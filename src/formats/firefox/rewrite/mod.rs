@@ -30,8 +30,6 @@
 mod bare;
 mod edits;
 mod file;
-mod owners;
-mod sources;
 mod strings;
 
 use crate::contract::unsymbolized::{Ask, BareAddress, Unsymbolized};

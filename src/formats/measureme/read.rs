@@ -1,0 +1,164 @@
+//! The questions about a profile, each answered in one pass backwards; for stacks it may be one for each half of the file
+//! ([`halves`]).
+
+use super::event::{Payload, RawEvent};
+use super::halves;
+use super::profile::MeasuremeFile;
+use super::strings::Labels;
+use super::summing::{LabelledSums, ThreadNumbers};
+use crate::analysis::timeline::{
+    Arguments, CallSums, Clock, NO_NAME, Slice, SliceKind, SpanFile, SpanHead, SpanRecord, SpanSink, Timeline,
+};
+use crate::contract::format::ReadOptions;
+use crate::contract::spans::SpanInput;
+use crate::error::{Result, Warning, Warnings};
+use crate::model::stacks::{Profile as Stacks, Track, Unit};
+use crate::model::{Pid, Tid};
+
+/// Sums the intervals of each (virtual) thread by call path. Instants and numbers take no time and are left out.
+pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Stacks> {
+    let (bytes, done) = input.bytes.into_whole()?;
+    let profile = MeasuremeFile::open(&bytes)?;
+    let calls = options.calls_between(0, profile.last_time())?;
+    let halves = match CallSums::can_be_joined(&calls) && input.workers.count() > 1 {
+        true => {
+            halves::cut(&profile).map(|cut| halves::sums(&profile, cut, calls, input.workers, &done)).transpose()?
+        }
+        false => None,
+    };
+    let LabelledSums { sums, labels, threads } = match halves.flatten() {
+        Some(joined) => joined,
+        None => LabelledSums::of(&profile, profile.pages(), calls, &done),
+    };
+    warn(&profile, &sums, options, warnings);
+    let tracks = threads.tracks(&profile);
+    let (series, unit) = profile.metadata().unit();
+    let series = match options.calls.clock {
+        Clock::Active(_) if unit == Unit::Nanos => "active-time",
+        _ => series,
+    };
+    let mut stacks = sums.into_profile(&tracks, &labels, series, unit);
+    stacks.cut_to_time = true;
+    warnings.extend(profile.into_skipped().into_warning());
+    Ok(stacks)
+}
+
+fn warn(profile: &MeasuremeFile<'_>, sums: &CallSums, options: &ReadOptions, warnings: &mut Warnings) {
+    if profile.names_are_lost() {
+        warnings.push(Warning::new(
+            "there is no string table (the recorded process was killed?): functions are shown as fn# and a number",
+        ));
+    }
+    let overlaps = sums.overlaps();
+    if overlaps > 0 {
+        let what = match options.calls.clock {
+            Clock::Wall => "their wall times are not each thread's own",
+            Clock::Active(_) => "active times are an estimate",
+        };
+        warnings.push(Warning::new(format!(
+            "{overlaps} calls overlap another call of their thread id without lying inside it (several threads recorded under one id?): they begin stacks of their own, and {what}"
+        )));
+    }
+}
+
+/// Reads intervals and instants; what a span did is its first argument.
+pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &mut Warnings) -> Result<Timeline> {
+    let (bytes, done) = input.bytes.into_whole()?;
+    let profile = MeasuremeFile::open(&bytes)?;
+    let mut timeline = Timeline::default();
+    let mut labels = Labels::new(profile.strings());
+    let mut threads = ThreadNumbers::default();
+    let mut count = 0;
+    let time = |time: u64| i64::try_from(time).unwrap_or(i64::MAX);
+    // Backwards, so that of equal intervals the caller comes first.
+    profile.backwards(
+        |event| {
+            let (start, duration, kind) = match event.payload {
+                Payload::Interval { start, end } => (time(start), time(end - start), SliceKind::Span),
+                Payload::Instant(at) => (time(at), 0, SliceKind::Instant),
+                Payload::Integer(_) => return,
+            };
+            let track = threads.number(event.thread, || {
+                count += 1;
+                count - 1
+            }) as u32;
+            let label = labels.of(event.id);
+            let name = timeline.names.number(labels.text(label));
+            let argument = profile.strings().event(event.id).and_then(|(_, arguments)| arguments.into_iter().next());
+            let sub = argument.map_or(NO_NAME, |argument| timeline.names.number(&argument));
+            timeline.slices.push(Slice { start, duration, name, sub, track, depth: 0, kind, origin: 0 });
+        },
+        |range| done.with(range),
+    );
+    timeline.tracks = threads.tracks(&profile);
+    timeline.nest(&vec![true; count]);
+    drop(labels);
+    warnings.extend(profile.into_skipped().into_warning());
+    Ok(timeline)
+}
+
+/// Reports the intervals while they are read, so that the size of the file does not matter.
+pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()> {
+    let (bytes, done) = input.bytes.into_whole()?;
+    let profile = MeasuremeFile::open(&bytes)?;
+    let metadata = profile.metadata();
+    let pid = metadata.process_id.unwrap_or(0);
+    sink.file(&SpanFile {
+        first: 0,
+        last: profile.last_time().cast_signed(),
+        since_1970: Some(metadata.start_time.unwrap_or(0)),
+        process: Some((i64::from(pid), metadata.crate_name().unwrap_or(metadata.program()))),
+        threads: &[],
+    })?;
+    let mut teller = Teller {
+        profile: &profile,
+        pid: Pid(pid as i32),
+        labels: Labels::new(profile.strings()),
+        kinds: Labels::new(profile.strings()),
+    };
+    let mut told = Ok(());
+    profile.backwards(
+        |event| {
+            if told.is_ok() {
+                told = teller.event(event, sink);
+            }
+        },
+        |range| done.with(range),
+    );
+    told?;
+    drop(teller);
+    warnings.extend(profile.into_skipped().into_warning());
+    Ok(())
+}
+
+struct Teller<'p, 'data> {
+    profile: &'p MeasuremeFile<'data>,
+    pid: Pid,
+    labels: Labels<'p, 'data>,
+    kinds: Labels<'p, 'data>,
+}
+
+impl Teller<'_, '_> {
+    fn event(&mut self, event: RawEvent, sink: &mut dyn SpanSink) -> Result<()> {
+        let Payload::Interval { start, end } = event.payload else { return Ok(()) };
+        let (label, kind) = (self.labels.of(event.id), self.kinds.of(event.kind));
+        let thread = Track { pid: Some(self.pid), tid: Some(Tid(event.thread as i32)), ..Track::default() };
+        let head = SpanHead {
+            thread_no: event.thread,
+            thread: &thread,
+            name_no: label,
+            name: self.labels.text(label),
+            sub: None,
+            start: start.cast_signed(),
+            duration: Some((end - start).cast_signed()),
+        };
+        if !sink.wants(&head) {
+            return Ok(());
+        }
+        let arguments = self.profile.strings().event(event.id).map(|(_, arguments)| arguments).unwrap_or_default();
+        let keys: Vec<String> = (0..arguments.len()).map(|number| format!("arg{number}")).collect();
+        let args: Vec<_> = keys.iter().map(String::as_bytes).zip(arguments.iter().map(Vec::as_slice)).collect();
+        let cat = Some(self.kinds.text(kind));
+        sink.span(&head, &SpanRecord { cat, args: Arguments::Texts(&args), ..SpanRecord::of(&head) })
+    }
+}
