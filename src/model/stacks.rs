@@ -198,6 +198,15 @@ impl Unit {
         }
     }
 
+    /// The unit that [`Unit::name`] is the word for.
+    pub fn named(name: &str) -> Self {
+        match name {
+            "samples" => Self::Samples,
+            "nanoseconds" => Self::Nanos,
+            name => Self::Named(name.to_owned()),
+        }
+    }
+
     /// The word for it in files.
     pub fn name(&self) -> &str {
         match self {

@@ -12,7 +12,7 @@ use arrow_array::{
     StructArray, TimestampMicrosecondArray,
 };
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
-use arrow_schema::{ArrowError, DataType, SchemaRef};
+use arrow_schema::{ArrowError, DataType, FieldRef, SchemaRef};
 use std::sync::Arc;
 
 /// Texts as numbers into a list of those that occur.
@@ -254,18 +254,28 @@ impl BatchBuilder {
         columns.extend([self.depths.finish(), self.unnamed.finish()]);
         columns.extend(self.leaves.finish(texts)?);
         columns.push(self.stack_ids.finish());
-        let lists = schema.fields().iter().filter_map(|field| match field.data_type() {
-            DataType::List(element) => Some(element),
-            _ => None,
-        });
-        let offsets = offsets(&mut self.ends);
-        for (values, element) in self.frames.finish(texts)?.into_iter().zip(lists) {
-            let list = ListArray::try_new(element.clone(), offsets.clone(), values, None);
-            columns.push(Arc::new(list.map_err(wrong_column)?));
-        }
-        let batch = RecordBatch::try_new(schema.clone(), columns);
-        batch.map_err(|error| Error::new("cannot make a batch").because(error))
+        columns.extend(lists(self.frames.finish(texts)?, &mut self.ends, schema)?);
+        batch(columns, schema)
     }
+}
+
+/// The lists of a schema, in its order, of these values; each row's end.
+fn lists(values: impl IntoIterator<Item = ArrayRef>, ends: &mut Vec<i32>, schema: &SchemaRef) -> Result<Vec<ArrayRef>> {
+    let elements = schema.fields().iter().filter_map(|field| match field.data_type() {
+        DataType::List(element) => Some(element),
+        _ => None,
+    });
+    let offsets = offsets(ends);
+    let list = |(values, element): (ArrayRef, &FieldRef)| -> Result<ArrayRef> {
+        let list = ListArray::try_new(element.clone(), offsets.clone(), values, None);
+        Ok(Arc::new(list.map_err(wrong_column)?))
+    };
+    values.into_iter().zip(elements).map(list).collect()
+}
+
+fn batch(columns: Vec<ArrayRef>, schema: &SchemaRef) -> Result<RecordBatch> {
+    let batch = RecordBatch::try_new(schema.clone(), columns);
+    batch.map_err(|error| Error::new("cannot make a batch").because(error))
 }
 
 /// The columns that are equal in all rows.
@@ -332,15 +342,10 @@ impl StackBatch {
     /// The batch, and the builder is empty again.
     pub(super) fn finish(&mut self, input: &TableInput, schema: &SchemaRef) -> Result<RecordBatch> {
         self.frames = 0;
-        let (texts, offsets) = (&input.texts, offsets(&mut self.ends));
-        let lists = [self.functions.finish(texts)?, self.modules.finish(texts)?];
+        let texts = &input.texts;
+        let values = [self.functions.finish(texts)?, self.modules.finish(texts)?];
         let mut columns = vec![self.ids.finish()];
-        for (values, field) in lists.into_iter().zip(&schema.fields()[1..]) {
-            let DataType::List(element) = field.data_type() else { continue };
-            let list = ListArray::try_new(element.clone(), offsets.clone(), values, None);
-            columns.push(Arc::new(list.map_err(wrong_column)?));
-        }
-        let batch = RecordBatch::try_new(schema.clone(), columns);
-        batch.map_err(|error| Error::new("cannot make a batch").because(error))
+        columns.extend(lists(values, &mut self.ends, schema)?);
+        batch(columns, schema)
     }
 }

@@ -6,13 +6,11 @@
 //! | `schema` | the columns, and the version of all of them together |
 //! | `input` | what the rows of one input have in common: names, threads, the recording |
 //! | `columns` | rows → Arrow's arrays |
-//! | `waiting` | rows until there are enough of them for a batch, as they are or summed |
-//! | `writer` | rows → batches, whatever they are written to |
+//! | `writer` | rows, as they are or summed → batches, whatever they are written to |
 //! | `arrow`, `parquet` | batches → a stream or a file; a file → batches |
-//! | `guard` | panics of the crate that reads are errors |
-//! | `description`, `thrift` | what a file states about itself, before it is believed |
+//!! | `description`, `thrift` | what a file states about itself, before it is believed |
 //! | `chunks` | the bytes of a file that a row group is read from |
-//! | `cells`, `row_cells`, `labels`, `recordings_read`, `stacks`, `read` | batches → stacks |
+//! | `cells`, `stacks`, `read` | batches → stacks |
 //! | `stack_table` | the distinct stacks of an input, as a table of their own |
 //! | `recordings` | what a data set was made of, as a table of its own |
 //!
@@ -25,19 +23,14 @@ mod cells;
 mod chunks;
 mod columns;
 mod description;
-mod guard;
 mod input;
-mod labels;
 pub mod parquet;
 mod read;
 pub mod recordings;
-mod recordings_read;
-mod row_cells;
 mod schema;
 mod stack_table;
 mod stacks;
 mod thrift;
-mod waiting;
 mod writer;
 
 use crate::contract::format::DataSet;

@@ -8,7 +8,6 @@
 
 use super::chunks::Chunks;
 use super::description;
-use super::guard::guarded;
 use super::read::{TableReader, is_wanted};
 use super::schema::{VERSION, VERSION_KEY};
 use super::stack_table::StackTable;
@@ -28,9 +27,11 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
+use std::cell::Cell;
 use std::fmt;
 use std::io::Write;
-use std::sync::Arc;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::{Arc, Once};
 
 /// True if this is a Parquet file.
 pub fn sniff(head: &[u8]) -> bool {
@@ -306,4 +307,27 @@ fn usual_properties() -> WriterPropertiesBuilder {
 
 fn failed(error: ParquetError) -> Error {
     Error::new("cannot write the file").because(error)
+}
+
+thread_local! {
+    /// True if this thread reads what may make it panic.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Reads; the crate takes some numbers of a file for granted and panics where they are wrong. Such a file is damaged, as
+/// others are: a panic is an error, and nobody is reported for it in other words.
+fn guarded<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
+    static SILENCE: Once = Once::new();
+    SILENCE.call_once(|| {
+        let told = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            if !GUARDED.get() {
+                told(panic);
+            }
+        }));
+    });
+    GUARDED.set(true);
+    let read = panic::catch_unwind(AssertUnwindSafe(read));
+    GUARDED.set(false);
+    read.unwrap_or_else(|_| Err(Error::new("cannot be read: its description lists more, or less, than it contains")))
 }

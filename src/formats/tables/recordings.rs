@@ -1,10 +1,9 @@
 //! What a data set was made of, as a table of its own: a row a file, also for a file that could not be read.
 
-use super::cells::{self, Meanings, NONE, days, fractions, moments as moments_of};
+use super::cells::{self, NONE, Numbers, WordCells, Words, labels as labels_of, owned_texts};
 use super::columns::{LabelColumn, moments, wrong_column};
-use super::labels;
 use super::parquet::{RowGroups, write_batch};
-use super::row_cells::{Numbers, WordCells, Words};
+use super::read::{RecordingColumns, Recordings};
 use super::schema::{VERSION, VERSION_KEY};
 use crate::error::{Error, Result};
 use crate::model::recorded::{Entry, ReadFile, RecordedEvent, Recording};
@@ -99,36 +98,20 @@ fn read_columns(bytes: &[u8], is_wanted: impl Fn(&str) -> bool) -> Result<Vec<En
 }
 
 fn add(batch: &RecordBatch, entries: &mut Vec<Entry>) -> Result<()> {
-    let mut words = Words::new();
+    let (mut words, mut recordings) = (Words::new(), Recordings::on(None, None));
+    let recording = RecordingColumns::new(batch, &mut words)?;
     let mut text = |name: &str| WordCells::of(batch, name, &mut words);
-    let [inputs, paths, errors] = [text("input")?, text("path")?, text("error")?];
-    let [hosts, archs, kernels, commands] = [text("host")?, text("arch")?, text("kernel")?, text("command")?];
+    let [paths, errors] = [text("path")?, text("error")?];
     let number = |name: &str| Numbers::of(batch, name);
     let [sizes, mtimes, durations] = [number("size")?, number("mtime_ns")?, number("duration_ns")?];
-    let [epochs, buckets] = [number("epoch_ns")?, number("bucket_ns")?];
     let [rows, samples, lost] = [number("rows")?, number("samples")?, number("lost")?];
-    let (starts, days) = (Numbers::by(batch, "start", moments_of)?, Numbers::by(batch, "day", days)?);
-    let shares = Numbers::by(batch, "share_named", fractions)?;
-    let (mut labels, mut events) = (labels::read(batch)?.into_iter(), events_of(batch)?.into_iter());
+    let (mut labels, mut events) = (labels_of(batch)?.into_iter(), events_of(batch)?.into_iter());
     for row in 0..batch.num_rows() {
         let text = |cells: &WordCells| words.text(cells.at(row)).map(str::to_owned);
-        let word = |cells: &WordCells| words.text(cells.at(row)).map(Box::from);
-        let recording = Recording {
-            input: word(&inputs),
-            host: word(&hosts),
-            arch: word(&archs),
-            kernel: word(&kernels),
-            command: word(&commands),
-            start: starts.known_at(row),
-            day: days.known_at(row).and_then(|day| i32::try_from(day).ok()),
-            share_named: shares.known_at(row).map(i64::cast_unsigned),
-            epoch: epochs.known_at(row),
-            bucket: buckets.known_at(row),
-        };
         let path = text(&paths).ok_or_else(|| Error::new("a row has no path"))?;
         entries.push(Entry {
             file: ReadFile { path, size: sizes.at(row), mtime: mtimes.at(row) },
-            recording,
+            recording: Recording::clone(&recordings.of(recording.at(row), &words)),
             labels: labels.next().flatten(),
             duration: durations.known_at(row),
             events: events.next().unwrap_or_default(),
@@ -149,24 +132,15 @@ fn events_of(batch: &RecordBatch) -> Result<Vec<Vec<RecordedEvent>>> {
     };
     let texts = |name: &str| {
         let (offsets, values) = of(name)?;
-        let mut all: Vec<String> = Vec::new();
-        let mut take = |text: &str| {
-            all.push(text.to_owned());
-            Some(all.len() - 1)
-        };
-        let places = Meanings::new(None).cells(&values, &mut take)?;
-        Some((
-            offsets,
-            places.into_iter().map(|at| at.map_or_else(String::new, |at| all[at].clone())).collect::<Vec<_>>(),
-        ))
+        Some((offsets, owned_texts(&values)?))
     };
     let (Some((offsets, names)), Some((_, units))) = (texts("events"), texts("units")) else { return Ok(Vec::new()) };
     let numbers = |name: &str| of(name).and_then(|(_, values)| cells::numbers(&values)).unwrap_or_default();
     let (frequencies, periods) = (numbers("frequencies"), numbers("periods"));
     let known = |list: &[i64], at: usize| list.get(at).copied().filter(|number| *number != NONE);
     let event = |at: usize| RecordedEvent {
-        name: names.get(at).cloned().unwrap_or_default(),
-        unit: units.get(at).cloned().unwrap_or_default(),
+        name: names.get(at).map(|name| name.to_string()).unwrap_or_default(),
+        unit: units.get(at).map(|unit| unit.to_string()).unwrap_or_default(),
         frequency: known(&frequencies, at),
         period: known(&periods, at),
     };

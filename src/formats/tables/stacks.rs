@@ -92,7 +92,7 @@ impl StackReader {
             files,
             builds,
             kinds: Lists::of(batch, "kinds", |cells| self.kinds.cells(cells, kind))?,
-            tiers: Lists::of(batch, "tiers", |cells| self.tiers.cells(cells, tier))?,
+            tiers: Lists::of(batch, "tiers", |cells| self.tiers.cells(cells, Tier::named))?,
             lines: Lists::of(batch, "lines", numbers)?,
             addresses: Lists::of(batch, "addresses", numbers)?,
         })
@@ -216,8 +216,4 @@ impl<V: Copy + Eq> Lists<V> {
 
 fn kind(word: &str) -> FrameKind {
     Category::named(word).map_or(FrameKind::User, Category::kind)
-}
-
-fn tier(word: &str) -> Option<Tier> {
-    if let Some(Category::Jit(tier)) = Category::named(word) { tier } else { None }
 }
