@@ -5,7 +5,7 @@
 //! → functions      functions.rs    places of one piece of code, or of one symbol, with what each address cost
 //! → names          names.rs        the codes of one name: a runtime compiles a function again and again
 //! → hottest        hot.rs          which of them are listed
-//! → listings       listing.rs      bytes from the dump or the ELF file, decoded for the address they had
+//! → listings       lister.rs       bytes from the dump or the ELF file, decoded for the address they had
 //! → targets        lister.rs       what branches lead to, in the process and at the time of the last sample
 //! → source lines   sources.rs      the dump's entries, DWARF; text where the file is here
 //! → told            together.rs    codes of one name together, or by source line alone
@@ -14,8 +14,7 @@
 //!
 //! A callgrind file has no samples but exact costs of addresses: `counted/` makes functions and listings of them.
 //!
-//! Those who have read a recording themselves ask `hot::hot_code`, which reports each sample, too, where it stands
-//! (`spots.rs`).
+//! Those who have read a recording themselves ask `hot::hot_code`, which reports each sample, too, where it stands.
 
 mod annotated;
 mod costs;
@@ -25,12 +24,10 @@ pub(crate) mod hot;
 pub(crate) mod html;
 pub(crate) mod json;
 mod lister;
-mod listing;
 mod names;
 mod options;
 pub(crate) mod recorded;
 mod sources;
-mod spots;
 pub(crate) mod text;
 mod together;
 
@@ -39,6 +36,5 @@ pub use annotated::{
     SourceLine, SourceLineCosts, TargetPlace, Version,
 };
 pub use costs::{Cost, Costs};
-pub use hot::HotCode;
+pub use hot::{EventSpots, HotCode, Spot};
 pub use options::{AnnotateFormat, AnnotateOptions, CodeGrouping, CodeOptions, FunctionPattern, TextOptions};
-pub use spots::{EventSpots, Spot};

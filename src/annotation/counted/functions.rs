@@ -1,10 +1,9 @@
-//! Costs of addresses → the functions that are there.
+//! Costs of addresses → the functions that are there, in the files that callgrind saw mapped.
 
 use super::super::annotated::{Calls, Inclusive, SourceLine};
 use super::super::costs::{Cost, Costs};
 use super::super::functions::{CodePlace, Function, Moment, without_code};
 use super::super::options::AnnotateOptions;
-use super::objects::{Objects, code};
 use crate::analysis::category::Category;
 use crate::error::Warnings;
 use crate::model::stacks::{Frame, FrameKind, NameId, UNKNOWN, Weight};
@@ -12,15 +11,19 @@ use crate::model::{Addr, Nanos, Pid};
 use crate::pipeline::Job;
 use crate::records::callgrind::{CostedCalls, CostedFunction, CostedInstruction, InstructionCosts, StatedFunction};
 use crate::resolve::code_map::CodeId;
-use crate::resolve::dso::DsoId;
+use crate::resolve::dso::{Dso, DsoId, DsoKind, Dsos};
 use crate::resolve::symbols::functions::extents;
+use crate::resolve::symbols::image::Image;
 use crate::resolve::symbols::images::Images;
 use crate::resolve::symbols::{Base, Request};
 use crate::sources::Loaded;
+use object::{Object, ObjectSection};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// The counted cost, and the place of its code.
 pub(super) struct Booked<'a, 'data> {
@@ -50,7 +53,7 @@ type Extents = FxHashMap<(DsoId, u64), Range<u64>>;
 /// The key by which functions are the same.
 type FunctionKey = (CodePlace, Vec<u8>, Option<Vec<u8>>);
 
-/// callgrind's word for a file that it doesn't know.
+/// callgrind's word for a file that it doesn't know, and for memory that no file backs.
 const UNKNOWN_FILE: &[u8] = b"???";
 
 /// An address in a function of which it may be the first one.
@@ -217,4 +220,45 @@ fn costs_of(costs: &[u64]) -> Costs {
         sum.add(event, Cost { weight: cost, count: cost });
     }
     sum
+}
+
+/// The object that `ob=` names.
+#[derive(Debug, Default)]
+pub(super) struct Objects {
+    pub(super) dsos: Dsos,
+    of: FxHashMap<Vec<u8>, DsoId>,
+}
+
+impl Objects {
+    /// A name without directories is that of a file beside the profile: so the command `callgrind` names its own.
+    pub(super) fn new(costs: &InstructionCosts, beside: Option<&Path>) -> Self {
+        let mut objects = Self::default();
+        let names = costs.functions.iter().map(|function| &function.object);
+        for name in names.filter(|name| !name.is_empty() && *name != UNKNOWN_FILE) {
+            let path = match beside.filter(|_| !name.contains(&b'/')) {
+                Some(beside) => beside.join(std::ffi::OsStr::from_bytes(name)).as_os_str().as_bytes().to_vec(),
+                None => name.clone(),
+            };
+            let id = objects.dsos.intern(Dso { path, build_id: None, kind: DsoKind::File });
+            objects.of.insert(name.clone(), id);
+        }
+        objects
+    }
+
+    /// Its number; `None` for memory that no file backs.
+    pub(super) fn number(&self, name: &[u8]) -> Option<DsoId> {
+        self.of.get(name).copied()
+    }
+}
+
+/// The code at these addresses as linked. The command `callgrind` writes objects of sections alone.
+pub(super) fn code(image: &Image, extent: Range<u64>) -> Option<&[u8]> {
+    image.loaded(extent.clone()).or_else(|| {
+        let object = image.object().ok()?;
+        let sections = object.sections().filter(|section| section.address() > 0);
+        sections.into_iter().find_map(|section| {
+            let len = extent.end.checked_sub(extent.start)?;
+            section.data_range(extent.start, len).ok().flatten()
+        })
+    })
 }

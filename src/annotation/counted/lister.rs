@@ -2,12 +2,11 @@
 
 use super::super::annotated::{Calls, Code, Listing, SourceFile, SourceLine, TargetPlace};
 use super::super::functions::{CodePlace, Function};
-use super::super::listing::{lines, of};
+use super::super::lister::{lines, of};
 use super::super::names::Names;
 use super::super::options::AnnotateOptions;
 use super::super::sources::Texts;
-use super::functions::{Booked, Stated};
-use super::objects::code;
+use super::functions::{Booked, Stated, code};
 use crate::error::Warnings;
 use crate::model::Addr;
 use crate::model::abi::HOST_MACHINE;

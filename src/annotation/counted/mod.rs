@@ -7,7 +7,6 @@
 
 mod functions;
 mod lister;
-mod objects;
 
 use super::annotated::{Annotation, EventTotal, Precision};
 use super::costs::Costs;
@@ -29,9 +28,8 @@ use crate::records::callgrind::{InstructionCosts, instruction_costs};
 use crate::resolve::symbols::images::Images;
 use crate::sources::find;
 use crate::sources::raw_code::RawCode;
-use functions::Booked;
+use functions::{Booked, Objects};
 use lister::Lister;
-use objects::Objects;
 use std::path::Path;
 
 /// `CLOCK_MONOTONIC` of time.h: of a dump's times only the order is wanted.

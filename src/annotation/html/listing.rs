@@ -4,8 +4,7 @@ use super::super::annotated::{
     Calls, Code, EventTotal, Line, Listing, SourceFile, SourceLine, SourceLineCosts, TargetPlace, Version,
 };
 use super::super::costs::Costs;
-use super::markup::escaped;
-use super::{ListingPage, base_name};
+use super::{ListingPage, base_name, escaped};
 use crate::analysis::quantity::counted;
 use crate::error::Result;
 use crate::resolve::disasm::TargetKind;
@@ -56,9 +55,7 @@ impl ListingPage<'_> {
         let percent = cost.percent_of(event.total, self.annotation.weight);
         format!("{} {percent:.2}% ({})", escaped(event.name.as_bytes()), event.counted(cost.count))
     }
-}
 
-impl ListingPage<'_> {
     /// Source lines alone.
     fn source_lines(
         &self,
@@ -79,9 +76,7 @@ impl ListingPage<'_> {
         }
         Ok(writeln!(out, "</tbody></table></div>")?)
     }
-}
 
-impl ListingPage<'_> {
     /// Calls as rows below what made them, with their shares of the whole, behind cells in between.
     fn calls(&self, calls: &[Calls], between: &str, out: &mut dyn Write) -> Result<()> {
         for calls in calls {

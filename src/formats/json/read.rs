@@ -80,7 +80,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let frames: Vec<FrameId> = file.frames.iter().map(|entry| frame(entry, &mut named, &mut profile)).collect();
     let mut skipped = Skipped::new("stack");
     for event in &file.events {
-        let series = profile.series_named(&event.name, if event.unit.is_empty() { Unit::Samples } else { Unit::named(&event.unit) });
+        let series = profile
+            .series_named(&event.name, if event.unit.is_empty() { Unit::Samples } else { Unit::named(&event.unit) });
         profile.series[series].sampling =
             event.frequency.map(Sampling::Frequency).or(event.period.map(Sampling::Period));
         for (at, entry) in event.stacks.iter().enumerate() {
