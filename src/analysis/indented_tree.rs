@@ -1,16 +1,19 @@
 //! Call trees that a text gives line by line, each function with its depth: what was at that depth before has ended.
 
-use crate::model::stacks::{FrameId, Profile, Row, StackId, TrackId};
+use super::named_frames::{NamedFrames, StatedFrame};
+use crate::model::stacks::{Profile, Row, StackId, TrackId};
 
 /// The stack of each line.
 #[derive(Debug, Default)]
 pub struct IndentedTree {
+    named: NamedFrames,
     open: Vec<StackId>,
 }
 
 impl IndentedTree {
-    /// The stack of a function of that depth, from 0; `None` if the line before leaves no caller for it.
-    pub fn at(&mut self, depth: usize, frame: FrameId, profile: &mut Profile) -> Option<StackId> {
+    /// The stack of a function of a module at that depth, from 0; `None` if the line before leaves no caller for it.
+    pub fn at(&mut self, depth: usize, function: &[u8], module: &[u8], profile: &mut Profile) -> Option<StackId> {
+        let frame = self.named.frame(profile, StatedFrame { function, module, ..StatedFrame::default() });
         if depth > self.open.len() {
             return None;
         }

@@ -55,6 +55,17 @@ pub fn threads<'p>(profile: &'p Profile, series: &'p Series) -> Vec<ThreadRows<'
     found
 }
 
+/// The middle of the distances between neighboring samples of a thread, in nanoseconds.
+pub fn middle_distance(threads: &[ThreadRows<'_>]) -> Option<u64> {
+    let mut distances: Vec<u64> = Vec::new();
+    for thread in threads {
+        let times: Vec<u64> = thread.rows.iter().filter_map(|row| Some(row.time?.0)).collect();
+        distances.extend(times.windows(2).map(|pair| pair[1] - pair[0]));
+    }
+    distances.sort_unstable();
+    distances.get(distances.len() / 2).copied()
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum ThreadKey {
     Tid(Tid),

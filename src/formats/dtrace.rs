@@ -58,10 +58,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             _ if in_header => {}
             Some(_) if frames.is_empty() => skipped.add(Error::new("a count without a stack before it").at(offset)),
             Some(weight) => {
-                let mut stack = None;
-                for frame in frames.drain(..).rev() {
-                    stack = Some(profile.stack(stack, frame));
-                }
+                let stack = frames.drain(..).rev().fold(None, |stack, frame| Some(profile.stack(stack, frame)));
                 let track = profile.track(std::mem::take(&mut track));
                 profile.push(series, Row { track, stack, weight, count: weight, time: None });
             }

@@ -14,7 +14,6 @@
 //! One blank is one level. Shares have one decimal: without `-P` the sum is theirs, not that of the totals.
 
 use crate::analysis::indented_tree::IndentedTree;
-use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::stacks::{Profile, Row, Track, Unit};
@@ -42,7 +41,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let (time, alloc) =
         (profile.series_named("time", Unit::Nanos), profile.series_named("alloc", Unit::Named("bytes".to_owned())));
     let track = profile.track(Track::default());
-    let (mut named, mut tree, mut skipped) = (NamedFrames::default(), IndentedTree::default(), Skipped::new("line"));
+    let (mut tree, mut skipped) = (IndentedTree::default(), Skipped::new("line"));
     let (mut totals, mut in_tree, mut offset) = (Totals::default(), false, 0);
     for whole in bytes.split_inclusive(|&byte| byte == b'\n') {
         let line = whole.trim_ascii_end();
@@ -54,9 +53,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             true if line.is_empty() => {}
             true => {
                 let told = CentreLine::of(line).and_then(|centre| {
-                    let told = StatedFrame { function: centre.name, module: centre.module, ..StatedFrame::default() };
-                    let frame = named.frame(&mut profile, told);
-                    let stack = Some(tree.at(centre.depth, frame, &mut profile)?);
+                    let stack = Some(tree.at(centre.depth, centre.name, centre.module, &mut profile)?);
                     let ticks = centre.ticks.unwrap_or_else(|| centre.time / 100.0 * totals.ticks);
                     let bytes = centre.bytes.unwrap_or_else(|| centre.alloc / 100.0 * totals.bytes);
                     let (nanos, bytes) = ((ticks * totals.tick_nanos).round() as u64, bytes.round() as u64);

@@ -17,6 +17,7 @@ pub use rewrite::open as open_unsymbolized;
 use crate::analysis::label;
 use crate::analysis::mapped_pieces::{MappedPieces, Piece};
 use crate::contract::format::WriteOptions;
+use crate::contract::rows::command_line;
 use crate::error::Result;
 use crate::model::Nanos;
 use crate::model::about::TimeExtent;
@@ -145,13 +146,8 @@ fn head(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) {
         // Without it, viewers begin with the last one: of several events, the least.
         file.default_sample_type = counted.r#type;
     }
-    if !about.command.is_empty() {
-        let words: Vec<_> = about.command.iter().map(|word| String::from_utf8_lossy(word)).collect();
-        file.comment.push(strings.id(&words.join(" ")));
-    }
-    for note in &about.notes {
-        file.comment.push(strings.id(note));
-    }
+    file.comment.extend(command_line(&about.command).map(|command| strings.id(&command)));
+    file.comment.extend(about.notes.iter().map(|note| strings.id(note)));
     if about.lost > 0 {
         file.comment.push(strings.id(&format!("{} samples were lost", about.lost)));
     }

@@ -14,7 +14,6 @@
 //! Two characters are one level. Threads that wait count like others.
 
 use crate::analysis::indented_tree::{IndentedTree, OwnWeights};
-use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::stacks::{Profile, Row, Track, TrackId, Unit};
@@ -36,13 +35,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let series = profile.series_named("samples", Unit::Samples);
     let process = process(bytes.split(|&byte| byte == b'\n').next().unwrap_or_default());
     let mut track = profile.track(process.clone());
-    let mut reading = SampleReader {
-        profile,
-        series,
-        named: NamedFrames::default(),
-        tree: IndentedTree::default(),
-        own: OwnWeights::default(),
-    };
+    let mut reading = SampleReader { profile, series, tree: IndentedTree::default(), own: OwnWeights::default() };
     let (mut skipped, mut in_tree, mut offset) = (Skipped::new("line"), false, 0);
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {
         let text = line.trim_ascii_end();
@@ -70,7 +63,6 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 struct SampleReader {
     profile: Profile,
     series: usize,
-    named: NamedFrames,
     tree: IndentedTree,
     own: OwnWeights,
 }
@@ -80,14 +72,10 @@ impl SampleReader {
     fn line(&mut self, line: &SampleLine<'_>, track: TrackId) -> bool {
         let stack = match line.depth.checked_sub(1) {
             None => None,
-            Some(depth) => {
-                let told = StatedFrame { function: line.name, module: line.module, ..StatedFrame::default() };
-                let frame = self.named.frame(&mut self.profile, told);
-                match self.tree.at(depth, frame, &mut self.profile) {
-                    None => return false,
-                    stack => stack,
-                }
-            }
+            Some(depth) => match self.tree.at(depth, line.name, line.module, &mut self.profile) {
+                None => return false,
+                stack => stack,
+            },
         };
         let row = Row { track, stack, weight: line.samples, count: line.samples, time: None };
         self.own.next(line.depth, row, &mut self.profile, self.series);

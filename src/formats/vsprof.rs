@@ -4,7 +4,6 @@
 //! Each function's time is calls × average; the calls are its count.
 
 use crate::analysis::indented_tree::IndentedTree;
-use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::bytes::csv_line::fields;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
@@ -35,14 +34,12 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let mut profile = Profile::keeping(options.keep);
     let series = profile.series_named("time", Unit::Nanos);
     let track = profile.track(Track::default());
-    let (mut named, mut tree, mut skipped) = (NamedFrames::default(), IndentedTree::default(), Skipped::new("line"));
+    let (mut tree, mut skipped) = (IndentedTree::default(), Skipped::new("line"));
     let mut offset = (bytes.len() - lines.len()) as u64;
     for line in lines.split_inclusive(|&byte| byte == b'\n') {
         let told = columns.told(line.trim_ascii_end());
         let told = told.and_then(|line| {
-            let frame = StatedFrame { function: &line.function, module: &line.module, ..StatedFrame::default() };
-            let frame = named.frame(&mut profile, frame);
-            let stack = Some(tree.at(line.depth, frame, &mut profile)?);
+            let stack = Some(tree.at(line.depth, &line.function, &line.module, &mut profile)?);
             profile.push(series, Row { track, stack, weight: line.nanos, count: line.calls, time: None });
             Some(())
         });

@@ -2,7 +2,6 @@
 //! its depth and has the seconds of its own.
 
 use crate::analysis::indented_tree::IndentedTree;
-use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::bytes::csv_line::fields;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
@@ -23,8 +22,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let mut profile = Profile::keeping(options.keep);
     let series = profile.series_named("time", Unit::Nanos);
     let track = profile.track(Track::default());
-    let (mut named, mut tree) = (NamedFrames::default(), IndentedTree::default());
-    let (mut columns, mut skipped, mut offset) = (None, Skipped::new("line"), 0);
+    let (mut tree, mut columns, mut skipped, mut offset) = (IndentedTree::default(), None, Skipped::new("line"), 0);
     for whole in bytes.split_inclusive(|&byte| byte == b'\n') {
         let line = whole.trim_ascii_end();
         match &columns {
@@ -33,9 +31,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             Some(_) if line.is_empty() => {}
             Some(columns) => {
                 let told = columns.told(line).and_then(|line| {
-                    let told = StatedFrame { function: &line.function, module: &line.module, ..StatedFrame::default() };
-                    let frame = named.frame(&mut profile, told);
-                    let stack = tree.at(line.depth, frame, &mut profile)?;
+                    let stack = tree.at(line.depth, &line.function, &line.module, &mut profile)?;
                     let weight = (line.seconds * 1e9).round() as u64;
                     if weight > 0 {
                         profile.push(series, Row { track, stack: Some(stack), weight, count: 1, time: None });

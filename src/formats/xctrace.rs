@@ -243,10 +243,7 @@ impl XctraceReader {
     fn end_backtrace(&mut self, row: &mut RowParts) {
         self.end_frame(row);
         let Some((id, frames)) = row.frames.take() else { return };
-        let mut stack = None;
-        for frame in frames.into_iter().rev() {
-            stack = Some(self.profile.stack(stack, frame));
-        }
+        let stack = frames.into_iter().rev().fold(None, |stack, frame| Some(self.profile.stack(stack, frame)));
         if let Some(id) = id {
             self.known.stacks.insert(id, stack);
         }

@@ -3,7 +3,8 @@
 use super::categories::Categories;
 use super::markers;
 use super::writing::{Counted, Writing, millis};
-use crate::analysis::thread_rows::ThreadRows;
+use crate::analysis::thread_rows::{ThreadRows, middle_distance};
+use crate::contract::rows::command_line;
 use crate::model::backing::base_name;
 use crate::model::stacks::{Sampling, Series, Unit};
 use serde::Serialize;
@@ -45,7 +46,6 @@ impl<'a> Meta<'a> {
     pub(super) fn new(writing: &Writing<'_>, threads: &[ThreadRows<'_>], categories: Categories) -> Self {
         let about = &writing.profile.about;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let words = |words: &[Vec<u8>]| words.iter().map(|word| text(word)).collect::<Vec<_>>().join(" ");
         let program = about.program().first().map(|path| text(base_name(path)));
         let epoch = about.epoch.map_or(0, |epoch| epoch + i128::from(writing.start));
         let units = json!({"time": "ms", "eventDelay": "ms", "threadCPUDelta": cpu_delta_unit(writing.counted)});
@@ -70,7 +70,7 @@ impl<'a> Meta<'a> {
             oscpu: about.os_release.as_deref().map(|release| format!("Linux {}", text(release))),
             abi: about.arch.as_deref().map(text),
             logical_cpus: about.cpus,
-            arguments: words(&about.command),
+            arguments: command_line(&about.command).unwrap_or_default().into(),
             extra: extra(writing),
             importer: concat!("jitgraft ", env!("CARGO_PKG_VERSION")),
         }
@@ -108,14 +108,5 @@ fn interval(series: &Series, threads: &[ThreadRows<'_>]) -> f64 {
         (Some(Sampling::Period(nanos)), Unit::Nanos) => return nanos as f64 / 1e6,
         _ => {}
     }
-    let mut distances: Vec<u64> = Vec::new();
-    for thread in threads {
-        let times: Vec<u64> = thread.rows.iter().filter_map(|row| Some(row.time?.0)).collect();
-        distances.extend(times.windows(2).map(|pair| pair[1] - pair[0]));
-    }
-    distances.sort_unstable();
-    match distances.get(distances.len() / 2) {
-        None | Some(0) => 1.0,
-        Some(&middle) => millis(middle),
-    }
+    middle_distance(threads).filter(|nanos| *nanos > 0).map_or(1.0, millis)
 }

@@ -159,10 +159,7 @@ impl SpeedscopeReading {
                 self.skipped.add(Error::new(format!("sample {at} of {} has a frame that the file has not", one.name)));
                 continue;
             };
-            let mut stack = None;
-            for frame in frames {
-                stack = Some(self.profile.stack(stack, frame));
-            }
+            let stack = frames.into_iter().fold(None, |stack, frame| Some(self.profile.stack(stack, frame)));
             weights.push(&mut self.profile, stack, weight);
         }
     }

@@ -17,9 +17,10 @@ use super::laid_out::{self, StackSpan, Writing};
 use super::write::{TraceWriter, quote};
 use crate::analysis::category::Category;
 use crate::analysis::label;
-use crate::analysis::thread_rows::{ThreadRows, threads};
+use crate::analysis::thread_rows::{ThreadRows, middle_distance, threads};
 use crate::analysis::timeline::{Arguments, NumberOrName, SpanRecord, SpanWriter};
 use crate::contract::format::WriteOptions;
+use crate::contract::rows::command_line;
 use crate::error::Result;
 use crate::model::process::{Moment, MomentKind};
 use crate::model::stacks::{FrameId, Profile, Row, Sampling, Series, Unit, Weight};
@@ -76,13 +77,7 @@ fn stretch(series: &Series, threads: &[ThreadRows<'_>]) -> i64 {
     if let Some(Sampling::Frequency(hertz)) = series.sampling {
         return (1_000_000_000 / hertz.max(1)) as i64;
     }
-    let mut distances: Vec<u64> = Vec::new();
-    for thread in threads {
-        let times: Vec<u64> = thread.rows.iter().filter_map(|row| Some(row.time?.0)).collect();
-        distances.extend(times.windows(2).map(|pair| pair[1] - pair[0]));
-    }
-    distances.sort_unstable();
-    distances.get(distances.len() / 2).copied().unwrap_or(0).max(MICROSECOND) as i64
+    middle_distance(threads).unwrap_or(0).max(MICROSECOND) as i64
 }
 
 /// A thread's spans in the order of their starts, the outer ones first.
@@ -182,10 +177,9 @@ fn about(profile: &Profile, series: &Series, weight: Weight) -> Value {
         Weight::Period => series.unit.name(),
         Weight::Samples => Unit::Samples.name(),
     };
-    let command: Vec<String> = profile.about.command.iter().map(|word| text(word)).collect();
     let mut about = json!({"event": series.name, "unit": unit, "lost": profile.about.lost});
     let known = [
-        ("command", (!command.is_empty()).then(|| command.join(" "))),
+        ("command", command_line(&profile.about.command).map(String::from)),
         ("host", profile.about.host.as_deref().map(text)),
         ("kernel", profile.about.os_release.as_deref().map(text)),
     ];
