@@ -72,7 +72,6 @@ pub const FORMATS: &[Format] = &[
         read: Read::Stacks(firefox::read),
         write: Some(Writer { events: Events::One, jit_names: JitNames::Pretty, ..writer(firefox::write) }),
         rewriter: Some(Rewriter { command: "inject", open: Some(firefox::open_unsymbolized) }),
-        ..PLAIN
     },
     Format {
         name: "speedscope",
@@ -91,7 +90,6 @@ pub const FORMATS: &[Format] = &[
         read: Read::Stacks(pprof::read),
         write: Some(Writer { jit_names: JitNames::Pretty, by_cpu: true, ..writer(pprof::write) }),
         rewriter: Some(Rewriter { command: "inject", open: Some(pprof::open_unsymbolized) }),
-        ..PLAIN
     },
     Format {
         name: "otlp",
@@ -106,7 +104,6 @@ pub const FORMATS: &[Format] = &[
             ..writer(otlp::write)
         }),
         rewriter: Some(Rewriter { command: "inject", open: Some(otlp::open_unsymbolized) }),
-        ..PLAIN
     },
     Format {
         name: "otlp-json",
@@ -152,7 +149,6 @@ pub const FORMATS: &[Format] = &[
         read: Read::Stream(callgrind::read),
         write: Some(Writer { rows: Keep::Sums, ..writer(callgrind::write) }),
         rewriter: Some(Rewriter { command: "callgrind", open: None }),
-        ..PLAIN
     },
     Format {
         name: "sample",
