@@ -87,7 +87,7 @@ pub struct LocationFrames {
 
 /// The number of frames that may come of each byte. A sample names a location by at least one byte, and more than a
 /// hundred calls expanded in one place nobody has seen.
-const FRAMES_PER_BYTE: u64 = 100;
+pub(crate) const FRAMES_PER_BYTE: u64 = 100;
 
 impl LocationFrames {
     /// None yet, of this many bytes.

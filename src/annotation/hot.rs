@@ -156,7 +156,6 @@ pub(super) fn spots(
 mod tests {
     use super::super::annotated::Code;
     use super::super::costs::Costs;
-    use super::super::spots::Spot;
     use super::*;
     use crate::io::InPath;
     use crate::model::stacks::{Keep, Weight};

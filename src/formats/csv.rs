@@ -123,7 +123,7 @@ impl<T: Display> Display for OptionalNumber<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::stacks::{FrameKind, Track};
+    use crate::model::stacks::{FrameKind, Track, Unit};
     use crate::model::tier::Tier;
     use crate::model::{Nanos, Pid, Tid};
 

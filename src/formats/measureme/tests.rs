@@ -1,7 +1,7 @@
 use super::event::{Payload, RawEvent};
 use super::halves;
 use super::profile::MeasuremeFile;
-use super::stacks::stacks;
+use super::read::stacks;
 use super::summing::LabelledSums;
 use crate::analysis::timeline::CallOptions;
 use crate::contract::format::ReadOptions;
@@ -167,7 +167,7 @@ fn the_largest_id_is_an_id_like_others() {
     let warnings = &mut Warnings::new();
     let summary = super::summary::summarize(SpanInput::whole(&bytes), warnings).unwrap();
     assert_eq!(summary.labels.len(), 2, "{:?}", summary.labels);
-    super::slices::timeline(SpanInput::whole(&bytes), &ReadOptions::default(), warnings).unwrap();
+    super::read::timeline(SpanInput::whole(&bytes), &ReadOptions::default(), warnings).unwrap();
     let unnamed = format!("fn#{}", u64::MAX);
     assert!(folded(&bytes).0.iter().any(|line| line.starts_with(&unnamed)), "{:?}", folded(&bytes).0);
 }

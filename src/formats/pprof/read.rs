@@ -298,6 +298,7 @@ fn add_mapping(module: &mut Module, mapping: &Mapping, tables: &Tables<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::named_frames::FRAMES_PER_BYTE;
     use prost::encoding::encode_varint;
 
     fn message(fields: &[(u32, &[u8])]) -> Vec<u8> {

@@ -347,7 +347,7 @@ mod tests {
         let (after, before) = (profile("/usr/bin/php", "/tmp/perf-7.map"), profile("/old/bin/php", "/tmp/perf-1.map"));
         let mut tables = PageTables { compares: true, ..PageTables::default() };
         assert_eq!(tables.add(&after).nodes, tables.add(&before).nodes);
-        assert_eq!(tables.texts.list, ["main", "/usr/bin/php", "hot", "[JIT]"]);
+        assert_eq!(tables.texts.items(), ["main", "/usr/bin/php", "hot", "[JIT]"]);
     }
 
     #[test]
@@ -355,7 +355,7 @@ mod tests {
         let profile = profile("/usr/bin/php", "/tmp/perf-7.map");
         let mut tables = PageTables::default();
         tables.add(&profile);
-        assert_eq!(tables.texts.list, ["main", "/usr/bin/php", "hot", "/tmp/perf-7.map"]);
+        assert_eq!(tables.texts.items(), ["main", "/usr/bin/php", "hot", "/tmp/perf-7.map"]);
     }
 
     /// A profile in which each of these lines of `f` has so much weight at each of two addresses.
