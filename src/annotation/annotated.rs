@@ -133,20 +133,20 @@ impl Calls {
     }
 
     /// For a person, as callgrind_annotate has it; the costs are beside it.
-    pub(super) fn said(&self) -> String {
-        said(self.file.as_deref(), &self.callee, Some(self.count))
+    pub(super) fn label(&self) -> String {
+        label(self.file.as_deref(), &self.callee, Some(self.count))
     }
 }
 
 impl Inclusive {
     /// The function, for a person.
-    pub(super) fn said(&self) -> String {
-        said(self.file.as_deref(), &self.name, None)
+    pub(super) fn label(&self) -> String {
+        label(self.file.as_deref(), &self.name, None)
     }
 }
 
 /// `file:function`, and how many calls.
-fn said(file: Option<&[u8]>, name: &[u8], count: Option<u64>) -> String {
+fn label(file: Option<&[u8]>, name: &[u8], count: Option<u64>) -> String {
     let file = file.map_or_else(String::new, |file| format!("{}:", readable(file)));
     let count = count.map_or_else(String::new, |count| format!(" ({}x)", grouped(count)));
     format!("{file}{}{count}", readable(name))
@@ -163,7 +163,7 @@ impl Listing {
         }
         parts.push(category.name().to_owned());
         parts.extend(self.module.as_ref().map(|module| readable(module).into_owned()));
-        parts.extend(version.bpf.as_ref().map(BpfSource::said));
+        parts.extend(version.bpf.as_ref().map(BpfSource::text));
         parts.push(format!("pid {pid}"));
         if let Some((addr, size)) = extent {
             parts.push(format!("{addr:#x}, {}", counted(size, "byte")));
@@ -211,7 +211,7 @@ pub struct BpfSource {
 
 impl BpfSource {
     /// In words, for a person.
-    fn said(&self) -> String {
+    fn text(&self) -> String {
         let function = self.function.as_ref().map(|name| format!(", function {}", readable(name)));
         let name =
             if self.program_name.is_empty() { String::new() } else { format!(" {}", readable(&self.program_name)) };
@@ -336,7 +336,7 @@ pub struct SourceLine {
 
 impl Precision {
     /// In words, for a person.
-    pub fn said(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
             Self::Precise(_) => "at the instruction that the processor recorded for the event (precise)",
             Self::Exact => "counted exactly, at each instruction",

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Puts listings together as requested. Those of one name follow each other.
-pub(super) fn told(listings: Vec<Listing>, how: CodeGrouping) -> Vec<Listing> {
+pub(super) fn grouped(listings: Vec<Listing>, how: CodeGrouping) -> Vec<Listing> {
     let listings = if how.merge { merged(listings) } else { listings };
     let by_line = |listing: Listing| match listing.code {
         Code::Listed { .. } => Listing { code: by_line(&[&listing]), ..listing },
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn the_same_code_elsewhere_is_one_code() {
-        let listings = told(vec![code(1, [1, 2], Some(7), [3, 0]), code(2, [1, 2], Some(7), [1, 1])], MERGE);
+        let listings = grouped(vec![code(1, [1, 2], Some(7), [3, 0]), code(2, [1, 2], Some(7), [1, 1])], MERGE);
         let [listing] = &listings[..] else { panic!("{listings:?}") };
         assert_eq!((listing.versions.len(), listing.costs.samples()), (2, 5));
         let Code::Listed { lines, .. } = &listing.code else { panic!("{listing:?}") };
@@ -168,10 +168,10 @@ mod tests {
 
     #[test]
     fn versions_that_differ_are_summed_by_source_line() {
-        let listings = told(vec![code(1, [1, 2], Some(7), [3, 1]), code(2, [1, 3], Some(7), [1, 1])], MERGE);
+        let listings = grouped(vec![code(1, [1, 2], Some(7), [3, 1]), code(2, [1, 3], Some(7), [1, 1])], MERGE);
         assert_eq!(listings.len(), 1);
         assert_eq!(samples_by_line(&listings[0].code), [(Some(7), 4), (Some(8), 2)]);
-        let without = told(vec![code(1, [1, 2], None, [3, 1]), code(2, [1, 3], None, [1, 1])], MERGE);
+        let without = grouped(vec![code(1, [1, 2], None, [3, 1]), code(2, [1, 3], None, [1, 1])], MERGE);
         assert!(
             matches!(&without[0].code, Code::Missing(why) if why.contains("compiled versions differ")),
             "{without:?}"
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn lines_can_be_reported_alone_and_other_names_stay_apart() {
         let listings = vec![code(1, [1, 2], Some(7), [3, 1]), code(1, [1, 2], None, [2, 0])];
-        let told = told(listings, CodeGrouping { merge: true, by_line: true });
+        let told = grouped(listings, CodeGrouping { merge: true, by_line: true });
         let all: Vec<_> = told.iter().map(|listing| samples_by_line(&listing.code)).collect();
         assert_eq!(all, [vec![(Some(7), 3), (Some(8), 1)], vec![(None, 2)]]);
     }

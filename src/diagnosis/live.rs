@@ -72,7 +72,7 @@ impl LiveDiagnosis {
         let inner = Some(running.inner).filter(|inner| *inner != pid);
         let jit_bytes = running.jit_memory().map(|range| range.end - range.start).sum();
         // Names that it may write to files that are not read are unknown.
-        problems.extend(told(&process, &sources, shown, jit_bytes).filter(|_| problems.is_empty() && is_all));
+        problems.extend(problem_of(&process, &sources, shown, jit_bytes).filter(|_| problems.is_empty() && is_all));
         problems.extend(frame_pointers(&process, &running));
         let at_end =
             if sources.is_empty() { shown.filter(|shown| shown.switch.at_end).map(|shown| shown.leaves) } else { None };
@@ -124,7 +124,7 @@ fn shown(runtime: Option<&'static Runtime>, running: &RunningProcess) -> Option<
 }
 
 /// The problems of the sources of its code.
-fn told(process: &Who, sources: &[LiveSource], shown: Option<Shown>, jit_bytes: u64) -> Option<OfProcess> {
+fn problem_of(process: &Who, sources: &[LiveSource], shown: Option<Shown>, jit_bytes: u64) -> Option<OfProcess> {
     let other_run = |source: &&LiveSource| source.codes > 0 && source.inside == 0 && jit_bytes > 0;
     if let Some(source) = sources.iter().find(other_run) {
         return Some(OfProcess::OtherRun { source: source.file() });

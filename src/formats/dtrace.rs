@@ -63,7 +63,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
                 profile.push(series, Row { track, stack, weight, count: weight, time: None });
             }
             None if frames.is_empty() && !is_frame(line) => track.comm = line.to_vec(),
-            None => frames.push(named.frame(&mut profile, told(line))),
+            None => frames.push(named.frame(&mut profile, stated_frame(line))),
         }
         offset += whole.len() as u64;
     }
@@ -75,7 +75,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 }
 
 /// `module`function+0x15`
-fn told(line: &[u8]) -> StatedFrame<'_> {
+fn stated_frame(line: &[u8]) -> StatedFrame<'_> {
     let tick = memchr::memchr(b'`', line);
     let (module, function) = tick.map_or((&b""[..], line), |tick| (&line[..tick], &line[tick + 1..]));
     let end = memchr::memmem::rfind(function, b"+0x").filter(|&end| end > 0).unwrap_or(function.len());

@@ -37,7 +37,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let (mut tree, mut skipped) = (IndentedTree::default(), Skipped::new("line"));
     let mut offset = (bytes.len() - lines.len()) as u64;
     for line in lines.split_inclusive(|&byte| byte == b'\n') {
-        let told = columns.told(line.trim_ascii_end());
+        let told = columns.parse(line.trim_ascii_end());
         let told = told.and_then(|line| {
             let stack = Some(tree.at(line.depth, &line.function, &line.module, &mut profile)?);
             profile.push(series, Row { track, stack, weight: line.nanos, count: line.calls, time: None });
@@ -78,7 +78,7 @@ impl VsprofColumns {
         Some(Self { level, name, calls, own: place(OWN)?, module: place(MODULE)? })
     }
 
-    fn told(&self, line: &[u8]) -> Option<VsprofLine> {
+    fn parse(&self, line: &[u8]) -> Option<VsprofLine> {
         let mut fields = fields(line);
         // Levels begin at 1.
         let depth = usize::try_from(whole(fields.get(self.level)?)?).ok()?.checked_sub(1)?;

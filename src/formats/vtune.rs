@@ -30,7 +30,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             None => {}
             Some(_) if line.is_empty() => {}
             Some(columns) => {
-                let told = columns.told(line).and_then(|line| {
+                let told = columns.parse(line).and_then(|line| {
                     let stack = tree.at(line.depth, &line.function, &line.module, &mut profile)?;
                     let weight = (line.seconds * 1e9).round() as u64;
                     if weight > 0 {
@@ -70,7 +70,7 @@ impl VtuneColumns {
         Some(Self { time: place(TIME)?, module: place(MODULE) })
     }
 
-    fn told(&self, line: &[u8]) -> Option<VtuneLine> {
+    fn parse(&self, line: &[u8]) -> Option<VtuneLine> {
         let outer = line.iter().take_while(|&&byte| byte == b' ').count();
         let mut fields = fields(&line[outer..]);
         let seconds: f64 = std::str::from_utf8(fields.get(self.time)?).ok()?.parse().ok()?;

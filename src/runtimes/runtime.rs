@@ -234,6 +234,6 @@ impl Shape {
 pub type TierRule = (Tier, &'static [Shape]);
 
 /// The tier that the first of the rules shows that fits.
-pub(super) fn told(rules: &[TierRule], name: &[u8]) -> Option<Tier> {
+pub(super) fn tier_by(rules: &[TierRule], name: &[u8]) -> Option<Tier> {
     rules.iter().find(|(_, shapes)| shapes.iter().any(|shape| shape.fits(name))).map(|(tier, _)| *tier)
 }

@@ -1,6 +1,6 @@
 //! The tier in the names of JIT code.
 
-use super::runtime::{Runtime, told};
+use super::runtime::{Runtime, tier_by};
 use super::set::RuntimeSet;
 use super::table::RUNTIMES;
 use crate::model::stacks::NameId;
@@ -12,9 +12,9 @@ use rustc_hash::FxHashMap;
 /// Marked entries hold before plain ones: a process may embed a second runtime. The names that contain nothing by
 /// themselves are those of the first.
 pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
-    let own = || runtimes.iter().find_map(|runtime| told(runtime.marked_names, name));
-    let marked = || RUNTIMES.iter().find_map(|runtime| told(runtime.marked_names, name));
-    let plain = || runtimes.iter().find_map(|runtime| told(runtime.plain_names, name));
+    let own = || runtimes.iter().find_map(|runtime| tier_by(runtime.marked_names, name));
+    let marked = || RUNTIMES.iter().find_map(|runtime| tier_by(runtime.marked_names, name));
+    let plain = || runtimes.iter().find_map(|runtime| tier_by(runtime.plain_names, name));
     let other = || {
         let first = runtimes.first()?;
         first.other_names.filter(|_| !first.untold_names.iter().any(|shape| shape.fits(name)))
@@ -26,10 +26,10 @@ pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
 /// which): a name gives its runtime, a marked one that of any, and what embeds others comes first. `jit` where nothing
 /// gives it.
 pub fn frame_type(name: &[u8], runtimes: RuntimeSet) -> &'static str {
-    let marked = |runtime: &Runtime| told(runtime.marked_names, name).is_some();
+    let marked = |runtime: &Runtime| tier_by(runtime.marked_names, name).is_some();
     let own = || runtimes.iter().find(|runtime| marked(runtime));
     let other = || RUNTIMES.iter().find(|runtime| marked(runtime));
-    let plain = || runtimes.iter().find(|runtime| told(runtime.plain_names, name).is_some());
+    let plain = || runtimes.iter().find(|runtime| tier_by(runtime.plain_names, name).is_some());
     own().or_else(other).or_else(plain).or_else(|| runtimes.first()).map_or("jit", |runtime| runtime.frame_type)
 }
 
@@ -105,10 +105,10 @@ mod tests {
     fn no_runtime_claims_the_marked_names_of_another() {
         for runtime in RUNTIMES {
             for (name, wanted) in
-                runtime.examples.iter().filter(|(name, _)| told(runtime.marked_names, name.as_bytes()).is_some())
+                runtime.examples.iter().filter(|(name, _)| tier_by(runtime.marked_names, name.as_bytes()).is_some())
             {
                 for other in RUNTIMES {
-                    let claimed = told(other.marked_names, name.as_bytes());
+                    let claimed = tier_by(other.marked_names, name.as_bytes());
                     assert!(
                         claimed.is_none() || claimed == *wanted,
                         "{} claims {name} of {}",

@@ -30,7 +30,7 @@ impl Sorts {
             let is_end = frames.get(end).is_none_or(|byte| *byte == keys::END);
             let start = memchr::memrchr(keys::END, &frames[..end]).map_or(0, |end| end + 1);
             let Some(frame) = Some(&frames[start..end]).filter(|_| is_end) else { continue };
-            let sums = match self.told(frame) {
+            let sums = match self.marked_category(frame) {
                 Some(category) => self.marked.entry(category),
                 None => match Self::by_module(frame) {
                     Category::Native => continue,
@@ -49,7 +49,7 @@ impl Sorts {
     }
 
     /// The category that the mark of a frame gives.
-    fn told(&mut self, frame: &[u8]) -> Option<Category> {
+    fn marked_category(&mut self, frame: &[u8]) -> Option<Category> {
         match marked(frame)? {
             (_, FrameKind::Jit) => Some(self.jit.get(frame).copied().unwrap_or_else(|| self.look_up(frame))),
             (_, kind) => Some(Category::of_kind(kind)),
@@ -70,7 +70,7 @@ impl Sorts {
 
     /// That of a frame; `None` if no frame is marked.
     pub(super) fn of(&mut self, frame: &[u8]) -> Option<Category> {
-        (!self.marked.is_empty()).then(|| self.told(frame).unwrap_or_else(|| Self::by_module(frame)))
+        (!self.marked.is_empty()).then(|| self.marked_category(frame).unwrap_or_else(|| Self::by_module(frame)))
     }
 
     /// The weight of each; nothing if no frame is marked.

@@ -70,7 +70,7 @@ pub(crate) fn annotate(
         first: None,
         names: names.summaries(&picked, &functions),
         all: (names.len(), functions.len()),
-        listings: together::told(listings, options.told),
+        listings: together::grouped(listings, options.told),
     };
     warnings.append(images.into_warnings());
     Ok(annotation)

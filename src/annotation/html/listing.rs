@@ -24,7 +24,7 @@ impl ListingPage<'_> {
             expansion(version, out)?;
         }
         for inclusive in &listing.inclusive {
-            writeln!(out, "<p>inclusive: {}</p>", self.with_shares(&inclusive.said(), &inclusive.costs))?;
+            writeln!(out, "<p>inclusive: {}</p>", self.with_shares(&inclusive.label(), &inclusive.costs))?;
         }
         match &listing.code {
             Code::Missing(why) => writeln!(out, "<p>No listing: {}.</p>", escaped(why.as_bytes()))?,
@@ -82,7 +82,7 @@ impl ListingPage<'_> {
         for calls in calls {
             write!(out, "<tr class=\"d\">")?;
             self.costs(None, |event| event.total, out)?;
-            writeln!(out, "{between}<td>=&gt; {}</td></tr>", self.with_shares(&calls.said(), &calls.costs))?;
+            writeln!(out, "{between}<td>=&gt; {}</td></tr>", self.with_shares(&calls.label(), &calls.costs))?;
         }
         Ok(())
     }
@@ -168,13 +168,13 @@ impl ListingTable<'_> {
         let source =
             new_source(self.lines, first, at).map_or_else(String::new, |source| source_text(self.files, source));
         let address = self.base.wrapping_add(line.offset);
-        let said = self.said(line);
+        let said = self.instruction(line);
         writeln!(out, "<td class=\"n d\">{address:x}</td><td>{said}</td><td class=\"d\">{source}</td></tr>")?;
         self.page.calls(&line.calls, "<td></td>", out)
     }
 
     /// The instruction; jumps within the function, and calls of functions that are listed, are links.
-    fn said(&self, line: &Line) -> String {
+    fn instruction(&self, line: &Line) -> String {
         let text = escaped(line.text.as_bytes());
         let Some(target) = &line.target else { return text };
         let is_branch = matches!(target.kind, TargetKind::Jump | TargetKind::Call);

@@ -43,7 +43,7 @@ impl Sheet<'_> {
             self.expansion(version)?;
         }
         for inclusive in &listing.inclusive {
-            let said = [vec![inclusive.said()], self.shares(&inclusive.costs)].concat().join(" · ");
+            let said = [vec![inclusive.label()], self.shares(&inclusive.costs)].concat().join(" · ");
             self.plain(format!("   inclusive: {said}"))?;
         }
         match &listing.code {
@@ -83,7 +83,7 @@ impl Sheet<'_> {
     fn calls(&mut self, calls: &[Calls]) -> Result<()> {
         let blank = " ".repeat(self.annotation.events.len() * self.cost_width());
         for calls in calls {
-            let said = [vec![calls.said()], self.shares(&calls.costs)].concat().join(" · ");
+            let said = [vec![calls.label()], self.shares(&calls.costs)].concat().join(" · ");
             self.row(Row::default().with(format!("{blank}   => {said}"), Paint::Dim))?;
         }
         Ok(())
@@ -106,7 +106,7 @@ impl Sheet<'_> {
     fn summary(&mut self) -> Result<()> {
         for event in &self.annotation.events {
             let total = amount(event.total.weight, &event.unit);
-            let said = event.precision.said();
+            let said = event.precision.text();
             self.plain(match event.precision {
                 Precision::Exact => format!("{}: {total}; {said}", event.name),
                 _ => format!("{}: {} samples, {total}; each stands {said}", event.name, grouped(event.total.count)),

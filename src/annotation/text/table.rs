@@ -16,7 +16,7 @@ pub(super) fn write(text: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
     let Code::Listed { addr, lines, files, .. } = &listing.code else { return Ok(()) };
     let shown = shown(lines, text.options.context);
     let arrows = draw(shown.len(), &jumps(lines, &shown));
-    let column = shown.iter().map(|&at| said(&lines[at]).chars().count()).max().unwrap_or(0).min(SOURCE_COLUMN);
+    let column = shown.iter().map(|&at| instruction(&lines[at]).chars().count()).max().unwrap_or(0).min(SOURCE_COLUMN);
     let digits = format!("{:x}", addr.wrapping_add(lines.last().map_or(0, |line| line.offset))).len();
     let (mut next, mut before) = (0, None);
     for (&at, arrows) in shown.iter().zip(&arrows) {
@@ -27,7 +27,7 @@ pub(super) fn write(text: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
         let line = &lines[at];
         let mut row = text.costs(listing, line.costs.as_ref());
         row = row.with(format!(" {:>digits$x}  ", addr.wrapping_add(line.offset)), Paint::Dim);
-        row = row.with(format!("{arrows}{:<column$}", said(line)), Paint::Plain);
+        row = row.with(format!("{arrows}{:<column$}", instruction(line)), Paint::Plain);
         if let Some(source) = line.source.filter(|source| before != Some(*source)) {
             row = row.with(format!("  {}", source_text(&files[source.file], source.line)), Paint::Dim);
         }
@@ -76,7 +76,7 @@ fn jumps(lines: &[Line], shown: &[usize]) -> Vec<Jump> {
 }
 
 /// The instruction, and what it leads to.
-fn said(line: &Line) -> String {
+fn instruction(line: &Line) -> String {
     let Some(target) = &line.target else { return line.text.clone() };
     let is_branch = matches!(target.kind, TargetKind::Jump | TargetKind::Call);
     let mark = if is_branch || target.kind == TargetKind::Immediate { "" } else { &format!("  # {:x}", target.addr) };

@@ -93,7 +93,7 @@ impl<'a> Listings<'a> {
             let total: Option<&EventTotal> = totals().find(|total| total.name == series.name);
             json!({
                 "precision": total.map(|total| total.precision.name()),
-                "said": total.map(|total| total.precision.said()),
+                "said": total.map(|total| total.precision.text()),
             })
         };
         json!({

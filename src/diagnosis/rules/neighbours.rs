@@ -96,7 +96,7 @@ impl Neighbour {
     /// True if most of these addresses, in order, are in code that it reports.
     fn tells_of(&self, addresses: &[u64]) -> bool {
         let mut hit = vec![false; addresses.len()];
-        for &(start, size) in self.ranges.get_or_init(|| self.told()) {
+        for &(start, size) in self.ranges.get_or_init(|| self.read_ranges()) {
             let from = addresses.partition_point(|addr| *addr < start);
             let to = addresses.partition_point(|addr| *addr < start.saturating_add(size));
             hit[from..to.max(from)].fill(true);
@@ -105,7 +105,7 @@ impl Neighbour {
         hits > 0 && hits * 2 >= addresses.len()
     }
 
-    fn told(&self) -> Vec<(u64, u64)> {
+    fn read_ranges(&self) -> Vec<(u64, u64)> {
         let beside = self.path.parent().unwrap_or(Path::new(""));
         let door = Door { start: Start::Typed(beside), ..Named::Habit.door(false) };
         let Some(Ok(bytes)) = door.head(&self.path, START) else { return Vec::new() };

@@ -260,10 +260,10 @@ impl<'f> Resolving<'f> {
 
     fn frames(&self, named: &mut NamedFrames, profile: &mut Profile) -> Vec<FrameId> {
         let Some(table) = self.frames else { return Vec::new() };
-        (0..table.func.len()).map(|at| named.frame(profile, self.told(table, at))).collect()
+        (0..table.func.len()).map(|at| named.frame(profile, self.stated_frame(table, at))).collect()
     }
 
-    fn told(&self, table: &ReadFrames, at: usize) -> StatedFrame<'f> {
+    fn stated_frame(&self, table: &ReadFrames, at: usize) -> StatedFrame<'f> {
         let of = |column: Option<&'f Column>, at: Option<usize>| row(column?, at?);
         let func = row(&table.func, at);
         let funcs = self.funcs;

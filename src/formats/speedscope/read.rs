@@ -71,7 +71,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         .shared
         .frames
         .iter()
-        .map(|frame| told(frame, options.columns))
+        .map(|frame| stated_frame(frame, options.columns))
         .map(|told| named.frame(&mut profile, told))
         .collect();
     let mut reading = SpeedscopeReading { profile, frames, skipped: Skipped::new("sample") };
@@ -85,7 +85,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 }
 
 /// Line and column are those at which a function starts: profiles of V8 are converted so.
-fn told(frame: &SharedFrame, columns: bool) -> StatedFrame<'_> {
+fn stated_frame(frame: &SharedFrame, columns: bool) -> StatedFrame<'_> {
     let file = frame.file.as_deref().unwrap_or_default().as_bytes();
     let line = frame.line.unwrap_or(0.0) as u32;
     // Profilers of native code have a module where those of languages have a source file; only a source file has lines.

@@ -163,12 +163,12 @@ impl<'a> TraceEvent<'a> {
                 }
             });
         }
-        found.map(said)
+        found.map(argument_text)
     }
 }
 
 /// The text of an argument's value.
-fn said(value: JsonValue<'_>) -> Cow<'_, [u8]> {
+fn argument_text(value: JsonValue<'_>) -> Cow<'_, [u8]> {
     match value {
         JsonValue::Text(text) => unquoted(text.text()),
         JsonValue::Word(raw) | JsonValue::Nested(raw) => Cow::Borrowed(raw),

@@ -124,7 +124,7 @@ impl<'a> Resolution<'a> {
             let readers = AtomicUsize::new(0);
             let reading = || SampleReader::new(context, readers.fetch_add(1, Ordering::Relaxed));
             let chunk = |reading: &mut SampleReader<'_, 'a>, (records, counted): (Records<'a>, Counted)| {
-                reading.chunk(told(records, progress), &counted)
+                reading.chunk(with_progress(records, progress), &counted)
             };
             job.pool.stream_with(chunks, reading, chunk, each)
         })
@@ -134,7 +134,7 @@ impl<'a> Resolution<'a> {
     fn read_all(&self, keep: Keep, job: &Job) -> Samples {
         self.with_context(keep, job, |context, chunks, progress| {
             let mut reading = SampleReader::new(context, 0);
-            chunks.for_each(|(records, counted)| reading.read(told(records, progress), &counted));
+            chunks.for_each(|(records, counted)| reading.read(with_progress(records, progress), &counted));
             reading.into_samples()
         })
     }
@@ -228,7 +228,7 @@ impl<'a> Resolution<'a> {
 type WeightedChunks<'list, 'data> = &'list mut (dyn Iterator<Item = (Records<'data>, Counted)> + Send);
 
 /// The records, reported to the bar as they are read.
-fn told<'data>(records: Records<'data>, progress: &Progress) -> impl Iterator<Item = RawRecord<'data>> {
+fn with_progress<'data>(records: Records<'data>, progress: &Progress) -> impl Iterator<Item = RawRecord<'data>> {
     let mut bytes = 0;
     records.inspect(move |record| {
         bytes += record.bytes.len() as u64;

@@ -94,7 +94,7 @@ impl<'a> Feeder<'a> {
     }
 
     /// The state that the text has given so far.
-    pub(super) fn told(&self) -> &State {
+    pub(super) fn state(&self) -> &State {
         &self.state
     }
 

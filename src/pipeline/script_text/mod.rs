@@ -170,7 +170,7 @@ impl TextFilter<'_> {
                 let round = self.round(&mut feeder, pending, &shop, made.take)?;
                 counts += round.counts;
                 if round.again.is_empty() {
-                    break 'sources without_code(&loaded.map, &processes, feeder.told());
+                    break 'sources without_code(&loaded.map, &processes, feeder.state());
                 }
                 pending = round.again;
                 let places = round.needs.iter().flat_map(|(needs, _)| needs.places.iter().cloned()).collect();

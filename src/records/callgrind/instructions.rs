@@ -168,7 +168,7 @@ impl<'a> InstructionReader<'a> {
         let costs = &mut self.costs;
         match word {
             b"positions" => {
-                self.columns = Columns::told(value)?;
+                self.columns = Columns::required(value)?;
                 costs.has_addresses |= self.columns.instr.is_some();
             }
             b"events" if costs.events.is_empty() => {

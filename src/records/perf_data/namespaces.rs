@@ -25,7 +25,7 @@ pub(super) struct PidNamespaces {
 
 impl PidNamespaces {
     /// Takes a thread's namespaces.
-    pub(super) fn told(&mut self, record: &Namespaces<'_>) {
+    pub(super) fn add(&mut self, record: &Namespaces<'_>) {
         if let Some(&namespace) = record.entries.as_chunks().0.get(PID_NS_INDEX) {
             self.of.entry(record.tid).or_insert(namespace);
         }
@@ -71,7 +71,7 @@ mod tests {
         entries[16 * PID_NS_INDEX + 8] = inode;
         // Of another kind: all threads have their own.
         entries[0] = tid as u8;
-        all.told(&Namespaces { pid: Pid(tid), tid: Tid(tid), entries: &entries });
+        all.add(&Namespaces { pid: Pid(tid), tid: Tid(tid), entries: &entries });
     }
 
     fn fork(all: &mut PidNamespaces, time: u64, pid: i32, tid: i32, parent: i32) {

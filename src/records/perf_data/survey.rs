@@ -77,7 +77,7 @@ impl RecordSurvey {
             }
             Record::Ksymbol(symbol) => self.symbol(&symbol, time()),
             Record::BpfEvent(event) => self.bpf.event(time(), event),
-            Record::Namespaces(record) => self.namespaces.told(&record),
+            Record::Namespaces(record) => self.namespaces.add(&record),
             Record::Lost(records) => {
                 self.lost_records = self.lost_records.saturating_add(records);
                 self.lost(records, recording.sample_id(raw));

@@ -50,7 +50,7 @@ impl Amounts {
     }
 
     /// An amount as text.
-    pub(super) fn told(&self, weight: u64) -> String {
+    pub(super) fn text(&self, weight: u64) -> String {
         let amount = weight as f64 * self.factor;
         match self.scale {
             Scale::Time => in_unit(amount, TIMES).unwrap_or_else(|| "0 ns".to_owned()),
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn amounts_have_units_that_people_read() {
-        let told = |unit: Unit, amount| Amounts::of(&series(unit), Weight::Period, None, None).told(amount);
+        let told = |unit: Unit, amount| Amounts::of(&series(unit), Weight::Period, None, None).text(amount);
         for (nanos, text) in [
             (0, "0 ns"),
             (850, "850 ns"),
@@ -109,8 +109,8 @@ mod tests {
     #[test]
     fn weights_named_by_the_user_are_printed_in_full() {
         let amounts = Amounts::of(&series(Unit::Nanos), Weight::Period, Some("ticks"), Some(0.5));
-        assert_eq!(amounts.told(7_000_001), "3,500,001 ticks");
-        assert_eq!(Amounts::of(&series(Unit::Nanos), Weight::Samples, None, None).told(3), "3 samples");
+        assert_eq!(amounts.text(7_000_001), "3,500,001 ticks");
+        assert_eq!(Amounts::of(&series(Unit::Nanos), Weight::Samples, None, None).text(3), "3 samples");
         assert_eq!((percent(1.0, 3.0).as_str(), percent(1.0, 3000.0).as_str()), ("33.3 %", "0.03 %"));
     }
 }

@@ -85,7 +85,7 @@ impl Drawing {
             });
         }
         drawing.legend = legend(look.negate);
-        let told = drawing.amounts.told(total_before);
+        let told = drawing.amounts.text(total_before);
         drawing.facts.push(format!("before {told}{}", change(total_before, total)));
         let gone = gone(&old.tree, &was);
         if gone > 0 {

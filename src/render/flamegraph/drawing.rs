@@ -149,7 +149,7 @@ impl Drawing {
         let mut drawing = Self::empty(profile, series, options, look);
         drawing.total = tree.total();
         drawing.legend = legend(&own, drawing.total);
-        drawing.facts = facts(profile, series, options.weight, &drawing.amounts.told(drawing.total));
+        drawing.facts = facts(profile, series, options.weight, &drawing.amounts.text(drawing.total));
         let mut names = NameTable::default();
         let mut numbers: FxHashMap<Option<u32>, u32> = FxHashMap::default();
         for (placed, shares) in tree.boxes_merging_tiers(look.narrowest(drawing.total)) {
@@ -176,7 +176,7 @@ impl Drawing {
         let series = profile.series_named("samples", Unit::Samples);
         let mut drawing = Self::empty(&profile, &profile.series[series], options, look);
         drawing.total = total;
-        drawing.facts = facts(&profile, &profile.series[series], options.weight, &drawing.amounts.told(total));
+        drawing.facts = facts(&profile, &profile.series[series], options.weight, &drawing.amounts.text(total));
         let boxes = Boxes::of(runs, look.narrowest(total));
         drawing.legend = legend(&boxes.own, total);
         let mut names = NameTable::default();
@@ -203,7 +203,7 @@ impl Drawing {
         drawing.is_chart = chart.begin.is_some();
         drawing.total = chart.length;
         let sum = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(options.weight.of(row)));
-        drawing.facts = facts(profile, series, options.weight, &drawing.amounts.told(sum));
+        drawing.facts = facts(profile, series, options.weight, &drawing.amounts.text(sum));
         if chart.begin.is_some() {
             let time = Series { unit: Unit::Nanos, ..Series::default() };
             drawing.amounts = Amounts::of(&time, Weight::Period, None, None);
@@ -243,7 +243,7 @@ impl Drawing {
         let series = profile.series.get(options.series).ok_or_else(nothing)?;
         let mut drawing = Self::empty(profile, series, options, look);
         let total = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(options.weight.of(row)));
-        drawing.facts = facts(profile, series, options.weight, &drawing.amounts.told(total));
+        drawing.facts = facts(profile, series, options.weight, &drawing.amounts.text(total));
         Ok(drawing)
     }
 
@@ -335,7 +335,7 @@ fn facts(profile: &Profile, series: &Series, weight: Weight, total: &str) -> Vec
     }
     if let Some(sampled) = profile.about.sampled.filter(|sampled| sampled.duration() > 0) {
         let time = Series { unit: Unit::Nanos, ..Series::default() };
-        let time = Amounts::of(&time, Weight::Period, None, None).told(sampled.duration());
+        let time = Amounts::of(&time, Weight::Period, None, None).text(sampled.duration());
         facts.push(format!("recorded for {time}"));
     }
     if profile.about.lost > 0 {

@@ -256,7 +256,7 @@ impl Picture {
             let x = MARGIN + amount as f64 * self.sizes.scale;
             format!(
                 "<text class=\"facts\" x=\"{x:.1}\" y=\"{y}\">{}</text>",
-                escaped(&self.drawing.amounts.told(amount))
+                escaped(&self.drawing.amounts.text(amount))
             )
         };
         (0..MARKS).map(mark).collect()
@@ -399,7 +399,7 @@ impl Picture {
     /// For readers without script: a box that states by itself what it is.
     fn titled(&self, one: &PageBox, out: &mut Vec<u8>) {
         out.extend_from_slice(b"<g><title>");
-        out.extend_from_slice(escaped(&self.told(one)).as_bytes());
+        out.extend_from_slice(escaped(&self.title(one)).as_bytes());
         out.extend_from_slice(b"</title>");
         if one.swatch != Swatch::Lane {
             self.color(one).write_class(b"<path class=\"", out);
@@ -412,10 +412,10 @@ impl Picture {
     }
 
     /// `name: 7.0 ms, 12.3 %`
-    fn told(&self, one: &PageBox) -> String {
+    fn title(&self, one: &PageBox) -> String {
         let amount = one.end - one.start;
         let share = percent(amount as f64, self.drawing.total as f64);
-        format!("{}: {}, {share}", self.name(one), self.drawing.amounts.told(amount))
+        format!("{}: {}, {share}", self.name(one), self.drawing.amounts.text(amount))
     }
 }
 

@@ -7,7 +7,7 @@ use jitgraft::records::elf_image::{Addressing, ImageBuilder, Target};
 use jitgraft::records::jit_logs::{JIT_LOGS, LogEventKind, LogId};
 use jitgraft::records::jitdump::{Body, JitDump, decode_lines};
 use jitgraft::records::perf_data::{
-    Decompressor, Features, Packed, RecordSurvey, Recording, is_compressed, leave_pipe, pipe_front,
+    Decompressor, Features, Packed, Record, RecordSurvey, Recording, is_compressed, leave_pipe, pipe_front,
 };
 
 /// perf.data: header, attrs, features, BPF programs, every record, every sample, packed records, and what a rewrite makes
@@ -19,7 +19,7 @@ pub(super) fn perf_data(bytes: &[u8]) {
     let mut packed = Decompressor::new(recording.header.endian, recording.mmap_len()).ok();
     for raw in recording.records(bytes) {
         survey.add(&recording, &raw);
-        let _ = recording.parse_record(&raw);
+        let _ = Record::parse(&raw);
         let _ = recording.sample_id(&raw);
         if let Some(stream) = packed.as_mut().filter(|_| is_compressed(&raw))
             && let Ok(mut record) = Packed::new(&raw)

@@ -59,7 +59,7 @@ impl Summary<'_> {
             lines.extend(self.bad_chains(context.options));
             return lines;
         }
-        lines.push(self.loaded.told());
+        lines.push(self.loaded.remark());
         lines.extend(self.loaded.accounts.iter().filter_map(|account: &Account| account.remark.clone()));
         lines.push(self.frames());
         lines.extend(self.unresolved());

@@ -38,7 +38,7 @@ impl LoadedSources {
     }
 
     /// The amount that was loaded, and the number of files.
-    pub(in crate::commands::inject) fn told(&self) -> String {
+    pub(in crate::commands::inject) fn remark(&self) -> String {
         let Self { functions, processes, .. } = self;
         let count = |is_meant: fn(Kind) -> bool| {
             let is_loaded = |account: &&Account| matches!(account.state, SourceState::Loaded { .. });

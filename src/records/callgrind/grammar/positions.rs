@@ -57,7 +57,7 @@ impl Columns {
     }
 
     /// The same of a line that must be right.
-    pub(in super::super) fn told(value: &[u8]) -> Result<Self> {
+    pub(in super::super) fn required(value: &[u8]) -> Result<Self> {
         Self::parse(value).ok_or_else(|| Error::new("positions: lists more than instr, bb and line"))
     }
 

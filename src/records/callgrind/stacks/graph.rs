@@ -178,7 +178,7 @@ impl GraphReader {
         let graph = &mut self.graph;
         match word {
             b"positions" => {
-                self.columns = Columns::told(value)?;
+                self.columns = Columns::required(value)?;
             }
             b"events" => {
                 let events = event_names(value);

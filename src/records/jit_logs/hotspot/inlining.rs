@@ -41,7 +41,7 @@ impl LogPositions for Inlining {
             }
             rest = &rest[1..];
         }
-        task.told()
+        task.callers_first()
     }
 }
 
@@ -120,7 +120,7 @@ impl<'a> CompileTask<'a> {
     }
 
     /// All but the method itself, callers before what they call.
-    fn told(&self) -> Vec<ExpandedCall> {
+    fn callers_first(&self) -> Vec<ExpandedCall> {
         let mut calls: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
         for (at, call) in self.parsed.iter().enumerate() {
             if let Some(parent) = call.parent {

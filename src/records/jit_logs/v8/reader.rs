@@ -69,7 +69,9 @@ impl<'a> V8LogReader<'a> {
         let fields = record.fields();
         match record.word() {
             Some(b"code-creation") => self.created(record.at, record.creation()?),
-            Some(b"code-source-info") => self.told(SourceInfo::parse(fields)?, record.at + record.text.len()),
+            Some(b"code-source-info") => {
+                self.add_source_info(SourceInfo::parse(fields)?, record.at + record.text.len())
+            }
             Some(b"script-source") => self.script(fields)?,
             Some(b"code-move") => self.moved(addresses(fields)?),
             Some(b"sfi-move") => {
@@ -118,7 +120,7 @@ impl<'a> V8LogReader<'a> {
     }
 
     /// A `code-source-info` reports the code that was created last.
-    fn told(&mut self, info: SourceInfo<'a>, end: usize) {
+    fn add_source_info(&mut self, info: SourceInfo<'a>, end: usize) {
         let Some(last) = self.last.take_if(|last| last.creation.addr == info.addr) else { return };
         if let Some(function) = last.function {
             self.sources.is_of(function, info.script);

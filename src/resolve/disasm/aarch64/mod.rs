@@ -35,7 +35,7 @@ impl Aarch64 {
         };
         let word = u32::from_le_bytes(bytes);
         let target = target(word, addr.wrapping_add(offset));
-        let text = system::told(word).or_else(|| self.respelled(word, &bytes, target));
+        let text = system::instruction(word).or_else(|| self.respelled(word, &bytes, target));
         // objdump's word for what is not an instruction, or one that it does not know.
         let text = text.unwrap_or_else(|| format!(".inst  {word:#010x}"));
         Instruction { offset, len, text, target }

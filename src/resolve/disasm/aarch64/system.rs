@@ -78,7 +78,7 @@ const fn register([op0, op1, crn, crm, op2]: [u32; 5]) -> u32 {
 }
 
 /// The text of the instruction, if it is one of these.
-pub(super) fn told(word: u32) -> Option<String> {
+pub(super) fn instruction(word: u32) -> Option<String> {
     if word >> 16 == 0 {
         return Some(format!("udf    #{word}"));
     }
