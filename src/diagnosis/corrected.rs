@@ -28,7 +28,7 @@ fn is_mended(problem: &Problem) -> bool {
             OfProcess::Silent { given: Some(_), .. }
             | OfProcess::SilentUnderValgrind { .. }
             | OfProcess::NotNamedYet { .. }
-            | OfProcess::NoInstructions { .. }
+            | OfProcess::NoInstructions
             | OfProcess::NotWritten { .. }
             | OfProcess::Missing { .. }
             | OfProcess::OtherProcess { .. }
