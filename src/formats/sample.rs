@@ -35,7 +35,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let series = profile.series_named("samples", Unit::Samples);
     let process = process(bytes.split(|&byte| byte == b'\n').next().unwrap_or_default());
     let mut track = profile.track(process.clone());
-    let mut reading = SampleReader { profile, series, tree: IndentedTree::default(), own: OwnWeights::default() };
+    let mut reading = SampleTreeReader { profile, series, tree: IndentedTree::default(), own: OwnWeights::default() };
     let (mut skipped, mut in_tree, mut offset) = (Skipped::new("line"), false, 0);
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {
         let text = line.trim_ascii_end();
@@ -60,14 +60,14 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(reading.profile)
 }
 
-struct SampleReader {
+struct SampleTreeReader {
     profile: Profile,
     series: usize,
     tree: IndentedTree,
     own: OwnWeights,
 }
 
-impl SampleReader {
+impl SampleTreeReader {
     /// A thread is not a function: what its functions leave of its samples has an empty stack.
     fn line(&mut self, line: &SampleLine<'_>, track: TrackId) -> bool {
         let stack = match line.depth.checked_sub(1) {

@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Makes listings of functions.
-pub(super) struct Lister<'a, 'data> {
+pub(super) struct CountedLister<'a, 'data> {
     pub(super) booked: &'a Booked<'a, 'data>,
     pub(super) options: &'a AnnotateOptions,
     pub(super) names: &'a Names,
@@ -41,7 +41,7 @@ enum CodeOf<'a> {
 /// A function's name, and how far into it an address is.
 type NamedOffset = (Vec<u8>, u64);
 
-impl<'a> Lister<'a, '_> {
+impl<'a> CountedLister<'a, '_> {
     /// The listings of these functions, in their order.
     pub(super) fn listings(
         &self,

@@ -29,7 +29,7 @@ use crate::resolve::symbols::images::Images;
 use crate::sources::find;
 use crate::sources::raw_code::RawCode;
 use functions::{Booked, Objects};
-use lister::Lister;
+use lister::CountedLister;
 use std::path::Path;
 
 /// `CLOCK_MONOTONIC` of time.h: of a dump's times only the order is wanted.
@@ -62,7 +62,7 @@ pub(crate) fn annotate(
     let (functions, stated) = booked.functions(options, job, warnings);
     let names = Names::new(&functions, Weight::Period);
     let picked = pick(&functions, &names, &options.code);
-    let lister = Lister { booked: &booked, options, names: &names };
+    let lister = CountedLister { booked: &booked, options, names: &names };
     let listings = lister.listings(&picked, &functions, &stated, job, warnings);
     let annotation = Annotation {
         weight: Weight::Period,

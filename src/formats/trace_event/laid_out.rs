@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// The parts of an event that are written.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Writing<'p> {
+pub(super) struct EventWriting<'p> {
     pub(super) profile: &'p Profile,
     pub(super) weight: Weight,
     /// True if weights are nanoseconds.
@@ -34,13 +34,13 @@ struct ValueSum {
 
 /// The call tree of one thread: sums of each stack, and what is called from it.
 struct EventLayout<'p> {
-    writing: Writing<'p>,
+    writing: EventWriting<'p>,
     sums: BTreeMap<StackId, ValueSum>,
     callees: BTreeMap<Option<StackId>, Vec<StackId>>,
 }
 
 /// The spans of a thread, the outer ones first.
-pub(super) fn spans(writing: Writing<'_>, rows: &[&Row]) -> Vec<StackSpan> {
+pub(super) fn spans(writing: EventWriting<'_>, rows: &[&Row]) -> Vec<StackSpan> {
     let mut layout = EventLayout { writing, sums: BTreeMap::new(), callees: BTreeMap::new() };
     rows.iter().for_each(|row| layout.add(row));
     layout.spans()

@@ -13,7 +13,7 @@
 //! all durations together are what was counted. An event that counts no time takes the time from sample to sample, and
 //! gives its weight beside it. If nothing has a time, sums are laid out one after the other.
 
-use super::laid_out::{self, StackSpan, Writing};
+use super::laid_out::{self, EventWriting, StackSpan};
 use super::write::{TraceWriter, quote};
 use crate::analysis::category::Category;
 use crate::analysis::label;
@@ -34,7 +34,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let threads = threads(profile, series);
     let counts_time = (&series.unit, options.weight) == (&Unit::Nanos, Weight::Period);
     let stretch = stretch(series, &threads);
-    let writing = Writing { profile, weight: options.weight, counts_time, stretch };
+    let writing = EventWriting { profile, weight: options.weight, counts_time, stretch };
     let mut named = Vec::new();
     for (number, thread) in threads.iter().enumerate() {
         let place = EventThread::of(thread, number);
@@ -81,7 +81,7 @@ fn stretch(series: &Series, threads: &[ThreadRows<'_>]) -> i64 {
 }
 
 /// A thread's spans in the order of their starts, the outer ones first.
-fn in_time(writing: Writing<'_>, rows: &[&Row]) -> Vec<StackSpan> {
+fn in_time(writing: EventWriting<'_>, rows: &[&Row]) -> Vec<StackSpan> {
     let mut spans: Vec<StackSpan> = Vec::new();
     // Indexes of the spans that go on, outermost first.
     let mut open: Vec<usize> = Vec::new();
@@ -123,7 +123,12 @@ fn signed(nanos: u64) -> i64 {
     i64::try_from(nanos).unwrap_or(i64::MAX)
 }
 
-fn span_event(writing: Writing<'_>, span: &StackSpan, place: EventThread, writer: &mut TraceWriter<'_>) -> Result<()> {
+fn span_event(
+    writing: EventWriting<'_>,
+    span: &StackSpan,
+    place: EventThread,
+    writer: &mut TraceWriter<'_>,
+) -> Result<()> {
     let profile = writing.profile;
     let frame = profile.frame_of(span.frame);
     let mut args = b"{".to_vec();
@@ -210,7 +215,7 @@ mod tests {
             });
             rows.push(Row { track, stack, weight: 10, count: 1, time: Some(Nanos(time)) });
         }
-        let writing = Writing { profile: &profile, weight: Weight::Period, counts_time: true, stretch: 1 };
+        let writing = EventWriting { profile: &profile, weight: Weight::Period, counts_time: true, stretch: 1 };
         let rows: Vec<&Row> = rows.iter().collect();
         let name =
             |span: &StackSpan| String::from_utf8_lossy(profile.name_of(profile.frame_of(span.frame).name)).into();
