@@ -31,13 +31,13 @@ pub struct StatedFrame<'a> {
     pub start: ScriptStart,
     /// The address, as [`Frame::addr`] has it.
     pub addr: Option<u64>,
-    /// Its kind it is, if the file gives it; else its module does.
+    /// Its kind, if the file gives it; else its module does.
     pub kind: Option<FrameKind>,
     /// The tier of JIT code, if the file gives it; else its name does.
     pub tier: Option<Tier>,
 }
 
-/// Makes frames from the text of files. state.
+/// Makes frames from the text of files.
 #[derive(Debug, Default)]
 pub struct NamedFrames {
     tiers: Tiers,

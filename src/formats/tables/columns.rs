@@ -117,7 +117,7 @@ pub(super) fn wrong_column(error: ArrowError) -> Error {
     Error::new("cannot make a column").because(error)
 }
 
-/// Facts about frames: frames: of those that ran, one a row, or of all of the stacks.
+/// Facts about frames: of those that ran, one a row, or of all of the stacks.
 #[derive(Debug, Default)]
 struct FrameColumns {
     functions: TextColumn<Int32Type>,
