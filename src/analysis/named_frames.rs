@@ -79,7 +79,7 @@ pub struct LocationFrames {
     /// Of all locations, in one list.
     frames: Vec<FrameId>,
     of: FxHashMap<u64, Range<usize>>,
-    /// What has them, in messages.
+    /// The name of the input in messages.
     owner: &'static str,
     /// The number of frames that may still be read.
     left: u64,

@@ -54,7 +54,7 @@ fn put<M: SerializeMap>(map: &mut M, name: &str, value: Option<impl Serialize>) 
 struct FrameJson<'a>(&'a Profile, &'a Frame);
 struct EventJson<'a>(&'a Profile, &'a Series);
 struct RowJson<'a>(&'a Profile, &'a Row);
-/// What is known of the profile as a whole.
+/// Facts about the profile as a whole.
 struct AboutJson<'a>(&'a About);
 
 impl Serialize for FrameJson<'_> {

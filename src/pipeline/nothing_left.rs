@@ -34,8 +34,8 @@ fn alternatives(profile: &Profile, filter: &Filter) -> Vec<String> {
         ("--time", filter.time.is_empty(), times(profile)),
     ];
     let asked = asked.into_iter().filter(|(_, unused, _)| !unused);
-    let untold = || "is nothing: the samples do not contain it".to_owned();
-    asked.map(|(flag, _, there)| format!("{flag}: there {}", there.unwrap_or_else(untold))).collect()
+    let absent = || "is nothing: the samples do not contain it".to_owned();
+    asked.map(|(flag, _, there)| format!("{flag}: there {}", there.unwrap_or_else(absent))).collect()
 }
 
 /// The values of one kind in the samples, the most frequent first.

@@ -146,7 +146,7 @@ impl RunReader<'_> {
             self.ended = true;
             return;
         }
-        // What was written is there.
+        // The run was written in full, so every read finds its bytes.
         let mut number = || decode_varint(&mut self.rest).unwrap_or(0);
         let (shared, len, weight) = (number() as usize, number() as usize, number());
         let (new, rest) = self.rest.split_at(len);

@@ -110,10 +110,10 @@ fn follow_from_others(found: &mut Vec<Finding>) {
     let breaks = found.iter().filter(significant).any(broken);
     // If nothing reports a runtime's code, its interpreter is all that is seen.
     let lacking = found.iter().filter(significant).filter(|finding| lacks_names(&finding.problem));
-    let untold: Vec<_> = lacking.filter_map(|finding| finding.problem.process().map(|process| process.pid)).collect();
+    let unnamed: Vec<_> = lacking.filter_map(|finding| finding.problem.process().map(|process| process.pid)).collect();
     found.retain(|finding| match &finding.problem {
         Problem::Nowhere { .. } => !breaks,
-        Problem::OfProcess(process, OfProcess::Interpreted { .. }) => !untold.contains(&process.pid),
+        Problem::OfProcess(process, OfProcess::Interpreted { .. }) => !unnamed.contains(&process.pid),
         _ => true,
     });
 }

@@ -133,7 +133,7 @@ impl CodeUses {
 }
 
 impl UseId {
-    /// There are no more uses than numbers: each has a segment, an epoch of which is numbered as one.
+    /// Uses never run out of numbers: every epoch of a segment has one of 32 bits already.
     fn new(index: usize) -> Self {
         Self(NonZeroU32::MIN.saturating_add(index as u32))
     }

@@ -171,7 +171,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         }
     }
 
-    /// What the samples used that were read.
+    /// The code that the samples read so far have used.
     pub(super) fn found(mut self) -> CodeUses {
         self.chains.into_values().for_each(|chain| chain.note(&mut self.found));
         self.found
