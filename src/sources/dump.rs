@@ -1,7 +1,6 @@
 //! Reads a jitdump into code events, on the recording's clock and with its process numbers.
 
 mod ahead;
-mod indexes;
 mod rundown;
 
 use super::account::SourceState;
@@ -19,7 +18,6 @@ use crate::model::{Addr, Pid, Tid};
 use crate::parallel::Pool;
 use crate::records::jitdump::{Body, DebugInfo, Header, JitDump, Record, decode_lines};
 use crate::resolve::code_map::CodeList;
-use indexes::Indexes;
 use rustc_hash::FxHashMap;
 
 /// The warning about a dump whose times are all the same.
@@ -56,7 +54,7 @@ pub(super) fn read<'data>(
         list: CodeList::default(),
         pending_lines: FxHashMap::default(),
         pending_unwind: None,
-        indexes: Indexes::default(),
+        loads: FxHashMap::default(),
         with_lines: 0,
         biased: 0,
     };
@@ -182,7 +180,8 @@ struct DumpReader<'a, 'data> {
     pending_lines: FxHashMap<u64, DebugInfo<'data>>,
     /// Belongs to the next load, whatever it is.
     pending_unwind: Option<Unwind<'data>>,
-    indexes: Indexes,
+    /// The place in the list of the last load with each code_index, which a MOVE names.
+    loads: FxHashMap<u64, u32>,
     /// Loads with lines, and the number of these that begin about [`ELF_HEADER`] too far.
     with_lines: u64,
     biased: u64,
@@ -240,12 +239,12 @@ impl<'data> DumpReader<'_, 'data> {
                 let (addr, origin, bytes) = (Addr(load.addr), self.origin, load.code);
                 let name = self.guest.name(load.name);
                 let code = Code { name, addr, size, bytes, lines, unwind, origin };
-                self.indexes.push(load.index, self.list.len());
+                self.loads.insert(load.index, self.list.len() as u32);
                 let pid = self.pids.outer(Pid(load.pid));
                 self.list.push(CodeEvent { pid, tid: Tid(load.tid), time, kind: CodeEventKind::Load(code) });
             }
             Body::Move(moved) => {
-                if let Some(load) = self.indexes.last(moved.index) {
+                if let Some(load) = self.loads.get(&moved.index).map(|load| *load as usize) {
                     let pid = self.pids.outer(Pid(moved.pid));
                     let kind = CodeEventKind::Move { load, to: Addr(moved.to) };
                     self.list.push(CodeEvent { pid, tid: Tid(moved.tid), time, kind });

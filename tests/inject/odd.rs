@@ -135,9 +135,12 @@ fn moved_code_keeps_its_name_and_an_index_may_repeat() {
     dump.load(10, load(b"first", AT, 5));
     dump.moved(30, 5, (AT, AT + 0x2000), 0x40);
     dump.load(40, load(b"second", AT, 5));
+    dump.load(41, load(b"third", AT + 0x1000, 2));
+    dump.moved(60, 5, (AT, AT + 0x4000), 0x40);
     let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump.into_bytes());
     let odd = odd.sample(PID, 20, AT + 4).sample(PID, 35, AT + 0x2004).sample(PID, 50, AT + 4);
-    expect(odd.sample(PID, 51, AT + 0x2004), &["first", "first", "second", "first"]);
+    let odd = odd.sample(PID, 51, AT + 0x2004).sample(PID, 70, AT + 0x4004).sample(PID, 71, AT + 0x1004);
+    expect(odd, &["first", "first", "second", "first", "second", "third"]);
 }
 
 #[test]
