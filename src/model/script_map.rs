@@ -51,38 +51,63 @@ impl JsonString {
         (range.end <= file.bytes().len()).then(|| Self { file: file.clone(), range })
     }
 
-    /// True if these letters, none of which needs an escape, are in the text as they are.
-    pub fn has(&self, letters: &str) -> bool {
-        memchr::memmem::find(&self.file.bytes()[self.range.clone()], letters.as_bytes()).is_some()
-    }
-
     /// The text; `None` if it isn't one, such as half of a letter.
     pub fn text(&self) -> Option<String> {
         self.text_and(|_, _| {})
     }
 
     /// The same. `escaped` gets each letter that is escaped, and the byte behind it in the text.
-    pub fn text_and(&self, mut escaped: impl FnMut(char, usize)) -> Option<String> {
-        let json = std::str::from_utf8(self.file.bytes().get(self.range.clone())?).ok()?;
-        let mut rest = json.strip_prefix('"')?.strip_suffix('"')?;
-        let mut text = String::with_capacity(rest.len());
-        while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
-            text.push_str(&rest[..at]);
-            rest = &rest[at..];
-            // Most of what is escaped is the end of a line, a quote, or a backslash.
-            let (letter, len) = match rest.as_bytes().get(1)? {
-                b'n' => ('\n', 2),
-                b'"' => ('"', 2),
-                b'\\' => ('\\', 2),
-                _ => escape(rest)?,
-            };
-            text.push(letter);
-            escaped(letter, text.len());
-            rest = rest.get(len..)?;
-        }
-        text.push_str(rest);
-        Some(text)
+    pub fn text_and(&self, escaped: impl FnMut(char, usize)) -> Option<String> {
+        unescaped(self.quoted()?, escaped)
     }
+
+    /// The end of the text, from the last line on that `begins` it. Nothing in front of that is decoded.
+    pub fn ending(&self, begins: impl Fn(&str) -> bool) -> Option<String> {
+        let quoted = self.quoted()?;
+        let mut end = quoted.len();
+        loop {
+            let begin = line_start(&quoted[..end]);
+            if begin == 0 || begins(&unescaped(&quoted[begin..end], |_, _| {})?) {
+                return unescaped(&quoted[begin..], |_, _| {});
+            }
+            end = begin - NEW_LINE.len();
+        }
+    }
+
+    fn quoted(&self) -> Option<&[u8]> {
+        self.file.bytes().get(self.range.clone())?.strip_prefix(b"\"")?.strip_suffix(b"\"")
+    }
+}
+
+/// The escape that ends a line.
+const NEW_LINE: &[u8] = b"\\n";
+
+/// Where the last line of an escaped text begins.
+fn line_start(text: &[u8]) -> usize {
+    let is_end = |at: &usize| text[..*at].iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 0;
+    memchr::memmem::rfind_iter(text, NEW_LINE).find(is_end).map_or(0, |at| at + NEW_LINE.len())
+}
+
+/// A text without its escapes.
+fn unescaped(text: &[u8], mut escaped: impl FnMut(char, usize)) -> Option<String> {
+    let mut rest = std::str::from_utf8(text).ok()?;
+    let mut text = String::with_capacity(rest.len());
+    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+        text.push_str(&rest[..at]);
+        rest = &rest[at..];
+        // Most of what is escaped is the end of a line, a quote, or a backslash.
+        let (letter, len) = match rest.as_bytes().get(1)? {
+            b'n' => ('\n', 2),
+            b'"' => ('"', 2),
+            b'\\' => ('\\', 2),
+            _ => escape(rest)?,
+        };
+        text.push(letter);
+        escaped(letter, text.len());
+        rest = rest.get(len..)?;
+    }
+    text.push_str(rest);
+    Some(text)
 }
 
 /// The letter that is escaped at the start of a text, and the length of the escape: of two, if it is written as halves.
@@ -186,6 +211,23 @@ mod tests {
     fn segment(line: u32, column: u32, name: u32) -> Segment {
         let generated = Place { line, column };
         Segment { generated, authored: Place { line: column, column: 0 }, source: 0, name }
+    }
+
+    #[test]
+    fn the_end_of_a_string_is_read_from_behind() {
+        for (text, ending) in [
+            ("", ""),
+            ("a", "a"),
+            ("code\na\n//b\n", "a\n//b\n"),
+            ("//a\n//b", "//a\n//b"),
+            ("code\n\\n //\\\nb", "b"),
+            ("x\\\\\n//\\\\n\"ä", "x\\\\\n//\\\\n\"ä"),
+        ] {
+            let file = FileBytes::new(serde_json::to_vec(text).unwrap());
+            let json = JsonString::of(&file, std::str::from_utf8(file.bytes()).unwrap()).unwrap();
+            let is_code = |line: &str| !line.is_empty() && !line.starts_with("//");
+            assert_eq!(json.ending(is_code).as_deref(), Some(ending), "{text:?}");
+        }
     }
 
     #[test]

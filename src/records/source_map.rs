@@ -238,9 +238,6 @@ pub struct Mention<'a> {
 }
 
 impl<'a> Mention<'a> {
-    /// A text without any of these mentions nothing.
-    pub const WORDS: [&'static str; 2] = ["sourceMappingURL", "debugId"];
-
     /// Of a script's text. The comments stand alone on their lines (`//# sourceMappingURL=…`, or with `@`), behind all
     /// code, so only the end of the text is looked at: a map in the URL itself may be long, other comments are not.
     pub fn of(text: &'a str) -> Self {
@@ -252,7 +249,7 @@ impl<'a> Mention<'a> {
             match comment.and_then(|comment| comment.trim().split_once('=')) {
                 Some(("sourceMappingURL", url)) => mention.url = mention.url.or(Some(url.trim())),
                 Some(("debugId", id)) => mention.debug_id = mention.debug_id.or(Some(id.trim())),
-                _ if line.starts_with("//") || line.starts_with("/*") => {}
+                _ if !Self::is_code(line) => {}
                 // Some tools put the comment behind the last line of code.
                 _ => {
                     let last = || line.rsplit_once("//# sourceMappingURL=").map(|(_, url)| url.trim());
@@ -263,6 +260,12 @@ impl<'a> Mention<'a> {
             }
         }
         mention
+    }
+
+    /// True if nothing in front of this line counts.
+    pub fn is_code(line: &str) -> bool {
+        let line = line.trim();
+        !line.is_empty() && !line.starts_with("//") && !line.starts_with("/*")
     }
 }
 

@@ -7,7 +7,7 @@ use crate::io;
 use crate::io::Bytes;
 use crate::io::door::{Holes, Kind, Named};
 use crate::model::file_bytes::FileBytes;
-use crate::model::script_map::ScriptMap;
+use crate::model::script_map::{JsonString, ScriptMap};
 use crate::model::wasm_module::WasmModule;
 use crate::records::source_map;
 use crate::records::source_map::{About, Mention, scheme};
@@ -185,20 +185,17 @@ impl<'a> Finder<'a> {
             let below = file.strip_prefix(plain(recorded.parent()?)).ok();
             let here = below.and_then(|below| Some(place.parent()?.join(below)));
             let content = map.sources.get(at)?.content.as_ref();
-            // Most authored texts are long and mention no map: they need not be decoded.
-            let is_silent = content.is_some_and(|content| !Mention::WORDS.iter().any(|word| content.has(word)));
-            if is_silent && self.own(file, here.as_ref()?, &Mention::default()).is_none() {
-                return None;
-            }
-            let text = match (content, &here) {
-                (Some(text), _) => text.text()?,
-                (None, here) => decoded(&self.read(here.as_ref()?, Named::Recording)?.ok()?),
+            // Authored texts are long, and mention a map at their end.
+            let ending = match content {
+                Some(text) => text.ending(Mention::is_code)?,
+                None => decoded(&self.read(here.as_ref()?, Named::Recording)?.ok()?),
             };
-            let mention = Mention::of(&text);
+            let mention = Mention::of(&ending);
             let is_inline = mention.url.is_some_and(|url| url.starts_with("data:"));
             let here = here.or_else(|| is_inline.then(|| file.to_owned()))?;
             let found = self.own(file, &here, &mention)?.ok()?;
             let debug_id = mention.debug_id.map(str::to_owned);
+            let text = content.map_or(Some(ending), JsonString::text)?;
             let script = self.load(text, debug_id, found, (file, &here), deep).ok()?;
             script.0.fits().then_some((u32::try_from(at).ok()?, script))
         };
