@@ -41,7 +41,7 @@ fn named<'p>(profile: &'p Profile, frame: &Frame) -> Option<ScriptName<'p>> {
     let function = std::str::from_utf8(name).ok()?;
     let script = std::str::from_utf8(profile.name_of(frame.file?)).ok()?;
     let function = if function.starts_with(ANONYMOUS) { "" } else { function };
-    Some(ScriptName { head: "", function, script, line, column })
+    Some(ScriptName { whole: name, head: "", function, script, line, column })
 }
 
 /// Where the function of a frame starts, if the profile contains that besides its name. SpiderMonkey calls the byte of a

@@ -8,6 +8,8 @@ use std::fmt::Write;
 /// The parts of such a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScriptName<'n> {
+    /// All of it.
+    pub whole: &'n [u8],
     /// Tag and tier: `JS:*`.
     pub head: &'n str,
     /// The function; empty if it has no name.
@@ -45,6 +47,7 @@ impl<'n> ScriptName<'n> {
         }
         let head = tag + mark_len(&named[tag..]);
         Some(Self {
+            whole: name.as_bytes(),
             head: &named[..head],
             function: &named[head..],
             script,
@@ -53,12 +56,7 @@ impl<'n> ScriptName<'n> {
         })
     }
 
-    /// The name that these are the parts of.
-    pub fn whole(&self) -> String {
-        self.spell(self.function, self.script, self.line, self.column)
-    }
-
-    /// The same, with another function and position.
+    /// The name, with another function and position.
     pub fn spell(&self, function: &str, script: &str, line: u32, column: u32) -> String {
         let mut name = String::with_capacity(self.head.len() + function.len() + script.len() + 24);
         // A string takes everything.

@@ -18,8 +18,7 @@ pub(super) struct Numbers {
 
 /// The segments of a script that begins at `begin`. The map has `own` sources and names, which get numbers from `first` on.
 pub(super) fn decode(mappings: &[u8], begin: Place, first: Numbers, own: Numbers) -> Result<Vec<Segment>> {
-    let ends = mappings.iter().filter(|byte| matches!(byte, b',' | b';')).count();
-    let mut segments = Vec::with_capacity(ends + 1);
+    let mut segments = Vec::new();
     let mut state = State { generated: begin, ..State::default() };
     let mut rest = mappings;
     while let Some((byte, behind)) = rest.split_first() {

@@ -42,7 +42,7 @@ pub struct SourceMaps {
     /// The module of native WebAssembly functions.
     native: Option<AuthoredModule>,
     /// Generated names → authored ones, spelled like V8's.
-    names: FxHashMap<Box<[u8]>, Box<[u8]>>,
+    names: FxHashMap<Box<[u8]>, String>,
     /// True if texts of authored files are shown.
     shows_text: bool,
     /// The number of bytes of all scripts and maps so far: one file may go by many paths.
@@ -192,7 +192,7 @@ impl SourceMaps {
                 let Some((spelled, _)) = self.native(name) else { continue };
                 account.placed += 1;
                 account.renamed += usize::from(spelled.as_bytes() != *name);
-                self.names.insert((*name).into(), spelled.into_bytes().into());
+                self.names.insert((*name).into(), spelled);
             }
             account.functions = names.len();
         }
@@ -223,9 +223,8 @@ impl SourceMaps {
                     account.renamed += usize::from(authored.is_some());
                     account.third_party += usize::from(is_third_party);
                     let called = authored.as_deref().unwrap_or(function);
-                    let spelled = |name: &ScriptName<'_>| name.spell(called, file, line, column).into_bytes();
-                    let pairs = names.iter().map(|name| (name.whole().into_bytes().into(), spelled(name).into()));
-                    self.names.extend(pairs);
+                    let spelled = |name: &ScriptName<'_>| name.spell(called, file, line, column);
+                    self.names.extend(names.iter().map(|name| (name.whole.into(), spelled(name))));
                 }
                 Ok(None) => {}
                 Err(_) => account.contradicted += 1,
@@ -240,7 +239,7 @@ impl SourceMaps {
 
     /// The authored name of a function, spelled like V8's; as it is if absent.
     pub(crate) fn name_of<'n>(&'n self, name: &'n [u8]) -> &'n [u8] {
-        self.names.get(name).map_or(name, |authored| authored)
+        self.names.get(name).map_or(name, String::as_bytes)
     }
 
     /// The effect of each map, a line each.
