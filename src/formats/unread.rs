@@ -1,6 +1,7 @@
 //! Formats of profilers that are known and not read: what they are, and what gives one that is.
 
-use prost::encoding::{WireType, decode_key, decode_varint};
+use crate::bytes::protobuf::{FieldValue, Fields};
+use crate::error::Result;
 
 /// A format that is only known by its beginning.
 #[derive(Debug)]
@@ -24,8 +25,6 @@ enum Signature {
 }
 
 use Signature::{Bytes, Is, Words};
-
-const COUNTS_ONLY: &str = "it counts, and has no stacks; perf record -g -- PROGRAM records some";
 
 /// All of them. The first that fits is it.
 const UNREAD: &[UnreadFormat] = &[
@@ -80,16 +79,6 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Is(|head| head.starts_with(b"go 1.") && head.get(..16).is_some_and(|head| has(head, " trace\0"))),
     },
     UnreadFormat {
-        name: "a CPU profile of gperftools",
-        remedy: "pprof -proto PROGRAM FILE > x.pb.gz (or go tool pprof -proto) gives pprof",
-        signature: Is(is_gperftools),
-    },
-    UnreadFormat {
-        name: "a heap profile of gperftools or jemalloc",
-        remedy: "pprof -proto PROGRAM FILE > x.pb.gz (jeprof --collapsed for jemalloc) gives one that is read",
-        signature: Is(|head| head.starts_with(b"heap profile:") || head.starts_with(b"heap_v2/")),
-    },
-    UnreadFormat {
         name: "statistics of Python's cProfile",
         remedy: "they have no stacks; py-spy record -f speedscope, pyinstrument -r speedscope and perf record of python -X \
                  perf record some",
@@ -108,16 +97,6 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Is(is_bpftrace),
     },
     UnreadFormat {
-        name: "data of uftrace",
-        remedy: "uftrace dump --flame-graph gives folded stacks, uftrace dump --chrome trace events",
-        signature: Bytes(b"Ftrace!\0"),
-    },
-    UnreadFormat {
-        name: "what simpleperf's report-sample --protobuf writes",
-        remedy: "give simpleperf's perf.data itself",
-        signature: Bytes(b"SIMPLEPERF"),
-    },
-    UnreadFormat {
         name: "a report of massif",
         remedy: "jitgraft callgrind names its JIT code, ms_print shows it",
         signature: Words(&["desc: ", "time_unit: "]),
@@ -127,7 +106,6 @@ const UNREAD: &[UnreadFormat] = &[
         remedy: "jitgraft callgrind names its JIT code, dh_view.html shows it",
         signature: Words(&["{\"dhatFileVersion\""]),
     },
-    UnreadFormat { name: "a profile of gprof (gmon.out)", remedy: COUNTS_ONLY, signature: Bytes(b"gmon\x01\0\0\0") },
 ];
 
 /// The format of a file that begins so, if it is known and not read.
@@ -208,11 +186,11 @@ fn is_other_otlp(head: &[u8]) -> bool {
 }
 
 /// The content of a message's first field, if that is field 1 and holds bytes; as far as they go.
-fn first_message(mut bytes: &[u8]) -> Option<&[u8]> {
-    let (Ok((1, WireType::LengthDelimited)), Ok(len)) = (decode_key(&mut bytes), decode_varint(&mut bytes)) else {
-        return None;
-    };
-    bytes.get(..usize::try_from(len).ok()?.min(bytes.len()))
+fn first_message(bytes: &[u8]) -> Option<&[u8]> {
+    match (Fields::of(bytes).cut(), Fields::of(bytes).next()) {
+        (Some((1, message)), _) | (None, Some(Ok((1, FieldValue::Bytes(message))))) => Some(message),
+        _ => None,
+    }
 }
 
 /// A trace is a list of packets: fields 1, each a message itself.
@@ -224,59 +202,27 @@ fn is_perfetto(head: &[u8]) -> bool {
     if head.iter().all(|byte| *byte >= b' ' || byte.is_ascii_whitespace()) {
         return false;
     }
-    let (mut rest, mut packets) = (head, 0);
-    while packets < 3 && !rest.is_empty() {
-        let (Ok((1, WireType::LengthDelimited)), Ok(len)) = (decode_key(&mut rest), decode_varint(&mut rest)) else {
-            return false;
+    let mut fields = Fields::of(head);
+    for _ in 0..3 {
+        let is_whole = match (fields.cut(), fields.next()) {
+            (Some((1, packet)), _) => return head.len() >= 16 && is_packet(packet, false),
+            (None, Some(Ok((1, FieldValue::Bytes(packet))))) => is_packet(packet, true),
+            (None, None) => break,
+            _ => false,
         };
-        let len = usize::try_from(len).unwrap_or(usize::MAX);
-        let whole = len <= rest.len();
-        let packet = &rest[..len.min(rest.len())];
-        if !is_message(packet, whole) {
+        if !is_whole {
             return false;
-        }
-        packets += 1;
-        rest = &rest[packet.len()..];
-        if !whole {
-            break;
         }
     }
-    packets > 0 && head.len() >= 16
+    head.len() >= 16
 }
 
-/// True if these are fields, as far as they go, the first of them one of a packet's.
-fn is_message(mut rest: &[u8], whole: bool) -> bool {
-    let mut fields = 0;
-    while !rest.is_empty() {
-        let (Ok((tag, wire)), before) = (decode_key(&mut rest), fields) else { return !whole && fields > 0 };
-        let skipped = match wire {
-            WireType::Varint => decode_varint(&mut rest).is_ok().then_some(0),
-            WireType::LengthDelimited => decode_varint(&mut rest).ok(),
-            WireType::SixtyFourBit => Some(8),
-            WireType::ThirtyTwoBit => Some(4),
-            WireType::StartGroup | WireType::EndGroup => None,
-        };
-        let left = skipped.and_then(|len| rest.get(usize::try_from(len).ok()?..));
-        fields = before + 1;
-        // Numbers of fields of a packet went up to a few hundred by 2025.
-        match left {
-            Some(left) if tag < 1000 => rest = left,
-            _ => return !whole && before > 0,
-        }
-    }
-    fields > 0
-}
-
-/// Five words: none, three words of header to come, version 0, the period, none.
-fn is_gperftools(head: &[u8]) -> bool {
-    let word = |at: usize, size: usize| {
-        let bytes = head.get(at * size..(at + 1) * size)?;
-        Some(bytes.iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte)))
-    };
-    [8, 4].into_iter().any(|size| {
-        let words = [0, 1, 2, 4].map(|at| word(at, size));
-        words == [Some(0), Some(3), Some(0), Some(0)] && word(3, size).is_some_and(|period| period > 0)
-    })
+/// True if these are fields of a packet; of one that is cut, as far as they go.
+fn is_packet(bytes: &[u8], whole: bool) -> bool {
+    // Numbers of fields of a packet went up to a few hundred by 2025.
+    let is_known = |field: &Result<(u32, FieldValue<'_>)>| field.as_ref().is_ok_and(|(tag, _)| *tag < 1000);
+    let known = Fields::of(bytes).take_while(is_known).count();
+    known > 0 && (!whole || Fields::of(bytes).nth(known).is_none())
 }
 
 /// A marshalled dictionary whose keys are tuples of three.
@@ -322,23 +268,13 @@ pub(super) mod tests {
         ),
         ("nettrace", b"Nettrace\x14\0\0\0!FastSerialization.1"),
         ("execution trace of Go", b"go 1.22 trace\0\0\0\x01\x02"),
-        (
-            "CPU profile of gperftools",
-            b"\0\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x10\x27\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
-        ),
-        ("CPU profile of gperftools", b"\0\0\0\0\x03\0\0\0\0\0\0\0\x10\x27\0\0\0\0\0\0"),
-        ("gperftools or jemalloc", b"heap profile:      1:   1048576 [     1:   1048576] @ heapprofile\n"),
-        ("gperftools or jemalloc", b"heap_v2/524288\n  t*: 28106: 56637512 [0: 0]\n"),
         ("cProfile", b"{\xa9\x03\xda\x07work.py\xe9\x01\0\0\0"),
         ("Xdebug", b"TRACE START [2026-11-22 01:20:00.000000]\n    0.0002     393216   -> {main}() /a.php:0\n"),
         ("Xdebug", b"Version: 3.2.0\nFile format: 4\nTRACE START [2026-11-22 01:20:00.000000]\n"),
         ("bpftrace", b"Attaching 1 probe...\n\n@[\n    read+20\n    main+5\n]: 12\n"),
         ("bpftrace", b"@stacks[\n    read+20\n    main+5\n, node]: 12\n"),
-        ("uftrace", b"Ftrace!\0\x04\0\0\0"),
-        ("simpleperf", b"SIMPLEPERF\x01\0"),
         ("massif", b"desc: --massif-out-file=massif.out\ncmd: php a.php\ntime_unit: i\n#-----------\nsnapshot=0\n"),
         ("DHAT", b"{\"dhatFileVersion\":2\n,\"mode\":\"heap\"\n"),
-        ("gprof", b"gmon\x01\0\0\0\0\0\0\0"),
     ];
 
     #[test]
