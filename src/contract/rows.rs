@@ -22,7 +22,7 @@ pub struct RowOrigin {
 ///
 /// Stacks, frames and threads keep their numbers from the first call for an input to the last; only the rows differ
 /// from call to call.
-pub trait RowWriter: fmt::Debug {
+pub trait RowWriter {
     /// From now on, rows are of this input; a part of its rows may be there.
     fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()>;
 
@@ -65,6 +65,12 @@ pub fn recording_of(profile: &Profile) -> Recording {
         kernel: text(os_release),
         command: command_line(command),
         start: first,
+impl fmt::Debug for dyn RowWriter + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RowWriter")
+    }
+}
+
         day: first.and_then(day),
         share_named: share_named(profile).map(f64::to_bits),
         epoch: epoch.and_then(|epoch| i64::try_from(epoch).ok()),

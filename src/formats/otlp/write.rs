@@ -18,7 +18,6 @@ use crate::model::stacks::{Frame, Profile, Row, Track, TrackId};
 use crate::runtimes::RuntimeSet;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::Write;
 
 /// No message is longer, unless one sample of it is: gRPC, by which collectors take them, has a limit of 4 MiB.
@@ -70,12 +69,6 @@ struct Owner {
     resource: usize,
     attributes: Vec<i32>,
     link: i32,
-}
-
-impl fmt::Debug for OtlpWriter<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OtlpWriter").field("form", &self.messages.form).finish_non_exhaustive()
-    }
 }
 
 impl<'o> OtlpWriter<'o> {

@@ -14,7 +14,6 @@ use crate::model::stacks::Profile;
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, SchemaRef};
-use std::fmt;
 use std::io::Write;
 
 /// Writes all events.
@@ -30,12 +29,6 @@ pub fn start<'o>(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box
 enum ArrowStream<'o> {
     New(Option<Box<dyn Write + 'o>>),
     Started(Box<StreamWriter<Box<dyn Write + 'o>>>),
-}
-
-impl fmt::Debug for ArrowStream<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ArrowStream")
-    }
 }
 
 impl<'o> ArrowStream<'o> {

@@ -28,7 +28,6 @@ use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 use std::cell::Cell;
-use std::fmt;
 use std::io::Write;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Once};
@@ -226,12 +225,6 @@ struct ParquetFile<'o> {
 impl<'o> ParquetFile<'o> {
     fn new(out: Box<dyn Write + 'o>) -> Self {
         Self { out, file: None, is_sorted: false }
-    }
-}
-
-impl fmt::Debug for ParquetFile<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ParquetFile")
     }
 }
 

@@ -12,7 +12,6 @@ use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use std::fmt;
 use std::sync::Arc;
 
 /// A batch has this many rows at most: what a reader of a stream gets at once.
@@ -41,7 +40,7 @@ pub(super) const HOST_KEY: &str = "jitgraft.host";
 pub(super) const DAY_KEY: &str = "jitgraft.day";
 
 /// Takes batches.
-pub(super) trait BatchWriter: fmt::Debug {
+pub(super) trait BatchWriter {
     /// The number of rows of an event go on at once.
     const GROUP: usize;
 
