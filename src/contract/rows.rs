@@ -3,8 +3,9 @@
 use crate::error::Result;
 use crate::model::about::About;
 use crate::model::recorded::{Labels, Recording, day, micros};
-use crate::model::stacks::{Profile, TRUNCATED, UNKNOWN};
-use crate::runtimes::jit_names::JitNames;
+use crate::model::stacks::{Frame, FrameKind, Profile, TRUNCATED, UNKNOWN};
+use crate::runtimes::jit_names::{JitNames, ReadableNames};
+use std::borrow::Cow;
 use std::fmt;
 
 /// The facts about an input that the rows of a profile do not contain.
@@ -16,6 +17,34 @@ pub struct RowOrigin {
     pub labels: Labels,
     /// The way names of JIT code are written.
     pub jit_names: JitNames,
+}
+
+/// The way names of JIT code of an input are written.
+#[derive(Debug, Default)]
+pub struct WrittenNames {
+    jit_names: JitNames,
+    readable: ReadableNames,
+}
+
+impl WrittenNames {
+    /// For the functions of a profile.
+    pub fn new(jit_names: JitNames, profile: &Profile) -> Self {
+        let jit = profile.frames().filter(|(_, frame)| frame.kind == FrameKind::Jit);
+        let jit = jit.map(|(_, frame)| profile.name_of(frame.name));
+        let readable = match jit_names {
+            JitNames::Raw => ReadableNames::default(),
+            asked => ReadableNames::new(jit, asked == JitNames::Merged),
+        };
+        Self { jit_names, readable }
+    }
+
+    /// The name of a frame, whose own name this is.
+    pub fn of<'n>(&self, frame: &Frame, name: &'n [u8]) -> Cow<'n, [u8]> {
+        match frame.kind {
+            FrameKind::Jit if self.jit_names != JitNames::Raw => self.readable.of(name),
+            _ => Cow::Borrowed(name),
+        }
+    }
 }
 
 /// Writes the rows of inputs, one input after the other.
@@ -36,6 +65,12 @@ pub trait RowWriter {
     fn finish(&mut self) -> Result<()>;
 }
 
+impl fmt::Debug for dyn RowWriter + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RowWriter")
+    }
+}
+
 /// When the stretch of time begins that a time of a recording's clock is in, in nanoseconds. Those of different
 /// recordings begin alike, by the wall clock, where that is known (`epoch`: [`About::epoch`](crate::model::about::About)).
 pub fn stretch_of(own: i64, stretch: i64, epoch: Option<i128>) -> i64 {
@@ -43,6 +78,11 @@ pub fn stretch_of(own: i64, stretch: i64, epoch: Option<i128>) -> i64 {
     let since = i128::from(own) + offset;
     let start = since - since.rem_euclid(i128::from(stretch.max(1))) - offset;
     i64::try_from(start).unwrap_or(own)
+}
+
+/// A number as most formats have it; the largest that they can say instead of a larger one.
+pub fn clamp(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// When the first sample of an input was taken, in nanoseconds since 1970, if that is known; as many of its rows as are
@@ -65,12 +105,6 @@ pub fn recording_of(profile: &Profile) -> Recording {
         kernel: text(os_release),
         command: command_line(command),
         start: first,
-impl fmt::Debug for dyn RowWriter + '_ {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RowWriter")
-    }
-}
-
         day: first.and_then(day),
         share_named: share_named(profile).map(f64::to_bits),
         epoch: epoch.and_then(|epoch| i64::try_from(epoch).ok()),

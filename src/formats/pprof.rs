@@ -17,7 +17,7 @@ pub use rewrite::open as open_unsymbolized;
 use crate::analysis::label;
 use crate::analysis::mapped_pieces::{MappedPieces, Piece};
 use crate::contract::format::WriteOptions;
-use crate::contract::rows::command_line;
+use crate::contract::rows::{clamp, command_line};
 use crate::error::Result;
 use crate::model::Nanos;
 use crate::model::about::TimeExtent;
@@ -195,10 +195,6 @@ fn label(track: &Track, event: Option<&str>, strings: &mut StringTable) -> Vec<L
         labels.extend(text.map(|text| LabelMessage { key: strings.id(key), str: strings.id(text), num: 0 }));
     }
     labels
-}
-
-fn clamp(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 /// Ids must not be 0.

@@ -5,6 +5,7 @@ use super::messages::{
     ProfileMessage, SampleMessage, ScopeMessage, ValueMessage, ValueType, attribute, number, text,
 };
 use crate::bytes::protobuf::put_field;
+use crate::contract::rows::clamp;
 use crate::model::stacks::{Profile, Series};
 use prost::Message;
 use rustc_hash::FxHashMap;
@@ -49,22 +50,16 @@ struct ResourceDraft {
 /// The samples of an event, either with times or without.
 #[derive(Debug)]
 struct ProfileDraft {
-    event: EventDraft,
-    timed: bool,
-    samples: Vec<SampleDraft>,
-    numbers: FxHashMap<Identity, usize>,
-    /// By sample and time: sums over stretches of time.
-    sums: FxHashMap<(usize, u64), usize>,
-}
-
-/// An event.
-#[derive(Debug, Clone, PartialEq)]
-struct EventDraft {
     name: String,
     unit: String,
     period: i64,
     /// True if numbers of samples are reported where they are others than one each.
     counted: bool,
+    timed: bool,
+    samples: Vec<SampleDraft>,
+    numbers: FxHashMap<Identity, usize>,
+    /// By sample and time: sums over stretches of time.
+    sums: FxHashMap<(usize, u64), usize>,
 }
 
 #[derive(Debug, Default)]
@@ -106,13 +101,13 @@ impl Draft {
     /// A new profile of a resource.
     pub(super) fn profile(&mut self, resource: usize, series: &Series, timed: bool) -> Slot {
         let (name, unit) = (series.name.clone(), series.unit.word().to_owned());
-        let period = i64::try_from(series.period()).unwrap_or(i64::MAX);
+        let period = clamp(series.period());
         // Their names are added at the end, and so is, perhaps, a second profile: of numbers.
         self.len += 24 * MOST + 2 * (name.len() + COUNTS.len()) + unit.len();
-        let event = EventDraft { name, unit, period, counted: series.is_counted() };
-        let (samples, numbers, sums) = (Vec::new(), FxHashMap::default(), FxHashMap::default());
+        let (counted, samples) = (series.is_counted(), Vec::new());
+        let (numbers, sums) = (FxHashMap::default(), FxHashMap::default());
         let profiles = &mut self.resources[resource].profiles;
-        profiles.push(ProfileDraft { event, timed, samples, numbers, sums });
+        profiles.push(ProfileDraft { name, unit, period, counted, timed, samples, numbers, sums });
         Slot { resource, profile: profiles.len() - 1 }
     }
 
@@ -175,7 +170,7 @@ impl Draft {
 impl ProfileDraft {
     /// As fields of its scope: weights, and, where that states more, numbers of samples.
     fn encode(&self, tables: &mut Tables, out: &mut Vec<u8>) {
-        let EventDraft { name, unit, period, counted } = &self.event;
+        let Self { name, unit, period, counted, .. } = self;
         let of = ValueType { type_strindex: tables.text(name.as_bytes()), unit_strindex: tables.text(unit.as_bytes()) };
         let period = (*period > 0).then_some((of, *period));
         self.encode_one(of, period, |sample| &sample.values, out);
@@ -226,7 +221,7 @@ pub(super) fn scope(profile: &Profile, has_epoch: bool, lost: u64) -> ScopeMessa
     let key = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
     let word = |name: &[u8], word: &[u8]| attribute(&key(name), text(key(word)));
     let has_times = profile.about.sampled.is_some();
-    let lost = i64::try_from(lost).unwrap_or(i64::MAX);
+    let lost = clamp(lost);
     let attributes: [Option<KeyValueMessage>; 3] = [
         profile.perf_names.then(|| word(NAMES_KEY, PERF_NAMES)),
         (has_times && !has_epoch).then(|| word(CLOCK_KEY, OWN_CLOCK)),

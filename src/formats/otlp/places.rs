@@ -5,11 +5,10 @@ use super::messages::{FunctionMessage, LineMessage, LocationMessage, MappingMess
 use super::modules::{GNU_BUILD_ID, HTL_HASH};
 use crate::analysis::label;
 use crate::analysis::mapped_pieces::{MappedPieces, Piece};
+use crate::contract::rows::WrittenNames;
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, StackId, UNKNOWN};
-use crate::runtimes::jit_names::{JitNames, ReadableNames};
 use crate::runtimes::{RuntimeSet, frame_type};
 use rustc_hash::FxHashMap;
-use std::borrow::Cow;
 
 /// The places of stacks and frames of an input in a message.
 #[derive(Debug, Default)]
@@ -23,38 +22,12 @@ pub(super) struct Places {
     stacks: FxHashMap<(StackId, RuntimeSet), i32>,
 }
 
-/// The way names of JIT code of an input are written.
-#[derive(Debug, Default)]
-pub(super) struct Names {
-    jit_names: JitNames,
-    readable: ReadableNames,
-}
-
-impl Names {
-    pub(super) fn new(jit_names: JitNames, profile: &Profile) -> Self {
-        let jit = profile.frames().filter(|(_, frame)| frame.kind == FrameKind::Jit);
-        let jit = jit.map(|(_, frame)| profile.name_of(frame.name));
-        let readable = match jit_names {
-            JitNames::Raw => ReadableNames::default(),
-            asked => ReadableNames::new(jit, asked == JitNames::Merged),
-        };
-        Self { jit_names, readable }
-    }
-
-    fn of<'n>(&self, frame: &Frame, name: &'n [u8]) -> Cow<'n, [u8]> {
-        match frame.kind {
-            FrameKind::Jit if self.jit_names != JitNames::Raw => self.readable.of(name),
-            _ => Cow::Borrowed(name),
-        }
-    }
-}
-
 impl Places {
     /// The number of a stack of a process that runs these runtimes; 0 for an empty one.
     pub(super) fn stack(
         &mut self,
         (stack, runtimes): (Option<StackId>, RuntimeSet),
-        (profile, names): (&Profile, &Names),
+        (profile, names): (&Profile, &WrittenNames),
         tables: &mut Tables,
     ) -> i32 {
         let Some(id) = stack else { return 0 };
@@ -80,7 +53,7 @@ impl Places {
         &mut self,
         place: &[FrameId],
         runtimes: RuntimeSet,
-        (profile, names): (&Profile, &Names),
+        (profile, names): (&Profile, &WrittenNames),
         tables: &mut Tables,
     ) -> i32 {
         let Some(frame) = place.last().map(|frame| profile.frame_of(*frame)) else { return 0 };
@@ -109,7 +82,7 @@ fn is_expanded_in(profile: &Profile, inner: FrameId, outer: FrameId) -> bool {
 }
 
 /// The functions of a place. One that is not known has none, unless nothing else is known of it either.
-fn lines(place: &[FrameId], (profile, names): (&Profile, &Names), tables: &mut Tables) -> Vec<LineMessage> {
+fn lines(place: &[FrameId], (profile, names): (&Profile, &WrittenNames), tables: &mut Tables) -> Vec<LineMessage> {
     let is_known = |frame: &Frame| {
         profile.name_of(frame.name) != UNKNOWN || place.len() > 1 || frame.module.is_none() && frame.addr.is_none()
     };

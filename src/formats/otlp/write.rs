@@ -8,10 +8,10 @@ use super::framing::behind_length;
 use super::json;
 use super::labels;
 use super::messages::{number, text};
-use super::places::{Names, Places};
+use super::places::Places;
 use super::resource::{Described, resource};
 use crate::contract::options::WriteOptions;
-use crate::contract::rows::{RowOrigin, RowWriter, stretch_of};
+use crate::contract::rows::{RowOrigin, RowWriter, WrittenNames, clamp, stretch_of};
 use crate::error::Result;
 use crate::model::Pid;
 use crate::model::stacks::{Frame, Profile, Row, Track, TrackId};
@@ -44,8 +44,9 @@ pub(super) struct OtlpWriter<'o> {
 #[derive(Debug, Default)]
 struct WrittenInput {
     described: Described,
-    names: Names,
-    runtimes: Runtimes,
+    names: WrittenNames,
+    /// The runtimes of processes, by what they have mapped.
+    mapped: Option<FxHashMap<Pid, RuntimeSet>>,
     /// True if a message contains the number of lost samples.
     tells_lost: bool,
     known: InMessage,
@@ -73,14 +74,14 @@ struct Owner {
 
 impl<'o> OtlpWriter<'o> {
     pub(super) fn new(form: Framing, options: &WriteOptions, out: Box<dyn Write + 'o>) -> Self {
-        let bucket = options.bucket.map(|bucket| i64::try_from(bucket).unwrap_or(i64::MAX));
+        let bucket = options.bucket.map(clamp);
         let messages = OutgoingMessages { form, out, first: None, count: 0 };
         Self { messages, bucket, draft: Draft::new(), input: WrittenInput::default() }
     }
 
     fn row(&mut self, profile: &Profile, series: usize, row: &Row) -> Result<()> {
         let track = profile.track_of(row.track);
-        let runtimes = track.pid.map_or_else(RuntimeSet::default, |pid| self.input.runtimes.of(pid, profile));
+        let runtimes = track.pid.map_or_else(RuntimeSet::default, |pid| self.input.runtimes(pid, profile));
         if !self.draft.is_empty && self.draft.len() + self.input.cost(profile, row, runtimes) > LONGEST {
             self.flush()?;
         }
@@ -93,7 +94,6 @@ impl<'o> OtlpWriter<'o> {
             .slots
             .entry((resource, series, row.time.is_some()))
             .or_insert_with(|| draft.profile(resource, &profile.series[series], row.time.is_some()));
-        let clamp = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let time = row.time.map(|time| {
             let epoch = input.described.epoch();
             let own = match self.bucket {
@@ -117,6 +117,13 @@ impl<'o> OtlpWriter<'o> {
 }
 
 impl WrittenInput {
+    /// The runtimes of a process, by what it has mapped, or what those had that it was forked from.
+    fn runtimes(&mut self, pid: Pid, profile: &Profile) -> RuntimeSet {
+        let mapped = self.mapped.get_or_insert_with(|| mapped(profile));
+        let set = profile.about.lineage(pid).find_map(|pid| mapped.get(&pid).copied());
+        set.unwrap_or_default()
+    }
+
     /// The owner of a thread's samples.
     fn owner(&mut self, id: TrackId, profile: &Profile, draft: &mut Draft) -> Owner {
         if let Some(owner) = self.known.owners.get(&id) {
@@ -186,7 +193,7 @@ fn attributes(track: &Track, tables: &mut Tables) -> Vec<i32> {
 impl RowWriter for OtlpWriter<'_> {
     fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()> {
         let described = Described::new(origin.recording, origin.labels, &profile.about);
-        let names = Names::new(origin.jit_names, profile);
+        let names = WrittenNames::new(origin.jit_names, profile);
         self.input = WrittenInput { described, names, ..WrittenInput::default() };
         Ok(())
     }
@@ -207,20 +214,6 @@ impl RowWriter for OtlpWriter<'_> {
             self.flush()?;
         }
         self.messages.finish()
-    }
-}
-
-/// The runtimes of processes, by what they have mapped, or what those had that they were forked from.
-#[derive(Debug, Default)]
-struct Runtimes {
-    mapped: Option<FxHashMap<Pid, RuntimeSet>>,
-}
-
-impl Runtimes {
-    fn of(&mut self, pid: Pid, profile: &Profile) -> RuntimeSet {
-        let mapped = self.mapped.get_or_insert_with(|| mapped(profile));
-        let set = profile.about.lineage(pid).find_map(|pid| mapped.get(&pid).copied());
-        set.unwrap_or_default()
     }
 }
 

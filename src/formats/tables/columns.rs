@@ -2,6 +2,7 @@
 
 use super::input::{FrameCells, RecordingCells, TableInput, TextList, TextNo, TrackCells};
 use super::schema;
+use crate::contract::rows::clamp;
 use crate::error::{Error, Result};
 use crate::model::recorded::{Labels, micros};
 use crate::model::stacks::{Profile, Row, StackId};
@@ -159,7 +160,7 @@ impl FrameColumns {
 /// A batch under way.
 #[derive(Debug, Default)]
 pub(super) struct BatchBuilder {
-    rows: usize,
+    pub(super) rows: usize,
     events: TextColumn<Int32Type>,
     units: TextColumn<Int32Type>,
     comms: TextColumn<Int32Type>,
@@ -196,10 +197,6 @@ impl RowTime {
 }
 
 impl BatchBuilder {
-    pub(super) fn rows(&self) -> usize {
-        self.rows
-    }
-
     /// The number of frames that the stacks of all rows have.
     pub(super) fn frames(&self) -> usize {
         self.ends.last().map_or(0, |&end| end as usize)
@@ -288,26 +285,18 @@ fn recording(cells: &RecordingCells, texts: &TextList, rows: usize) -> Result<Ve
     let rest = &cells.rest;
     let number = |number: Option<i64>| std::iter::repeat_n(number, rows).collect::<Int64Array>();
     let share_named = rest.share_named.map(f64::from_bits);
-    Ok(vec![
-        text(cells.hash)?,
-        text(cells.host)?,
-        text(cells.arch)?,
-        text(cells.kernel)?,
-        text(cells.command)?,
+    let others: [ArrayRef; 5] = [
         moments(std::iter::repeat_n(rest.start, rows)),
         Arc::new(std::iter::repeat_n(rest.day, rows).collect::<Date32Array>()),
         Arc::new(std::iter::repeat_n(share_named, rows).collect::<Float64Array>()),
         Arc::new(number(rest.epoch)),
         Arc::new(number(rest.bucket)),
-    ])
+    ];
+    cells.texts.into_iter().map(text).chain(others.map(Ok)).collect()
 }
 
 pub(super) fn moments(micros: impl Iterator<Item = Option<i64>>) -> ArrayRef {
     Arc::new(micros.collect::<TimestampMicrosecondArray>().with_timezone("UTC"))
-}
-
-fn clamp(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// A batch of distinct stacks under way.

@@ -2,14 +2,12 @@
 
 use crate::analysis::category::Category;
 use crate::analysis::label;
-use crate::contract::rows::RowOrigin;
+use crate::contract::rows::{RowOrigin, WrittenNames};
 use crate::model::backing::base_name;
 use crate::model::interner::Interner;
 use crate::model::recorded::{Labels, Recording};
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, StackId, TRUNCATED, Track, TrackId, UNKNOWN};
-use crate::runtimes::jit_names::{JitNames, ReadableNames};
 use sha1::{Digest, Sha1};
-use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The number of a text of an input.
@@ -56,11 +54,8 @@ pub(super) struct EventCells {
 /// The recording as every row reports it.
 #[derive(Debug, Default)]
 pub(super) struct RecordingCells {
-    pub(super) hash: Option<TextNo>,
-    pub(super) host: Option<TextNo>,
-    pub(super) arch: Option<TextNo>,
-    pub(super) kernel: Option<TextNo>,
-    pub(super) command: Option<TextNo>,
+    /// Input, host, arch, kernel and command.
+    pub(super) texts: [Option<TextNo>; 5],
     /// Columns that are not text, as they are.
     pub(super) rest: Recording,
 }
@@ -78,18 +73,11 @@ pub(super) struct TableInput {
     tracks: Vec<TrackCells>,
     labels: Labels,
     pub(super) events: Vec<EventCells>,
-    jit_names: JitNames,
-    readable: ReadableNames,
+    names: WrittenNames,
 }
 
 impl TableInput {
     pub(super) fn new(origin: &RowOrigin, profile: &Profile) -> Self {
-        let names = profile.frames().filter(|(_, frame)| frame.kind == FrameKind::Jit);
-        let names = names.map(|(_, frame)| profile.name_of(frame.name));
-        let readable = match origin.jit_names {
-            JitNames::Raw => ReadableNames::default(),
-            asked => ReadableNames::new(names, asked == JitNames::Merged),
-        };
         let mut texts = TextList::default();
         let recording = recording(&origin.recording, &mut texts);
         Self {
@@ -101,8 +89,7 @@ impl TableInput {
             tracks: Vec::new(),
             labels: origin.labels.clone(),
             events: Vec::new(),
-            jit_names: origin.jit_names,
-            readable,
+            names: WrittenNames::new(origin.jit_names, profile),
         }
     }
 
@@ -160,11 +147,7 @@ impl TableInput {
     fn spelled(&mut self, profile: &Profile, frame: &Frame) -> FrameCells {
         let name = profile.name_of(frame.name);
         let module = frame.module.map(|module| profile.name_of(module));
-        let readable = match frame.kind {
-            FrameKind::Jit if self.jit_names != JitNames::Raw => self.readable.of(name),
-            _ => Cow::Borrowed(name),
-        };
-        let function = self.texts.number(&label::called(&readable, module));
+        let function = self.texts.number(&label::called(&self.names.of(frame, name), module));
         let build_id = profile.build_of(frame);
         let texts = &mut self.texts;
         FrameCells {
@@ -222,13 +205,7 @@ fn stack_id(caller: i64, function: &str, module: &str) -> i64 {
 }
 
 fn recording(recording: &Recording, texts: &mut TextList) -> RecordingCells {
-    let mut text = |text: &Option<Box<str>>| text.as_ref().map(|text| texts.number(&**text));
-    RecordingCells {
-        hash: text(&recording.input),
-        host: text(&recording.host),
-        arch: text(&recording.arch),
-        kernel: text(&recording.kernel),
-        command: text(&recording.command),
-        rest: recording.clone(),
-    }
+    let Recording { input, host, arch, kernel, command, .. } = recording;
+    let number = |text: &Option<Box<str>>| text.as_ref().map(|text| texts.number(&**text));
+    RecordingCells { texts: [input, host, arch, kernel, command].map(number), rest: recording.clone() }
 }

@@ -4,7 +4,7 @@ use super::columns::{BatchBuilder, RowTime};
 use super::input::TableInput;
 use super::schema::{PARTITIONS, schema};
 use crate::contract::options::WriteOptions;
-use crate::contract::rows::{RowOrigin, RowWriter, stretch_of};
+use crate::contract::rows::{RowOrigin, RowWriter, clamp, stretch_of};
 use crate::error::{Error, Result};
 use crate::model::recorded::{Recording, day_name};
 use crate::model::stacks::{Profile, Row, StackId, TrackId};
@@ -98,7 +98,7 @@ fn wrong_columns(error: ArrowError) -> Error {
 
 impl<B: BatchWriter> TableWriter<B> {
     pub(super) fn new(batches: B, options: &WriteOptions) -> Self {
-        let bucket = options.bucket.map(|bucket| i64::try_from(bucket).unwrap_or(i64::MAX));
+        let bucket = options.bucket.map(clamp);
         let (waiting, builder, partitioned) = (Vec::new(), BatchBuilder::default(), options.partitioned);
         let of_one_input = partitioned && !options.shared_groups;
         Self { batches, bucket, partitioned, of_one_input, columns: None, input: None, waiting, builder }
@@ -129,13 +129,13 @@ impl<B: BatchWriter> TableWriter<B> {
         };
         let rows = &mut waiting[event];
         let rows = if B::SORTED { rows.take_sorted(input, profile) } else { rows.take() };
-        let mut flush = |builder: &mut BatchBuilder| match builder.rows() {
+        let mut flush = |builder: &mut BatchBuilder| match builder.rows {
             0 => Ok(()),
             _ => batches.batch(&columns.of(&builder.finish(input, &columns.all)?)?),
         };
         for WaitingRow { row, time } in &rows {
             builder.push(input, profile, event, (row, RowTime::new(&input.recording, *time)));
-            if builder.rows() >= BATCH_ROWS || builder.frames() >= BATCH_FRAMES {
+            if builder.rows >= BATCH_ROWS || builder.frames() >= BATCH_FRAMES {
                 flush(builder)?;
             }
         }
@@ -144,8 +144,8 @@ impl<B: BatchWriter> TableWriter<B> {
 }
 
 fn is_full<B: BatchWriter>(waiting: &WaitingRows) -> bool {
-    let is_long = || waiting.len() >= B::GROUP / LEAST_PART && waiting.span() >= SPAN;
-    waiting.len() >= B::GROUP || is_long()
+    let is_long = || waiting.rows.len() >= B::GROUP / LEAST_PART && waiting.span() >= SPAN;
+    waiting.rows.len() >= B::GROUP || is_long()
 }
 
 impl<B: BatchWriter> RowWriter for TableWriter<B> {
@@ -210,10 +210,6 @@ struct WaitingRows {
 }
 
 impl WaitingRows {
-    fn len(&self) -> usize {
-        self.rows.len()
-    }
-
     /// The number of nanoseconds that they are apart.
     fn span(&self) -> i64 {
         self.times.map_or(0, |(first, last)| last.saturating_sub(first))

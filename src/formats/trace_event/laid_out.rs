@@ -1,6 +1,7 @@
 //! Sums of stacks laid out in time: callees after each other in the order in which they are first seen. One unit of
 //! weight that is not time is a microsecond.
 
+use crate::contract::rows::clamp;
 use crate::model::stacks::{FrameId, Profile, Row, StackId, Weight};
 use std::collections::BTreeMap;
 
@@ -50,7 +51,7 @@ impl EventLayout<'_> {
     fn add(&mut self, row: &Row) {
         let weight = self.writing.weight.of(row);
         let unit = if self.writing.counts_time { 1 } else { 1000 };
-        let duration = i64::try_from(weight.saturating_mul(unit)).unwrap_or(i64::MAX);
+        let duration = clamp(weight.saturating_mul(unit));
         let mut next = row.stack;
         while let Some(stack) = next {
             let (parent, _) = self.writing.profile.stack_of(stack);

@@ -20,7 +20,7 @@ use crate::analysis::label;
 use crate::analysis::thread_rows::{ThreadRows, middle_distance, threads};
 use crate::analysis::timeline::{Arguments, NumberOrName, SpanRecord, SpanWriter};
 use crate::contract::format::WriteOptions;
-use crate::contract::rows::command_line;
+use crate::contract::rows::{clamp, command_line};
 use crate::error::Result;
 use crate::model::process::{Moment, MomentKind};
 use crate::model::stacks::{FrameId, Profile, Row, Sampling, Series, Unit, Weight};
@@ -37,37 +37,24 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let writing = EventWriting { profile, weight: options.weight, counts_time, stretch };
     let mut named = Vec::new();
     for (number, thread) in threads.iter().enumerate() {
-        let place = EventThread::of(thread, number);
-        if !named.contains(&place.pid) {
-            named.push(place.pid);
-            writer.process_name(place.pid, &String::from_utf8_lossy(thread.comm))?;
+        let pid = thread.pid.map_or(1, |pid| i64::from(pid.0));
+        // Threads without a number get one.
+        let tid = thread.tid.map_or(number as i64 + 1, |tid| i64::from(tid.0));
+        if !named.contains(&pid) {
+            named.push(pid);
+            writer.process_name(pid, &String::from_utf8_lossy(thread.comm))?;
         }
-        writer.thread_name(place.pid, place.tid, &String::from_utf8_lossy(thread.comm))?;
+        writer.thread_name(pid, tid, &String::from_utf8_lossy(thread.comm))?;
         let has_times = thread.rows.iter().all(|row| row.time.is_some());
         let spans = if has_times { in_time(writing, &thread.rows) } else { laid_out::spans(writing, &thread.rows) };
         for span in &spans {
-            span_event(writing, span, place, &mut writer)?;
+            span_event(writing, span, (pid, tid), &mut writer)?;
         }
     }
     for moment in &profile.about.moments {
         moment_event(moment, &mut writer)?;
     }
     writer.finish_with(&about(profile, series, options.weight))
-}
-
-/// Process and thread, as events name them.
-#[derive(Debug, Clone, Copy)]
-struct EventThread {
-    pid: i64,
-    tid: i64,
-}
-
-impl EventThread {
-    /// Threads without a number get one.
-    fn of(thread: &ThreadRows<'_>, number: usize) -> Self {
-        let pid = thread.pid.map_or(1, |pid| i64::from(pid.0));
-        Self { pid, tid: thread.tid.map_or(number as i64 + 1, |tid| i64::from(tid.0)) }
-    }
 }
 
 /// Nanoseconds from sample to sample: as was requested, else the middle of the distances in a thread.
@@ -88,8 +75,8 @@ fn in_time(writing: EventWriting<'_>, rows: &[&Row]) -> Vec<StackSpan> {
     let mut end: Option<i64> = None;
     for row in rows {
         let weight = writing.weight.of(row);
-        let length = if writing.counts_time { signed(weight) } else { writing.stretch };
-        let start = start(row.time.map_or(0, |time| signed(time.0)), length, end);
+        let length = if writing.counts_time { clamp(weight) } else { writing.stretch };
+        let start = start(row.time.map_or(0, |time| clamp(time.0)), length, end);
         let mut frames: Vec<FrameId> = writing.profile.frames_up(row.stack).collect();
         frames.reverse();
         let goes_on = end == Some(start);
@@ -119,14 +106,10 @@ fn start(time: i64, length: i64, end: Option<i64>) -> i64 {
     }
 }
 
-fn signed(nanos: u64) -> i64 {
-    i64::try_from(nanos).unwrap_or(i64::MAX)
-}
-
 fn span_event(
     writing: EventWriting<'_>,
     span: &StackSpan,
-    place: EventThread,
+    (pid, tid): (i64, i64),
     writer: &mut TraceWriter<'_>,
 ) -> Result<()> {
     let profile = writing.profile;
@@ -147,8 +130,8 @@ fn span_event(
         cat: Some(Category::of(frame).name().as_bytes()),
         start: span.start,
         duration: Some(span.duration),
-        pid: NumberOrName::Number(place.pid),
-        tid: NumberOrName::Number(place.tid),
+        pid: NumberOrName::Number(pid),
+        tid: NumberOrName::Number(tid),
         id: None,
         args: Arguments::Json(&args),
     })
@@ -166,7 +149,7 @@ fn moment_event(moment: &Moment, writer: &mut TraceWriter<'_>) -> Result<()> {
     writer.span(&SpanRecord {
         name: &name,
         cat: Some(b"record"),
-        start: signed(moment.time.0),
+        start: clamp(moment.time.0),
         duration: None,
         pid: NumberOrName::Number(moment.pid.0.into()),
         tid: NumberOrName::Number(moment.tid.0.into()),
