@@ -3,7 +3,7 @@
 use super::file::{number, range};
 use crate::bytes::splices::Splices;
 use crate::error::{Error, Result};
-use rustc_hash::FxHashMap;
+use crate::model::interner::Interner;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
@@ -12,15 +12,14 @@ use std::collections::BTreeMap;
 pub(super) struct Strings<'d> {
     raw: &'d RawValue,
     list: Vec<&'d RawValue>,
-    new: Vec<String>,
-    numbers: FxHashMap<String, usize>,
+    new: Interner<String, u32>,
 }
 
 impl<'d> Strings<'d> {
     pub(super) fn read(raw: &'d RawValue) -> Result<Self> {
         let list = serde_json::from_str(raw.get());
         let list = list.map_err(|error| Error::new("has strings that are not a list").because(error))?;
-        Ok(Self { raw, list, new: Vec::new(), numbers: FxHashMap::default() })
+        Ok(Self { raw, list, new: Interner::default() })
     }
 
     /// The string of that number.
@@ -30,20 +29,13 @@ impl<'d> Strings<'d> {
 
     /// The number of a string that comes in. The format has texts: what is none in a name becomes printable.
     pub(super) fn add(&mut self, text: &[u8]) -> usize {
-        let text = String::from_utf8_lossy(text);
-        if let Some(&number) = self.numbers.get(&*text) {
-            return number;
-        }
-        let number = self.list.len() + self.new.len();
-        self.numbers.insert(text.clone().into_owned(), number);
-        self.new.push(text.into_owned());
-        number
+        self.list.len() + self.new.number(&*String::from_utf8_lossy(text)) as usize
     }
 
     /// Puts them in.
     pub(super) fn splice(&self, file: &[u8], splices: &mut Splices) {
-        let texts: Vec<String> =
-            self.new.iter().map(|text| serde_json::Value::from(text.as_str()).to_string()).collect();
+        let new = self.new.items().iter();
+        let texts: Vec<String> = new.map(|text| serde_json::Value::from(text.as_str()).to_string()).collect();
         append(self.raw, self.list.is_empty(), &texts, file, splices);
     }
 }
@@ -74,8 +66,7 @@ pub(super) struct Sources<'f, 'd> {
     columns: &'f BTreeMap<String, &'d RawValue>,
     rows: usize,
     /// Numbers of strings.
-    new: Vec<usize>,
-    numbers: FxHashMap<usize, usize>,
+    new: Interner<usize, u32>,
 }
 
 impl<'f, 'd> Sources<'f, 'd> {
@@ -90,31 +81,28 @@ impl<'f, 'd> Sources<'f, 'd> {
         };
         let is_whole = columns.iter().all(|(name, column)| is_known(name) && (name == "length" || has_rows(column)));
         columns.get("filename").filter(|_| is_whole)?;
-        Some(Self { columns, rows, new: Vec::new(), numbers: FxHashMap::default() })
+        Some(Self { columns, rows, new: Interner::default() })
     }
 
     /// The row of a file that comes in.
     pub(super) fn add(&mut self, file: &[u8], strings: &mut Strings<'_>) -> usize {
-        let filename = strings.add(file);
-        *self.numbers.entry(filename).or_insert_with(|| {
-            self.new.push(filename);
-            self.rows + self.new.len() - 1
-        })
+        self.rows + self.new.intern(strings.add(file)) as usize
     }
 
     /// Puts them in.
     pub(super) fn splice(&self, file: &[u8], splices: &mut Splices) {
-        if self.new.is_empty() {
+        let new = self.new.items();
+        if new.is_empty() {
             return;
         }
         for (name, column) in self.columns {
             let values: Vec<String> = match (&name[..], COLUMNS.iter().find(|(known, _)| name == known)) {
                 ("length", _) => {
-                    splices.replace(range(column, file), (self.rows + self.new.len()).to_string().into_bytes());
+                    splices.replace(range(column, file), (self.rows + new.len()).to_string().into_bytes());
                     continue;
                 }
-                (_, Some((_, value))) => self.new.iter().map(|_| (*value).to_owned()).collect(),
-                (_, None) => self.new.iter().map(ToString::to_string).collect(),
+                (_, Some((_, value))) => new.iter().map(|_| (*value).to_owned()).collect(),
+                (_, None) => new.iter().map(ToString::to_string).collect(),
             };
             append(column, self.rows == 0, &values, file, splices);
         }

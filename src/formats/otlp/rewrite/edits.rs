@@ -117,19 +117,19 @@ fn behind(message: &Message<'_>, plan: &Plan, out: &mut Vec<u8>) {
         let of = usize::try_from(*location).ok().and_then(|at| message.dictionary.locations.get(at));
         put_field(2, &[of.map_or(&[][..], |of| of.message), &encoded(lines)], out);
     }
-    if message.dictionary.functions.is_empty() && !plan.functions.is_empty() {
+    if message.dictionary.functions.is_empty() && !plan.functions.items().is_empty() {
         // The first of a table stands for none.
         put_field(3, &[], out);
     }
-    for function in &plan.functions {
+    for function in plan.functions.items() {
         let (name, file) = (function.name as i32, function.file as i32);
         let message = FunctionMessage { name_strindex: name, system_name_strindex: 0, filename_strindex: file };
         encoding::message::encode(3, &message, out);
     }
-    for string in &plan.strings {
+    for string in plan.strings.items() {
         encoding::string::encode(5, string, out);
     }
-    for stack in &plan.stacks {
+    for stack in plan.stacks.items() {
         let location_indices = stack.iter().map(|at| *at as i32).collect();
         encoding::message::encode(7, &StackMessage { location_indices }, out);
     }

@@ -84,13 +84,13 @@ pub(super) fn written(text: &[u8], message: &Message<'_>, plan: &Plan) -> Result
         location.map_or_else(|| Ok("{}".to_owned()), |location| with_lines(location.get(), lines))
     };
     let copies = plan.copies.iter().map(copy).collect::<Result<Vec<_>>>()?;
-    let functions = plan.functions.iter().map(|function| {
+    let functions = plan.functions.items().iter().map(|function| {
         let name = (function.name > 0).then(|| format!("\"nameStrindex\":{}", function.name));
         let file = (function.file > 0).then(|| format!("\"filenameStrindex\":{}", function.file));
         format!("{{{}}}", name.into_iter().chain(file).collect::<Vec<_>>().join(","))
     });
-    let strings = plan.strings.iter().map(|text| serde_json::Value::from(text.as_str()).to_string());
-    let stacks = plan.stacks.iter().map(|stack| {
+    let strings = plan.strings.items().iter().map(|text| serde_json::Value::from(text.as_str()).to_string());
+    let stacks = plan.stacks.items().iter().map(|stack| {
         let locations: Vec<String> = stack.iter().map(u64::to_string).collect();
         format!("{{\"locationIndices\":[{}]}}", locations.join(","))
     });

@@ -63,8 +63,6 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
         let why = "their mappings have neither a build ID nor an htlhash, so the version of the file is not known";
         warnings.push(Warning::new(format!("{locations} in files stay unnamed: {why}")));
     }
-    profile.addresses.sort_unstable();
-    profile.addresses.dedup();
     Ok(Box::new(profile))
 }
 

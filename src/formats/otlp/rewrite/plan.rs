@@ -6,8 +6,8 @@ use crate::contract::unsymbolized::{BareAddress, NamedCall, meanings};
 use crate::error::{Error, Result};
 use crate::formats::otlp::message::Message;
 use crate::model::Pid;
+use crate::model::interner::Interner;
 use rustc_hash::FxHashMap;
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The functions at an address.
@@ -36,17 +36,20 @@ pub(super) struct Plan {
     /// Locations like others, with lines of their own, which come in behind all.
     pub(super) copies: Vec<(u64, Vec<NewLine>)>,
     /// Stacks that come in behind all.
-    pub(super) stacks: Vec<Vec<u64>>,
+    pub(super) stacks: Interner<Vec<u64>, u32>,
     /// The stacks that samples of a process have in place of others.
     pub(super) moved: FxHashMap<(u64, Option<Pid>), u64>,
-    pub(super) functions: Vec<NewFunction>,
-    pub(super) strings: Vec<String>,
+    pub(super) functions: Interner<NewFunction, u32>,
+    pub(super) strings: Interner<String, u32>,
 }
+
+/// The places of the strings that the message has, once one is requested.
+type OldStrings<'d> = Option<FxHashMap<&'d [u8], u64>>;
 
 impl Plan {
     /// Looks up the names.
     pub(super) fn of(message: &Message<'_>, uses: &LocationUses, asked: &Asked<'_>) -> Result<Self> {
-        let (mut plan, mut names) = (Self::default(), PlannedNames::default());
+        let (mut plan, mut old) = (Self::default(), None);
         // The locations that are in place of others.
         let mut moved: FxHashMap<LocationUse, u64> = FxHashMap::default();
         let calls = |one: &LocationUse| uses.address(one).map(|address| asked(&address)).unwrap_or_default();
@@ -57,12 +60,12 @@ impl Plan {
                 continue;
             }
             if !first.calls.is_empty() {
-                let lines = plan.named(&first.calls, &mut names, message)?;
+                let lines = plan.named(&first.calls, &mut old, message)?;
                 plan.lines.insert(one.location, lines);
             }
             for other in meanings {
                 let at = behind(message.dictionary.locations.len(), plan.copies.len())?;
-                let lines = plan.named(&other.calls, &mut names, message)?;
+                let lines = plan.named(&other.calls, &mut old, message)?;
                 plan.copies.push((one.location, lines));
                 moved.extend(other.uses.iter().map(|one| (*one, at)));
             }
@@ -84,7 +87,6 @@ impl Plan {
         uses: &LocationUses,
         moved: &FxHashMap<LocationUse, u64>,
     ) -> Result<()> {
-        let mut known: FxHashMap<Vec<u64>, u64> = FxHashMap::default();
         for &(stack, pid) in &uses.stacks {
             let before = message.stack(stack);
             let new = |(depth, at): (usize, &u64)| {
@@ -92,16 +94,8 @@ impl Plan {
             };
             let after: Vec<u64> = before.iter().enumerate().map(new).collect();
             if after != before {
-                let at = match known.get(&after) {
-                    Some(&at) => at,
-                    None => {
-                        let at = behind(message.dictionary.stacks.len(), self.stacks.len())?;
-                        self.stacks.push(after.clone());
-                        known.insert(after, at);
-                        at
-                    }
-                };
-                self.moved.insert((stack, pid), at);
+                let place = self.stacks.intern(after);
+                self.moved.insert((stack, pid), behind(message.dictionary.stacks.len(), place as usize)?);
             }
         }
         Ok(())
@@ -110,53 +104,33 @@ impl Plan {
     fn named<'d>(
         &mut self,
         calls: &[NamedCall<'_>],
-        names: &mut PlannedNames<'d>,
+        old: &mut OldStrings<'d>,
         message: &Message<'d>,
     ) -> Result<Vec<NewLine>> {
         let line = |call: &NamedCall<'_>| {
-            let name = self.string(call.name, names, message)?;
-            let file = self.string(call.file, names, message)?;
-            let function = NewFunction { name, file };
-            let function = match names.functions.get(&function) {
-                Some(&at) => at,
-                None => {
-                    let at = behind(message.dictionary.functions.len().max(1), self.functions.len())?;
-                    self.functions.push(function);
-                    names.functions.insert(function, at);
-                    at
-                }
-            };
+            let name = self.string(call.name, old, message)?;
+            let file = self.string(call.file, old, message)?;
+            let place = self.functions.intern(NewFunction { name, file });
+            let function = behind(message.dictionary.functions.len().max(1), place as usize)?;
             Ok(NewLine { function, line: call.line })
         };
         calls.iter().map(line).collect()
     }
 
     /// The place of a string. A value that is not text becomes text.
-    fn string<'d>(&mut self, text: &[u8], names: &mut PlannedNames<'d>, message: &Message<'d>) -> Result<u64> {
+    fn string<'d>(&mut self, text: &[u8], old: &mut OldStrings<'d>, message: &Message<'d>) -> Result<u64> {
         if text.is_empty() {
             return Ok(0);
         }
-        let old = &message.dictionary.strings;
-        let known = names.strings.get_or_insert_with(|| {
-            old.iter().enumerate().rev().map(|(at, text)| (Cow::Borrowed(*text), at as u64)).collect()
-        });
+        let strings = &message.dictionary.strings;
+        let numbered = strings.iter().enumerate().rev().map(|(at, text)| (*text, at as u64));
+        let old = old.get_or_insert_with(|| numbered.collect());
         let text = String::from_utf8_lossy(text);
-        if let Some(&at) = known.get(text.as_bytes()) {
-            return Ok(at);
+        match old.get(text.as_bytes()) {
+            Some(at) => Ok(*at),
+            None => behind(strings.len(), self.strings.number(&*text) as usize),
         }
-        let at = behind(old.len(), self.strings.len())?;
-        self.strings.push(text.clone().into_owned());
-        known.insert(Cow::Owned(text.into_owned().into_bytes()), at);
-        Ok(at)
     }
-}
-
-/// The new numbers of names.
-#[derive(Debug, Default)]
-struct PlannedNames<'d> {
-    /// All strings, once one is requested.
-    strings: Option<FxHashMap<Cow<'d, [u8]>, u64>>,
-    functions: FxHashMap<NewFunction, u64>,
 }
 
 /// The number behind the last one.

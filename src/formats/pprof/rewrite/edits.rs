@@ -6,9 +6,9 @@ use crate::contract::unsymbolized::{Ask, Meaning, NamedCall, meanings};
 use crate::error::{Error, Result};
 use crate::formats::pprof::messages::{PprofFunction, PprofLine};
 use crate::formats::pprof::tables::Tables;
+use crate::model::interner::Interner;
 use prost::encoding;
 use rustc_hash::FxHashMap;
-use std::borrow::Cow;
 use std::io::Write;
 
 /// The changes of a profile.
@@ -56,7 +56,7 @@ impl Edits {
                 edits.name(one.location, &first.calls)?;
             }
             for other in meanings {
-                last_id = next_id(last_id, "location")?;
+                last_id = next_id(last_id, 0, "location")?;
                 edits.copy(&other, last_id)?;
             }
         }
@@ -176,25 +176,20 @@ fn with_id(message: &[u8], id: u64) -> Vec<u8> {
 /// Functions and strings that come in behind those of the file, each once.
 #[derive(Debug)]
 struct NewNames {
-    first_string: usize,
-    strings: Vec<String>,
-    string_ids: FxHashMap<String, i64>,
-    /// The highest number of a function so far.
+    /// The number of strings of the file.
+    old_strings: usize,
+    strings: Interner<String, u32>,
+    /// The highest number of a function of the file.
     last_function: u64,
-    functions: Vec<PprofFunction>,
-    function_ids: FxHashMap<(i64, i64), u64>,
+    /// By name and file.
+    functions: Interner<(i64, i64), u32>,
 }
 
 impl NewNames {
     fn behind(tables: &Tables<'_>) -> Self {
-        Self {
-            first_string: tables.strings.len(),
-            strings: Vec::new(),
-            string_ids: FxHashMap::default(),
-            last_function: tables.functions.keys().copied().max().unwrap_or(0),
-            functions: Vec::new(),
-            function_ids: FxHashMap::default(),
-        }
+        let last_function = tables.functions.keys().copied().max().unwrap_or(0);
+        let (strings, functions) = (Interner::default(), Interner::default());
+        Self { old_strings: tables.strings.len(), strings, last_function, functions }
     }
 
     /// The lines of a location, the innermost call first, as they are added to its message.
@@ -207,15 +202,8 @@ impl NewNames {
     }
 
     fn function(&mut self, call: &NamedCall<'_>) -> Result<u64> {
-        let (name, filename) = (self.string(call.name), self.string(call.file));
-        if let Some(&id) = self.function_ids.get(&(name, filename)) {
-            return Ok(id);
-        }
-        self.last_function = next_id(self.last_function, "function")?;
-        let id = self.last_function;
-        self.functions.push(PprofFunction { id, name, system_name: name, filename });
-        self.function_ids.insert((name, filename), id);
-        Ok(id)
+        let names = (self.string(call.name), self.string(call.file));
+        next_id(self.last_function, self.functions.intern(names), "function")
     }
 
     /// The format has texts; what is none in a name becomes printable. The first string is empty.
@@ -223,25 +211,21 @@ impl NewNames {
         if text.is_empty() {
             return 0;
         }
-        let text: Cow<'_, str> = String::from_utf8_lossy(text);
-        if let Some(&id) = self.string_ids.get(&*text) {
-            return id;
-        }
-        let id = (self.first_string + self.strings.len()) as i64;
-        self.strings.push(text.clone().into_owned());
-        self.string_ids.insert(text.into_owned(), id);
-        id
+        self.old_strings as i64 + i64::from(self.strings.number(&*String::from_utf8_lossy(text)))
     }
 
     /// All of them, as fields of the profile.
     fn fields(&self, out: &mut Vec<u8>) {
-        self.functions.iter().for_each(|function| encoding::message::encode(5, function, out));
-        self.strings.iter().for_each(|string| encoding::string::encode(6, string, out));
+        for (place, &(name, filename)) in (1..).zip(self.functions.items()) {
+            let function = PprofFunction { id: self.last_function + place, name, system_name: name, filename };
+            encoding::message::encode(5, &function, out);
+        }
+        self.strings.items().iter().for_each(|string| encoding::string::encode(6, string, out));
     }
 }
 
-/// The number behind the highest one.
-fn next_id(last: u64, what: &str) -> Result<u64> {
-    last.checked_add(1)
+/// A number behind the highest one, the first at place 0.
+fn next_id(last: u64, place: u32, what: &str) -> Result<u64> {
+    last.checked_add(u64::from(place) + 1)
         .ok_or_else(|| Error::new(format!("has a {what} of the highest number: no further one can be added")))
 }
