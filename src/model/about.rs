@@ -7,8 +7,9 @@ use super::frame_counts::FrameCounts;
 use super::perf_command::PerfCommand;
 use super::process::{BuildId, Moment};
 use super::units::{Addr, Nanos, Pid};
-use crate::model::backing::base_name;
+use crate::model::backing::{Backing, base_name};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// The facts that a profile states about itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -126,6 +127,18 @@ pub struct ProcessLife {
     pub started: Option<Nanos>,
     /// When it ended, if that was seen.
     pub ended: Option<Nanos>,
+}
+
+impl Module {
+    /// Adds a mapping, of a profile that does not show whose it is.
+    pub fn map(&mut self, name: &[u8], memory: Range<u64>, file_offset: u64) {
+        self.is_kernel = Backing::of(name).is_kernel_object();
+        let len = memory.end.saturating_sub(memory.start);
+        if len > 0 {
+            let (pid, addr) = (Pid(if self.is_kernel { -1 } else { 0 }), Addr(memory.start));
+            self.mapped.push(MappedRange { pid, time: Nanos(0), addr, len, file_offset });
+        }
+    }
 }
 
 impl TimeExtent {

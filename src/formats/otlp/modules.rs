@@ -2,10 +2,8 @@
 
 use super::dictionary::{Dictionary, Mapping};
 use crate::bytes::digits::hex_bytes;
-use crate::model::about::{MappedRange, Module};
-use crate::model::backing::Backing;
+use crate::model::about::Module;
 use crate::model::process::BuildId;
-use crate::model::{Addr, Nanos, Pid};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
@@ -35,16 +33,11 @@ impl Modules {
 }
 
 fn add(module: &mut Module, name: &[u8], mapping: &Mapping<'_>, dictionary: &Dictionary<'_>) {
-    let Mapping { start, limit, offset, .. } = *mapping;
-    module.is_kernel = Backing::of(name).is_kernel_object();
     let text = |key| dictionary.text_of(mapping.attributes(), key);
     module.build_id.add(text(GNU_BUILD_ID).and_then(BuildId::from_digits));
     module.htl_hash.add(text(HTL_HASH).and_then(htl_hash));
-    if let Some(len) = limit.checked_sub(start).filter(|len| *len > 0) {
-        // Mappings are shared by all processes, and do not show whose they are.
-        let pid = Pid(if module.is_kernel { -1 } else { 0 });
-        module.mapped.push(MappedRange { pid, time: Nanos(0), addr: Addr(start), len, file_offset: offset });
-    }
+    // Mappings are shared by all processes.
+    module.map(name, mapping.start..mapping.limit, mapping.offset);
 }
 
 /// The attribute that holds OpenTelemetry's own build ID: a hash of both ends of the file, in hexadecimal digits.

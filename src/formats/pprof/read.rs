@@ -8,16 +8,15 @@
 //! Samples name locations by number and a location names any number of lines, so a small file can ask for much:
 //! there is an end to it.
 
-use super::tables::{Label, Line, Mapping, Tables, ValueType, is_pid, is_tid};
+use super::tables::{Label, Line, Tables, ValueType, is_pid, is_tid};
 use crate::analysis::named_frames::{LocationFrames, NamedFrames, StatedFrame};
 use crate::bytes::protobuf::{FieldValue, Fields, inner};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::model::about::{About, MappedRange, Module, TimeExtent, joined};
-use crate::model::backing::Backing;
+use crate::model::about::{About, TimeExtent, joined};
 use crate::model::process::BuildId;
 use crate::model::stacks::{Profile, Row, Sampling, ScriptStart, Track, Unit};
-use crate::model::{Addr, Nanos, Pid, Tid};
+use crate::model::{Nanos, Pid, Tid};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -73,7 +72,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         return Err(Error::new("has no string table, which follows the samples: it is cut off"));
     }
     let mut profile = Profile::keeping(options.keep);
-    let events = ProfileEvents::of(&tables, &mut profile);
+    let events = events(&tables, &mut profile);
     let frames = frames(bytes.len(), &tables, options.columns, &mut profile);
     let mut reading = PprofReading { frames, tables: &tables, events, profile, sampled: None, apart: options.apart };
     let mut skipped = Skipped::new("sample");
@@ -96,22 +95,17 @@ struct EventValues {
 }
 
 /// The events of a profile.
-struct ProfileEvents(Vec<EventValues>);
-
-impl ProfileEvents {
-    fn of(tables: &Tables<'_>, profile: &mut Profile) -> Self {
-        let types = &tables.sample_types;
-        let is_count = |at: usize| counted(tables, types[at]).is_some() && types.len() > 1;
-        let mut shown: Vec<usize> =
-            (0..types.len()).filter(|&at| !(is_count(at) && counts_for(tables, at).is_some())).collect();
-        let default = |at: &usize| tables.default_sample_type != 0 && types[*at].name == tables.default_sample_type;
-        let first = shown.iter().position(default).or(shown.len().checked_sub(1));
-        if let Some(first) = first {
-            let first = shown.remove(first);
-            shown.insert(0, first);
-        }
-        Self(shown.into_iter().map(|at| EventValues::of(tables, at, profile)).collect())
+fn events(tables: &Tables<'_>, profile: &mut Profile) -> Vec<EventValues> {
+    let types = &tables.sample_types;
+    let is_count = |at: usize| counted(tables, types[at]).is_some() && types.len() > 1;
+    let mut shown: Vec<usize> =
+        (0..types.len()).filter(|&at| !(is_count(at) && counts_for(tables, at).is_some())).collect();
+    let default = |at: &usize| tables.default_sample_type != 0 && types[*at].name == tables.default_sample_type;
+    let first = shown.iter().position(default).or(shown.len().checked_sub(1));
+    if let Some(first) = first {
+        shown[..=first].rotate_right(1);
     }
+    shown.into_iter().map(|at| EventValues::of(tables, at, profile)).collect()
 }
 
 /// The event that a type of values counts the samples of: of `X:samples` it is `X`, of `samples` any.
@@ -203,7 +197,7 @@ fn number(number: u64) -> u32 {
 struct PprofReading<'t, 'd> {
     tables: &'t Tables<'d>,
     frames: LocationFrames,
-    events: ProfileEvents,
+    events: Vec<EventValues>,
     profile: Profile,
     sampled: Option<TimeExtent>,
     /// True if samples are distinguished by labels that state neither whose they are nor when they were taken.
@@ -229,7 +223,7 @@ impl PprofReading<'_, '_> {
             return Err(Error::new("has a value below zero, as the difference of two profiles has"));
         }
         self.sampled = joined(self.sampled, labels.time.map(TimeExtent::at));
-        for event in &self.events.0 {
+        for event in &self.events {
             let weight = u64::try_from(at(event.value)).unwrap_or(0).saturating_mul(event.scale);
             let count = event.count.map_or(u64::from(weight > 0), |place| u64::try_from(at(place)).unwrap_or(0));
             if weight > 0 || count > 0 {
@@ -278,21 +272,12 @@ fn about(tables: &Tables<'_>, sampled: Option<TimeExtent>) -> About {
     for mapping in &tables.mapping_order {
         let name = tables.string(mapping.file);
         if !name.is_empty() {
-            add_mapping(about.modules.entry(name.to_vec()).or_default(), mapping, tables);
+            let module = about.modules.entry(name.to_vec()).or_default();
+            module.build_id.add(BuildId::from_digits(tables.string(mapping.build_id)));
+            module.map(name, mapping.start..mapping.limit, mapping.offset);
         }
     }
     about
-}
-
-fn add_mapping(module: &mut Module, mapping: &Mapping, tables: &Tables<'_>) {
-    let Mapping { start, limit, offset, .. } = *mapping;
-    module.is_kernel = Backing::of(tables.string(mapping.file)).is_kernel_object();
-    module.build_id.add(BuildId::from_digits(tables.string(mapping.build_id)));
-    if let Some(len) = limit.checked_sub(start).filter(|len| *len > 0) {
-        // A profile is of one process, and does not state about which.
-        let pid = Pid(if module.is_kernel { -1 } else { 0 });
-        module.mapped.push(MappedRange { pid, time: Nanos(0), addr: Addr(start), len, file_offset: offset });
-    }
 }
 
 #[cfg(test)]
