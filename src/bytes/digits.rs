@@ -1,4 +1,6 @@
-//! Numbers read from text: all of it must be digits.
+//! Numbers read from text: all of it must be digits, or what [`str::parse`] takes as well.
+
+use std::str::FromStr;
 
 /// A hexadecimal number without prefix; `None` if it is empty, odd or does not fit.
 pub(crate) fn hex(digits: &[u8]) -> Option<u64> {
@@ -59,6 +61,11 @@ const HEX_DIGITS: [u8; 256] = {
     }
     values
 };
+
+/// A decimal number of any type, with its sign, point and exponent.
+pub(crate) fn number<T: FromStr>(text: &[u8]) -> Option<T> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
 
 /// A decimal number; `None` if it is empty, odd or does not fit.
 pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {

@@ -13,6 +13,7 @@
 
 use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::bytes::digits::decimal;
+use crate::bytes::lines::lines;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::stacks::{FrameKind, Profile, Row, Track, Unit};
@@ -50,9 +51,9 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let series = profile.series_named("samples", Unit::Samples);
     let (mut named, mut skipped) = (NamedFrames::default(), Skipped::new("stack"));
     let (mut frames, mut track) = (Vec::new(), Track::default());
-    let (mut in_header, mut offset) = (true, 0);
-    for whole in bytes.split_inclusive(|&byte| byte == b'\n') {
-        let line = whole.trim_ascii();
+    let mut in_header = true;
+    for (offset, line) in lines(bytes) {
+        let line = line.trim_ascii_start();
         match decimal(line) {
             _ if line.is_empty() => in_header = false,
             _ if in_header => {}
@@ -65,10 +66,9 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             None if frames.is_empty() && !is_frame(line) => track.comm = line.to_vec(),
             None => frames.push(named.frame(&mut profile, stated_frame(line))),
         }
-        offset += whole.len() as u64;
     }
     if !frames.is_empty() {
-        skipped.add(Error::new("the last one has no number: the text is cut off").at(offset));
+        skipped.add(Error::new("the last one has no number: the text is cut off").at(bytes.len() as u64));
     }
     warnings.extend(skipped.into_warning());
     Ok(profile)

@@ -9,6 +9,7 @@
 use crate::analysis::call_tree::{CallTree, Spelling};
 use crate::analysis::label::{marked, unmarked};
 use crate::analysis::sorted_stacks::{Run, Runs, Unsorted, shared_len};
+use crate::bytes::digits::number;
 use crate::contract::format::{ReadLines, ReadOptions, WriteOptions};
 use crate::error::{Error, Result, Skipped};
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, StackId, Track, Unit};
@@ -49,7 +50,7 @@ fn is_a_deep_stack(head: &[u8]) -> bool {
 fn parse(line: &[u8]) -> Option<(&[u8], u64)> {
     let line = line.trim_ascii_end();
     let blank = memchr::memrchr(b' ', line)?;
-    let weight = std::str::from_utf8(&line[blank + 1..]).ok()?.parse().ok()?;
+    let weight = number(&line[blank + 1..])?;
     let stack = line[..blank].trim_ascii_end();
     (!stack.is_empty()).then_some((stack, weight))
 }

@@ -14,6 +14,7 @@
 //! One blank is one level. Shares have one decimal: without `-P` the sum is theirs, not that of the totals.
 
 use crate::analysis::indented_tree::IndentedTree;
+use crate::bytes::lines::lines;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::stacks::{Profile, Row, Track, Unit};
@@ -42,9 +43,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         (profile.series_named("time", Unit::Nanos), profile.series_named("alloc", Unit::Named("bytes".to_owned())));
     let track = profile.track(Track::default());
     let (mut tree, mut skipped) = (IndentedTree::default(), Skipped::new("line"));
-    let (mut totals, mut in_tree, mut offset) = (Totals::default(), false, 0);
-    for whole in bytes.split_inclusive(|&byte| byte == b'\n') {
-        let line = whole.trim_ascii_end();
+    let (mut totals, mut in_tree) = (Totals::default(), false);
+    for (offset, line) in lines(bytes) {
         match in_tree {
             false => {
                 totals.add(line);
@@ -71,7 +71,6 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
                 }
             }
         }
-        offset += whole.len() as u64;
     }
     warnings.extend(skipped.into_warning());
     Ok(profile)

@@ -14,6 +14,8 @@
 //! Two characters are one level. Threads that wait count like others.
 
 use crate::analysis::indented_tree::{IndentedTree, OwnWeights};
+use crate::bytes::digits::number;
+use crate::bytes::lines::lines;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::stacks::{Profile, Row, Track, TrackId, Unit};
@@ -36,9 +38,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let process = process(bytes.split(|&byte| byte == b'\n').next().unwrap_or_default());
     let mut track = profile.track(process.clone());
     let mut reading = SampleTreeReader { profile, series, tree: IndentedTree::default(), own: OwnWeights::default() };
-    let (mut skipped, mut in_tree, mut offset) = (Skipped::new("line"), false, 0);
-    for line in bytes.split_inclusive(|&byte| byte == b'\n') {
-        let text = line.trim_ascii_end();
+    let (mut skipped, mut in_tree) = (Skipped::new("line"), false);
+    for (offset, text) in lines(bytes) {
         match in_tree {
             false => in_tree = text.starts_with(BEGIN),
             true if text.starts_with(END) => break,
@@ -53,7 +54,6 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
                 _ => skipped.add(Error::new("is not a function with its depth and samples").at(offset)),
             },
         }
-        offset += line.len() as u64;
     }
     reading.own.end(0, &mut reading.profile, series);
     warnings.extend(skipped.into_warning());
@@ -114,7 +114,7 @@ impl<'d> SampleLine<'d> {
         let line = line.strip_prefix(b"    ")?;
         let indent = line.iter().position(|byte| !b" +|:!".contains(byte))?;
         let (samples, rest) = line[indent..].split_at(line[indent..].iter().position(|&byte| byte == b' ')?);
-        let samples = std::str::from_utf8(samples).ok()?.parse().ok()?;
+        let samples = number(samples)?;
         let rest = rest.trim_ascii();
         let (name, module) = match memchr::memmem::rfind(rest, b"  (in ") {
             None => (rest, &b""[..]),

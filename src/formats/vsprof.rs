@@ -5,6 +5,7 @@
 
 use crate::analysis::indented_tree::IndentedTree;
 use crate::bytes::csv_line::fields;
+use crate::bytes::lines::lines;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::stacks::{Profile, Row, Track, Unit};
@@ -29,24 +30,22 @@ fn header(bytes: &[u8]) -> (&[u8], &[u8]) {
 
 /// Reads the tree.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let (first, lines) = header(bytes);
+    let (first, rest) = header(bytes);
     let columns = VsprofColumns::of(first).ok_or_else(|| Error::new("has no line of names"))?;
     let mut profile = Profile::keeping(options.keep);
     let series = profile.series_named("time", Unit::Nanos);
     let track = profile.track(Track::default());
     let (mut tree, mut skipped) = (IndentedTree::default(), Skipped::new("line"));
-    let mut offset = (bytes.len() - lines.len()) as u64;
-    for line in lines.split_inclusive(|&byte| byte == b'\n') {
-        let told = columns.parse(line.trim_ascii_end());
-        let told = told.and_then(|line| {
+    for (offset, line) in lines(rest) {
+        let told = columns.parse(line).and_then(|line| {
             let stack = Some(tree.at(line.depth, &line.function, &line.module, &mut profile)?);
             profile.push(series, Row { track, stack, weight: line.nanos, count: line.calls, time: None });
             Some(())
         });
-        if told.is_none() && !line.trim_ascii().is_empty() {
+        if told.is_none() && !line.is_empty() {
+            let offset = (bytes.len() - rest.len()) as u64 + offset;
             skipped.add(Error::new("is not a function with its level, calls and time").at(offset));
         }
-        offset += line.len() as u64;
     }
     warnings.extend(skipped.into_warning());
     Ok(profile)

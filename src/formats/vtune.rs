@@ -3,6 +3,7 @@
 
 use crate::analysis::indented_tree::IndentedTree;
 use crate::bytes::csv_line::fields;
+use crate::bytes::lines::lines;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::stacks::{Profile, Row, Track, Unit};
@@ -22,9 +23,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let mut profile = Profile::keeping(options.keep);
     let series = profile.series_named("time", Unit::Nanos);
     let track = profile.track(Track::default());
-    let (mut tree, mut columns, mut skipped, mut offset) = (IndentedTree::default(), None, Skipped::new("line"), 0);
-    for whole in bytes.split_inclusive(|&byte| byte == b'\n') {
-        let line = whole.trim_ascii_end();
+    let (mut tree, mut columns, mut skipped) = (IndentedTree::default(), None, Skipped::new("line"));
+    for (offset, line) in lines(bytes) {
         match &columns {
             None if line.starts_with(FIRST) => columns = VtuneColumns::of(line),
             None => {}
@@ -43,7 +43,6 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
                 }
             }
         }
-        offset += whole.len() as u64;
     }
     warnings.extend(skipped.into_warning());
     Ok(profile)

@@ -17,7 +17,7 @@
 //! Specification: <https://valgrind.org/docs/manual/>, `massif/ms_print.in`, `dhat/dh_main.c` and
 //! `docs/internals/xml-output-protocol4.txt` in valgrind's sources.
 
-use crate::bytes::digits::hex;
+use crate::bytes::digits::{hex, number};
 use crate::error::Result;
 use memchr::memmem;
 use std::io::{BufRead, Write};
@@ -59,7 +59,7 @@ pub fn sniff(head: &[u8]) -> Option<Report> {
 pub fn pid(report: Report, head: &[u8]) -> Option<i32> {
     let behind = |key: &[u8]| {
         let at = memmem::find(head, key)? + key.len();
-        leading_number(head.get(at..)?)
+        Some(leading_number(head.get(at..)?)?.0)
     };
     match report {
         Report::Dhat => behind(b"\"pid\":"),
@@ -72,15 +72,14 @@ pub fn pid(report: Report, head: &[u8]) -> Option<i32> {
 /// `==PID== `
 fn text_pid(head: &[u8]) -> Option<i32> {
     let rest = head.strip_prefix(b"==").or_else(|| head.strip_prefix(b"--"))?;
-    let pid = leading_number(rest)?;
-    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let mark = rest.get(digits..digits + 2)?;
-    (mark == b"==" || mark == b"--").then_some(pid)
+    let (pid, behind) = leading_number(rest)?;
+    (behind.starts_with(b"==") || behind.starts_with(b"--")).then_some(pid)
 }
 
-fn leading_number(text: &[u8]) -> Option<i32> {
-    let len = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    std::str::from_utf8(text.get(..len)?).ok()?.parse().ok()
+/// The number that a text begins with, and what is behind it.
+fn leading_number(text: &[u8]) -> Option<(i32, &[u8])> {
+    let (digits, behind) = text.split_at(text.iter().take_while(|byte| byte.is_ascii_digit()).count());
+    Some((number(digits)?, behind))
 }
 
 /// The function at an address, with its source position if that is known.

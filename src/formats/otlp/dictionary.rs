@@ -3,6 +3,7 @@
 
 use super::version::Version;
 use crate::analysis::mapped_pieces::place_in_file;
+use crate::bytes::digits;
 use crate::bytes::protobuf::{Fields, inner, numbers};
 use crate::error::Result;
 
@@ -170,7 +171,7 @@ impl<'d> Attribute<'d> {
     pub(super) fn number(&self) -> Option<i64> {
         match self.value {
             Value::Number(number) => Some(number),
-            Value::Text(text) => std::str::from_utf8(text).ok()?.parse().ok(),
+            Value::Text(text) => digits::number(text),
             Value::Flag(_) | Value::List(_) | Value::Other => None,
         }
     }

@@ -1,6 +1,7 @@
 //! The tables of a profile: what its samples refer to, as the file has it.
 
 use crate::analysis::mapped_pieces::place_in_file;
+use crate::bytes::digits::number;
 use crate::bytes::protobuf::{FieldValue, Fields, inner, numbers};
 use crate::error::{Result, Warning, Warnings};
 use rustc_hash::FxHashMap;
@@ -212,7 +213,7 @@ impl<'d> Label<'d> {
 
     /// The number of a process, thread or processor, which may be written as a text.
     pub(super) fn id(&self) -> Option<i32> {
-        let written = std::str::from_utf8(self.text).ok().and_then(|text| text.parse::<i32>().ok());
+        let written = number::<i32>(self.text);
         written.or_else(|| i32::try_from(self.number).ok())
     }
 }

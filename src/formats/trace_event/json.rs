@@ -1,6 +1,7 @@
 //! Just as much JSON as an event takes: values are found, not built. Strings stay as they are in the file until
 //! somebody wants their text.
 
+use crate::bytes::escapes::utf16_letter;
 use std::borrow::Cow;
 
 /// Why a value could not be found.
@@ -269,48 +270,32 @@ fn unescape(raw: &[u8]) -> Vec<u8> {
     let mut rest = raw;
     while let Some(at) = memchr::memchr(b'\\', rest) {
         text.extend_from_slice(&rest[..at]);
-        let (c, len) = escape(&rest[at + 1..]);
+        let (c, len) = escape(&rest[at..]);
         text.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-        rest = rest.get(at + 1 + len..).unwrap_or_default();
+        rest = rest.get(at + len..).unwrap_or_default();
     }
     text.extend_from_slice(rest);
     text
 }
 
 /// The character of an escape, and its length in bytes.
-fn escape(rest: &[u8]) -> (char, usize) {
-    let c = match rest.first() {
+fn escape(text: &[u8]) -> (char, usize) {
+    let c = match text.get(1) {
         Some(b'n') => '\n',
         Some(b't') => '\t',
         Some(b'r') => '\r',
         Some(b'b') => '\u{8}',
         Some(b'f') => '\u{c}',
-        Some(b'u') => return unicode(rest),
+        Some(b'u') => {
+            let (c, len) = utf16_letter(text).unwrap_or((None, 2));
+            return (c.unwrap_or(char::REPLACEMENT_CHARACTER), len);
+        }
         Some(&byte) if byte.is_ascii() => char::from(byte),
         // Half of a character cannot be escaped; the byte before it goes.
-        Some(_) => return (char::REPLACEMENT_CHARACTER, 0),
+        Some(_) => return (char::REPLACEMENT_CHARACTER, 1),
         None => char::REPLACEMENT_CHARACTER,
     };
-    (c, 1)
-}
-
-fn unicode(rest: &[u8]) -> (char, usize) {
-    let unit = |at: usize| {
-        let digits = std::str::from_utf8(rest.get(at..at + 4)?).ok()?;
-        digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok())?
-    };
-    let Some(first) = unit(1) else { return (char::REPLACEMENT_CHARACTER, 1) };
-    if let Some(c) = char::from_u32(first) {
-        return (c, 5);
-    }
-    let second = rest.get(5..7).filter(|next| next == b"\\u").and_then(|_| unit(7));
-    match (first, second) {
-        (0xD800..0xDC00, Some(second @ 0xDC00..0xE000)) => {
-            let c = 0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00);
-            (char::from_u32(c).unwrap_or(char::REPLACEMENT_CHARACTER), 11)
-        }
-        _ => (char::REPLACEMENT_CHARACTER, 5),
-    }
+    (c, 2)
 }
 
 #[cfg(test)]

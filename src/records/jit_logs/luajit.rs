@@ -29,6 +29,7 @@
 
 use super::{CodeLog, JitLog, LogClock, LogCode, LogEvent, LogEventKind, TextId};
 use crate::bytes::digits::{decimal, hex};
+use crate::bytes::lines::lines;
 use crate::error::{Error, Result};
 use memchr::memmem;
 use rustc_hash::FxHashMap;
@@ -56,12 +57,10 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
     let (places, alive) = (FxHashMap::default(), Vec::new());
     let mut reader =
         TraceReader { log, places, alive, expected: None, in_code: false, started: false, has_code: false };
-    let (mut offset, mut verbose) = (0, false);
-    for line in bytes.split_inclusive(|&byte| byte == b'\n') {
-        let text = line.trim_ascii_end();
-        verbose |= is_verbose(text);
-        reader.line(text, offset);
-        offset += line.len() as u64;
+    let mut verbose = false;
+    for (offset, line) in lines(bytes) {
+        verbose |= is_verbose(line);
+        reader.line(line, offset);
     }
     reader.end_of_code();
     let mut log = reader.log;

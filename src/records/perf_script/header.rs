@@ -1,6 +1,6 @@
 //! The first line of a sample: who, when, which event.
 
-use crate::bytes::digits::decimal;
+use crate::bytes::digits::{decimal, number};
 use crate::model::{Nanos, Pid, Tid};
 use std::ops::Range;
 
@@ -112,8 +112,7 @@ impl<'a> Header<'a> {
 
     /// The period, if it was printed: a number right before the event's name.
     pub fn period(&self) -> Option<u64> {
-        let first = Tokens { line: self.rest, at: 0 }.next()?.1;
-        std::str::from_utf8(first).ok()?.parse().ok()
+        number(Tokens { line: self.rest, at: 0 }.next()?.1)
     }
 
     /// The time to ask the code map for: the end of the printed unit, since code logged within the same microsecond

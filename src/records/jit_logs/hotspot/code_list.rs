@@ -10,16 +10,19 @@
 //! moment that it was printed at, and code that was freed before is not in it (`CodeCache::print_codelist` of
 //! share/code/codeCache.cpp). The first line is jcmd's own.
 
-use super::element::{address, number};
+use super::element::address;
 use super::method::{Method, compiler_mark};
+use crate::bytes::digits::number;
+use crate::bytes::lines::lines;
 use crate::error::{Error, Result};
 use crate::records::jit_logs::code_log::{CodeLog, LogClock, LogCode};
+use std::ops::Range;
 
 /// True if nearly all of these first lines are of a code list.
 pub(super) fn sniff(head: &[u8]) -> bool {
     // The last line may be cut.
     let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..=end]);
-    let lines = || lines(whole).filter(|(_, line)| number_of_jcmd(line).is_none());
+    let lines = || own_lines(whole).filter(|(_, line)| number_of_jcmd(line).is_none());
     let known = lines().filter(|(_, line)| parse(line).is_some()).count();
     known > 0 && lines().count() <= known + known / 8
 }
@@ -27,10 +30,10 @@ pub(super) fn sniff(head: &[u8]) -> bool {
 /// Reads it.
 pub(super) fn read(bytes: &[u8]) -> Result<CodeLog> {
     let mut log = CodeLog::new(LogClock::None, "line");
-    for (number, (at, line)) in lines(bytes).enumerate() {
-        if let Some(entry) = parse(line) {
-            let name = log.texts.intern(&entry.name);
-            let code = LogCode::new(name, entry.start, entry.size);
+    for (number, (at, line)) in own_lines(bytes).enumerate() {
+        if let Some((name, range)) = parse(line) {
+            let name = log.texts.intern(&name);
+            let code = LogCode::new(name, range.start, range.end - range.start);
             log.load(None, code);
         } else if let (0, Some(pid)) = (number, number_of_jcmd(line)) {
             log.pid = Some(pid);
@@ -43,13 +46,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeLog> {
 }
 
 /// Lines that are not empty, with their places.
-fn lines(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
-    let mut at = 0;
-    let lines = bytes.split_inclusive(|&byte| byte == b'\n').map(move |line| {
-        at += line.len() as u64;
-        (at - line.len() as u64, line.trim_ascii())
-    });
-    lines.filter(|(_, line)| !line.is_empty())
+fn own_lines(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+    lines(bytes).map(|(at, line)| (at, line.trim_ascii_start())).filter(|(_, line)| !line.is_empty())
 }
 
 /// The process in `4711:`.
@@ -57,13 +55,8 @@ fn number_of_jcmd(line: &[u8]) -> Option<i32> {
     line.strip_suffix(b":").and_then(number)
 }
 
-struct CodeListEntry {
-    name: Vec<u8>,
-    start: u64,
-    size: u64,
-}
-
-fn parse(line: &[u8]) -> Option<CodeListEntry> {
+/// The method of a line, and where its code is.
+fn parse(line: &[u8]) -> Option<(Vec<u8>, Range<u64>)> {
     let mut words = line.splitn(4, |&byte| byte == b' ');
     let mut number = || number::<i64>(words.next()?);
     let (_id, level, _state) = (number()?, number()?, number()?);
@@ -75,7 +68,7 @@ fn parse(line: &[u8]) -> Option<CodeListEntry> {
     let (start, end) = (address(start)?, address(end)?);
     let mut name = Method::from_joined(&rest[..bracket])?.spelled();
     name.extend_from_slice(compiler_mark(b"", u32::try_from(level).ok()));
-    Some(CodeListEntry { name, start, size: end.checked_sub(start)? })
+    (start <= end).then_some((name, start..end))
 }
 
 fn split<'a>(text: &'a [u8], by: &[u8]) -> Option<(&'a [u8], &'a [u8])> {

@@ -28,9 +28,10 @@
 //! own, `/tmp/hs_cTHREAD_pidPID.log`, until the JVM ends; one that was killed has left all `nmethod` elements, but no
 //! inlining. A newer JDK moves code (`<relocated nmethod …>`, with a blank in its name).
 
-use super::element::{address, attribute, attributes, number, tag, unescaped};
+use super::element::{address, attribute, attributes, tag, unescaped};
 use super::inlining::Inlining;
 use super::method::{Method, compiler_mark};
+use crate::bytes::digits::number;
 use crate::error::{Error, Result};
 use crate::records::jit_logs::code_log::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind};
 use memchr::memmem;

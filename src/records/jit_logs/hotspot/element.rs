@@ -5,6 +5,7 @@
 //! so what looks like an element is one (`xmlStream` of HotSpot's share/utilities/xmlstream.cpp).
 
 use crate::bytes::digits::hex;
+use crate::bytes::escapes::utf16_letter;
 use std::borrow::Cow;
 
 /// The text between the `<` at the start of `bytes` and its `>`; `None` if the line or the file ends before.
@@ -31,11 +32,6 @@ pub(super) fn attribute<'a>(tag: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     attributes(tag).find(|(own, _)| *own == key).map(|(_, value)| value)
 }
 
-/// A decimal number.
-pub(super) fn number<T: std::str::FromStr>(value: &[u8]) -> Option<T> {
-    std::str::from_utf8(value).ok()?.parse().ok()
-}
-
 /// A hexadecimal number behind `0x`.
 pub(super) fn address(value: &[u8]) -> Option<u64> {
     hex(value.strip_prefix(b"0x")?)
@@ -52,7 +48,7 @@ pub(super) fn unescaped(value: &[u8]) -> Cow<'_, [u8]> {
     let mut plain = Vec::with_capacity(value.len());
     let mut rest = value;
     while let Some((&first, behind)) = rest.split_first() {
-        if let Some((letter, len)) = letter(rest) {
+        if let Some((Some(letter), len)) = utf16_letter(rest) {
             plain.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
             rest = &rest[len..];
             continue;
@@ -71,24 +67,10 @@ pub(super) fn unescaped(value: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(plain)
 }
 
-/// The letter that stands escaped at the start of a text, and how many bytes that takes.
-fn letter(text: &[u8]) -> Option<(char, usize)> {
-    let unit = |at: usize| {
-        let digits =
-            text.get(at..at + 6)?.strip_prefix(b"\\u").filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
-        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
-    };
-    let first = unit(0)?;
-    let pair = unit(6)
-        .and_then(|second| char::decode_utf16([first, second]).next()?.ok())
-        .filter(|letter| letter.len_utf16() == 2);
-    let single = || Some((char::from_u32(first.into())?, 6));
-    pair.map(|letter| (letter, 12)).or_else(single)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bytes::digits::number;
 
     #[test]
     fn a_tag_ends_in_its_line() {

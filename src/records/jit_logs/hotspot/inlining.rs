@@ -16,8 +16,9 @@
 //! `parse` that follows, innermost first (`<jvms bci='5' method='1391'/>`). When it has to begin anew, the method
 //! itself is parsed again. No addresses are reported, so this can be reported about code, and never of a place in it.
 
-use super::element::{attribute, number, tag, unescaped};
+use super::element::{attribute, tag, unescaped};
 use super::method::class_spelled;
+use crate::bytes::digits::number;
 use crate::model::code::{ExpandedCall, SourceMap};
 use crate::records::jit_logs::code_log::LogPositions;
 use rustc_hash::FxHashMap;
