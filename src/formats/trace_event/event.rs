@@ -45,43 +45,6 @@ pub(super) fn is_span(phase: u8) -> bool {
 /// The members that [`TraceEvent`] has.
 const KEYS: &[&[u8]] = &[b"name", b"cat", b"ph", b"ts", b"dur", b"pid", b"tid", b"id", b"id2", b"args"];
 
-/// The kind of a member of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Member {
-    Name,
-    Cat,
-    Phase,
-    Time,
-    Duration,
-    Pid,
-    Tid,
-    Id,
-    Id2,
-    Args,
-    /// Nothing that time depends on.
-    Other,
-}
-
-impl Member {
-    /// By its key.
-    #[inline(always)]
-    pub(super) fn of(key: Text<'_>) -> Self {
-        match key.one_of(KEYS) {
-            b"name" => Self::Name,
-            b"cat" => Self::Cat,
-            b"ph" => Self::Phase,
-            b"ts" => Self::Time,
-            b"dur" => Self::Duration,
-            b"pid" => Self::Pid,
-            b"tid" => Self::Tid,
-            b"id" => Self::Id,
-            b"id2" => Self::Id2,
-            b"args" => Self::Args,
-            _ => Self::Other,
-        }
-    }
-}
-
 /// A process or thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OwnerText<'a> {
@@ -115,31 +78,31 @@ impl<'a> TraceEvent<'a> {
     pub(super) fn scan(&mut self, bytes: &'a [u8], at: usize) -> Result<usize, ScanStop> {
         *self = Self::default();
         let mut scanner = Scanner::new(bytes, at);
-        scanner.members(|key, value| self.take(Member::of(key), value))?;
+        scanner.members(|key, value| self.take(key, value))?;
         self.raw = &bytes[at..scanner.at];
         Ok(scanner.at)
     }
 
     /// Takes the value of a member.
     #[inline(always)]
-    fn take(&mut self, member: Member, value: JsonValue<'a>) {
-        match member {
-            Member::Name => self.name = plain(value),
-            Member::Cat => self.cat = Some(plain(value)),
-            Member::Phase => self.phase = plain(value).raw().first().copied().unwrap_or(0),
-            Member::Time => self.time = nanoseconds(plain(value).raw()),
-            Member::Duration => self.duration = nanoseconds(plain(value).raw()),
-            Member::Pid => self.pid = who(value),
-            Member::Tid => self.tid = who(value),
-            Member::Id => self.take_id(value),
-            Member::Id2 => self.take_id2(value),
-            Member::Args => self.args = if let JsonValue::Nested(args) = value { args } else { b"" },
-            Member::Other => {}
+    fn take(&mut self, key: Text<'a>, value: JsonValue<'a>) {
+        match key.one_of(KEYS) {
+            b"name" => self.name = plain(value),
+            b"cat" => self.cat = Some(plain(value)),
+            b"ph" => self.phase = plain(value).raw.first().copied().unwrap_or(0),
+            b"ts" => self.time = nanoseconds(plain(value).raw),
+            b"dur" => self.duration = nanoseconds(plain(value).raw),
+            b"pid" => self.pid = who(value),
+            b"tid" => self.tid = who(value),
+            b"id" => self.take_id(value),
+            b"id2" => self.take_id2(value),
+            b"args" => self.args = if let JsonValue::Nested(args) = value { args } else { b"" },
+            _ => {}
         }
     }
 
     fn take_id(&mut self, value: JsonValue<'a>) {
-        self.id = plain(value).raw();
+        self.id = plain(value).raw;
         self.id_is_text = matches!(value, JsonValue::Text(_));
     }
 
@@ -191,12 +154,12 @@ fn plain(value: JsonValue<'_>) -> Text<'_> {
 
 fn who(value: JsonValue<'_>) -> OwnerText<'_> {
     let text = plain(value);
-    if let [digit @ b'0'..=b'9'] = text.raw() {
+    if let [digit @ b'0'..=b'9'] = text.raw {
         return OwnerText::Number(i64::from(digit - b'0'));
     }
-    match std::str::from_utf8(text.raw()).ok().and_then(|text| text.parse().ok()) {
+    match std::str::from_utf8(text.raw).ok().and_then(|text| text.parse().ok()) {
         Some(number) => OwnerText::Number(number),
-        None if text.raw() == b"null" => OwnerText::Number(0),
+        None if text.raw == b"null" => OwnerText::Number(0),
         None => OwnerText::Named(text),
     }
 }

@@ -115,7 +115,7 @@ impl<'a> EventFinder<'a> {
         };
         if is_span(event.phase) && event.time.is_some() {
             seen.time = event.time;
-            if !event.name.raw().is_empty() {
+            if !event.name.raw.is_empty() {
                 seen.name = self.name(event.name);
             }
             if let Some(cat) = event.cat {
@@ -135,10 +135,10 @@ impl<'a> EventFinder<'a> {
     /// The number of a name. Traces have a few hundred of them, thousands of times each.
     #[inline]
     fn name(&mut self, name: Text<'a>) -> NameNo {
-        if name.is_escaped() {
+        if name.escaped {
             return self.number(name.text());
         }
-        let raw = name.raw();
+        let raw = name.raw;
         let mut hasher = FxHasher::default();
         hasher.write(raw);
         let place = hasher.finish() as usize % RECENT;

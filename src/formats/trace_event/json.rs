@@ -16,8 +16,8 @@ pub(super) enum ScanStop {
 /// A string between its quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Text<'a> {
-    raw: &'a [u8],
-    escaped: bool,
+    pub(super) raw: &'a [u8],
+    pub(super) escaped: bool,
 }
 
 /// A value, found.
@@ -47,18 +47,6 @@ impl<'a> Text<'a> {
     /// Of bytes that hold an escape.
     pub(super) fn escaped(raw: &'a [u8]) -> Self {
         Self { raw, escaped: true }
-    }
-
-    /// As it is in the file, escapes and all.
-    #[inline]
-    pub(super) fn raw(self) -> &'a [u8] {
-        self.raw
-    }
-
-    /// True if it has escapes.
-    #[inline]
-    pub(super) fn is_escaped(self) -> bool {
-        self.escaped
     }
 
     /// The text. A surrogate without its other half becomes U+FFFD.
@@ -332,7 +320,7 @@ mod tests {
         };
         scanner
             .members(|key, value| {
-                seen.push(format!("{}={}", text(&format!("\"{}\"", String::from_utf8_lossy(key.raw()))), shown(value)))
+                seen.push(format!("{}={}", text(&format!("\"{}\"", String::from_utf8_lossy(key.raw))), shown(value)))
             })
             .unwrap();
         assert_eq!(seen, ["a=1.5e3", r#"b={"x":[1,"]}"]}"#, "c=t\"", "d=null", "e=[]"]);
