@@ -7,6 +7,7 @@
 //! points.
 
 use crate::analysis::named_frames::{NamedFrames, StatedFrame};
+use crate::bytes::digits::{self, hex};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::stacks::{FrameId, Profile, Row, StackId, Track, TrackId, Unit};
@@ -32,7 +33,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     };
     let mut rest = bytes;
     while let Some(tag) = Tag::next(&mut rest) {
-        reading.tag(&tag, bytes.len() - rest.len());
+        reading.tag(tag, bytes.len() - rest.len());
     }
     warnings.extend(reading.skipped.into_warning());
     Ok(reading.profile)
@@ -78,7 +79,7 @@ impl<'d> Tag<'d> {
     }
 
     fn number(&self, name: &str) -> Option<u64> {
-        std::str::from_utf8(&self.attribute(name)?).ok()?.parse().ok()
+        digits::number(&self.attribute(name)?)
     }
 }
 
@@ -124,8 +125,8 @@ fn character(entity: &[u8]) -> Option<char> {
         b"gt" => Some('>'),
         b"quot" => Some('"'),
         b"apos" => Some('\''),
-        [b'#', b'x', digits @ ..] => char::from_u32(u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?),
-        [b'#', digits @ ..] => char::from_u32(std::str::from_utf8(digits).ok()?.parse().ok()?),
+        [b'#', b'x', digits @ ..] => char::from_u32(hex(digits)?.try_into().ok()?),
+        [b'#', digits @ ..] => char::from_u32(digits::number(digits)?),
         _ => None,
     }
 }
@@ -143,46 +144,40 @@ struct ById {
 
 /// The sample that is being read.
 #[derive(Default)]
-struct RowParts {
+struct RowParts<'d> {
     thread: Option<TrackId>,
     weight: Option<u64>,
     time: Option<u64>,
     /// The frames of the backtrace, innermost first, and its id.
     frames: Option<(Option<u64>, Vec<FrameId>)>,
     /// The frame whose binary is not reported yet.
-    frame: Option<FrameUnderWay>,
+    frame: Option<Tag<'d>>,
     /// The id of the element around the backtrace.
     tagged: Option<u64>,
     /// The result for the backtrace.
     stack: Option<Option<StackId>>,
 }
 
-struct FrameUnderWay {
-    id: Option<u64>,
-    function: Vec<u8>,
-    addr: Option<u64>,
-}
-
-struct XctraceReader {
+struct XctraceReader<'d> {
     profile: Profile,
     named: NamedFrames,
     known: ById,
-    row: Option<RowParts>,
+    row: Option<RowParts<'d>>,
     skipped: Skipped,
 }
 
-impl XctraceReader {
-    fn tag(&mut self, tag: &Tag<'_>, offset: usize) {
+impl<'d> XctraceReader<'d> {
+    fn tag(&mut self, tag: Tag<'d>, offset: usize) {
         match (tag.name, tag.ends) {
             (b"row", false) => self.row = Some(RowParts::default()),
             (b"row", true) => self.end_row(),
             (name, ends) => {
                 let Some(mut row) = self.row.take() else { return };
                 match (name, ends) {
-                    (b"thread", false) => row.thread = self.thread(tag),
-                    (b"weight", false) => row.weight = of(&mut self.known.weights, tag),
-                    (b"sample-time" | b"start-time", false) => row.time = of(&mut self.known.times, tag),
-                    (b"backtrace" | b"tagged-backtrace", _) => self.backtrace(tag, &mut row, offset),
+                    (b"thread", false) => row.thread = self.thread(&tag),
+                    (b"weight", false) => row.weight = of(&mut self.known.weights, &tag),
+                    (b"sample-time" | b"start-time", false) => row.time = of(&mut self.known.times, &tag),
+                    (b"backtrace" | b"tagged-backtrace", _) => self.backtrace(&tag, &mut row, offset),
                     (b"frame" | b"binary", _) => self.frame(tag, &mut row, offset),
                     _ => {}
                 }
@@ -214,14 +209,12 @@ impl XctraceReader {
         let comm = if name.is_empty() || name == "Main Thread" { process } else { name };
         let pid = pid.trim().parse().ok().map(Pid);
         let track = self.profile.track(Track { comm: comm.as_bytes().to_vec(), pid, ..Track::default() });
-        if let Some(id) = tag.number("id") {
-            self.known.threads.insert(id, track);
-        }
+        self.known.threads.extend(tag.number("id").map(|id| (id, track)));
         Some(track)
     }
 
     /// `backtrace`, or `tagged-backtrace` around one, which is referred to by an id of its own.
-    fn backtrace(&mut self, tag: &Tag<'_>, row: &mut RowParts, offset: usize) {
+    fn backtrace(&mut self, tag: &Tag<'_>, row: &mut RowParts<'_>, offset: usize) {
         let is_outer = tag.name == b"tagged-backtrace";
         match (tag.number("ref"), tag.ends) {
             (Some(id), _) => match self.known.stacks.get(&id) {
@@ -230,27 +223,21 @@ impl XctraceReader {
             },
             (None, false) if is_outer => row.tagged = tag.number("id"),
             (None, false) if !tag.empty => row.frames = Some((tag.number("id"), Vec::new())),
-            (None, true) if is_outer => {
-                if let (Some(id), Some(stack)) = (row.tagged.take(), row.stack) {
-                    self.known.stacks.insert(id, stack);
-                }
-            }
+            (None, true) if is_outer => self.known.stacks.extend(row.tagged.take().zip(row.stack)),
             (None, true) => self.end_backtrace(row),
             (None, false) => {}
         }
     }
 
-    fn end_backtrace(&mut self, row: &mut RowParts) {
+    fn end_backtrace(&mut self, row: &mut RowParts<'_>) {
         self.end_frame(row);
         let Some((id, frames)) = row.frames.take() else { return };
         let stack = frames.into_iter().rev().fold(None, |stack, frame| Some(self.profile.stack(stack, frame)));
-        if let Some(id) = id {
-            self.known.stacks.insert(id, stack);
-        }
+        self.known.stacks.extend(id.map(|id| (id, stack)));
         row.stack = Some(stack);
     }
 
-    fn frame(&mut self, tag: &Tag<'_>, row: &mut RowParts, offset: usize) {
+    fn frame(&mut self, tag: Tag<'d>, row: &mut RowParts<'d>, offset: usize) {
         if tag.name == b"binary" {
             let Some(open) = row.frame.take() else { return };
             let told = tag.attribute("path").or_else(|| tag.attribute("name")).map(Cow::into_owned);
@@ -258,9 +245,7 @@ impl XctraceReader {
                 Some(id) => self.known.binaries.get(&id).cloned().unwrap_or_default(),
                 None => told.unwrap_or_default(),
             };
-            if let Some(id) = tag.number("id") {
-                self.known.binaries.insert(id, binary.clone());
-            }
+            self.known.binaries.extend(tag.number("id").map(|id| (id, binary.clone())));
             return self.push(row, &open, &binary);
         }
         self.end_frame(row);
@@ -274,34 +259,26 @@ impl XctraceReader {
             }
             return;
         }
-        let addr = tag.attribute("addr");
-        let addr =
-            addr.and_then(|addr| u64::from_str_radix(std::str::from_utf8(addr.strip_prefix(b"0x")?).ok()?, 16).ok());
-        row.frame = Some(FrameUnderWay {
-            id: tag.number("id"),
-            function: tag.attribute("name").unwrap_or_default().into_owned(),
-            addr,
-        });
-        if tag.empty {
+        let is_whole = tag.empty;
+        row.frame = Some(tag);
+        if is_whole {
             self.end_frame(row);
         }
     }
 
     /// A frame whose binary was not reported has none.
-    fn end_frame(&mut self, row: &mut RowParts) {
+    fn end_frame(&mut self, row: &mut RowParts<'_>) {
         if let Some(open) = row.frame.take() {
             self.push(row, &open, b"");
         }
     }
 
-    fn push(&mut self, row: &mut RowParts, open: &FrameUnderWay, module: &[u8]) {
-        let frame = self.named.frame(
-            &mut self.profile,
-            StatedFrame { function: &open.function, module, addr: open.addr, ..StatedFrame::default() },
-        );
-        if let Some(id) = open.id {
-            self.known.frames.insert(id, frame);
-        }
+    fn push(&mut self, row: &mut RowParts<'_>, open: &Tag<'_>, module: &[u8]) {
+        let function = open.attribute("name").unwrap_or_default();
+        let addr = open.attribute("addr").and_then(|addr| hex(addr.strip_prefix(b"0x")?));
+        let stated = StatedFrame { function: &function, module, addr, ..StatedFrame::default() };
+        let frame = self.named.frame(&mut self.profile, stated);
+        self.known.frames.extend(open.number("id").map(|id| (id, frame)));
         if let Some((_, frames)) = &mut row.frames {
             frames.push(frame);
         }
@@ -317,9 +294,7 @@ fn of(known: &mut FxHashMap<u64, u64>, tag: &Tag<'_>) -> Option<u64> {
     if let Some(id) = tag.number("ref") {
         return known.get(&id).copied();
     }
-    let number = std::str::from_utf8(tag.text.trim_ascii()).ok()?.parse().ok()?;
-    if let Some(id) = tag.number("id") {
-        known.insert(id, number);
-    }
+    let number = digits::number(tag.text.trim_ascii())?;
+    known.extend(tag.number("id").map(|id| (id, number)));
     Some(number)
 }
