@@ -18,11 +18,11 @@ const DEEPEST: usize = 256;
 /// The objects of a core.
 #[derive(Debug, Default)]
 pub(super) struct Registered {
-    objects: Vec<RegisteredObject>,
+    pub(super) objects: Vec<RegisteredObject>,
 }
 
 #[derive(Debug)]
-struct RegisteredObject {
+pub(super) struct RegisteredObject {
     /// The range in the core.
     range: Range<usize>,
     machine: u16,
@@ -34,11 +34,6 @@ impl Registered {
     pub(super) fn push(&mut self, range: Range<usize>, machine: u16) -> u32 {
         self.objects.push(RegisteredObject { range, machine, lines: OnceLock::new() });
         self.objects.len() as u32 - 1
-    }
-
-    /// True if it is empty.
-    pub(super) fn is_empty(&self) -> bool {
-        self.objects.is_empty()
     }
 }
 

@@ -65,21 +65,15 @@ pub(super) struct List {
 pub(super) fn find(memory: &impl Memory, data: &[Range<u64>]) -> List {
     let mut list = List::default();
     let (mut seen, mut chunk) = (FxHashSet::default(), vec![0; CHUNK + DESCRIPTOR]);
-    for descriptor in data.iter().flat_map(|range| descriptors(memory, range, &mut chunk)) {
-        list.descriptors.push(descriptor.addr);
-        list.follow(memory, descriptor.first, &mut seen);
+    for (descriptor, first) in data.iter().flat_map(|range| descriptors(memory, range, &mut chunk)) {
+        list.descriptors.push(descriptor);
+        list.follow(memory, first, &mut seen);
     }
     list
 }
 
-/// A possible descriptor.
-#[derive(Debug, Clone, Copy)]
-struct Descriptor {
-    addr: u64,
-    first: u64,
-}
-
-fn descriptors(memory: &impl Memory, range: &Range<u64>, chunk: &mut [u8]) -> Vec<Descriptor> {
+/// The addresses of possible descriptors and of their first entries.
+fn descriptors(memory: &impl Memory, range: &Range<u64>, chunk: &mut [u8]) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     let mut at = range.start.next_multiple_of(8);
     while at < range.end {
@@ -91,7 +85,7 @@ fn descriptors(memory: &impl Memory, range: &Range<u64>, chunk: &mut [u8]) -> Ve
             let is_one = |start: &usize| first_entry(&bytes[*start..*start + DESCRIPTOR], memory.endian());
             let candidates = starts.filter_map(|start| Some((at + start as u64, is_one(&start)?)));
             let leads = |(_, first): &(u64, u64)| leads_to_an_object(memory, *first);
-            found.extend(candidates.filter(leads).map(|(addr, first)| Descriptor { addr, first }));
+            found.extend(candidates.filter(leads));
         }
         at = at.saturating_add(CHUNK as u64);
     }

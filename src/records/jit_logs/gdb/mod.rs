@@ -87,7 +87,7 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
             Err(error) => log.skipped.add(error.at(range.start as u64)),
         }
     }
-    if !registered.is_empty() {
+    if !registered.objects.is_empty() {
         log.positions = Some(Box::new(registered));
     }
     Ok(log)

@@ -1,7 +1,7 @@
 //! The lines of the log that give something.
 
 use super::trace::TraceId;
-use crate::bytes::digits::hex;
+use crate::bytes::digits::{self, hex};
 use memchr::memmem;
 use std::ops::Range;
 
@@ -33,7 +33,7 @@ pub(super) fn merge_point(line: &[u8]) -> Option<(u32, u64, Range<usize>)> {
     const BEGIN: &[u8] = b"debug_merge_point(";
     let rest = line.strip_prefix(BEGIN)?;
     let mut numbers = rest.splitn(3, |&byte| byte == b',').map(<[u8]>::trim_ascii);
-    let mut number = || std::str::from_utf8(numbers.next()?).ok()?.parse::<u64>().ok();
+    let mut number = || digits::number::<u64>(numbers.next()?);
     let (depth, call) = (number()?, number()?);
     let quote = memchr::memchr2(b'\'', b'"', line)?;
     let end = memchr::memrchr(line[quote], line).filter(|&end| end > quote)?;

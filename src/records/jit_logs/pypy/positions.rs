@@ -3,6 +3,7 @@
 use super::lines::{head_id, leaves_call, merge_point};
 use super::place::Place;
 use super::trace::{MergePointId, MergePoints, Trace, TraceId};
+use crate::bytes::digits::number;
 use crate::model::code::{InlinedCall, Line, SourceMap};
 use crate::records::jit_logs::LogPositions;
 use rustc_hash::FxHashMap;
@@ -143,5 +144,5 @@ impl<'a> OperationWalk<'a> {
 /// Of `+698: guard_nonnull_class(…)`.
 fn offset_of(line: &[u8]) -> Option<u64> {
     let rest = line.strip_prefix(b"+")?;
-    std::str::from_utf8(&rest[..memchr::memchr(b':', rest)?]).ok()?.parse().ok()
+    number(&rest[..memchr::memchr(b':', rest)?])
 }

@@ -5,7 +5,8 @@ use super::machine_code::{Block, MachineCode};
 use super::place::Place;
 use super::positions::{Operations, Positions};
 use super::trace::{MergePointId, MergePoints, Trace, TraceId};
-use crate::bytes::digits::{hex, hex_bytes};
+use crate::bytes::digits::{hex, hex_bytes, number};
+use crate::bytes::lines::lines;
 use crate::error::Error;
 use crate::records::jit_logs::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind};
 use memchr::memmem;
@@ -31,11 +32,7 @@ pub(super) fn read(bytes: &[u8]) -> CodeLog {
         current: None,
         patched: None,
     };
-    let mut offset = 0;
-    for line in bytes.split_inclusive(|&byte| byte == b'\n') {
-        reader.line(line.trim_ascii_end(), offset);
-        offset += line.len();
-    }
+    lines(bytes).for_each(|(offset, line)| reader.line(line, offset as usize));
     reader.finish()
 }
 
@@ -123,7 +120,7 @@ impl PypyLogReader<'_> {
         let mut words = dump.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
         let mut word = || words.next();
         let start = word().and_then(hex);
-        let behind = word().and_then(|word| std::str::from_utf8(word.strip_prefix(b"+")?).ok()?.parse::<u64>().ok());
+        let behind = word().and_then(|word| number::<u64>(word.strip_prefix(b"+")?));
         let code = word().and_then(hex_bytes);
         let (Some(start), Some(behind), Some(code)) = (start, behind, code) else {
             return self.log.skipped.add(Error::new("CODE_DUMP has no address, offset and code").at(offset as u64));
@@ -205,16 +202,16 @@ impl PypyLogReader<'_> {
         self.end_of_operations(self.bytes.len());
         self.log.torn = self.bytes.last().is_some_and(|last| *last != b'\n');
         let mut events = self.helpers();
-        let (mut operations, mut names) = (FxHashMap::default(), Vec::with_capacity(self.traces.len()));
+        let (mut operations, mut roots) = (FxHashMap::default(), Vec::with_capacity(self.traces.len()));
         for trace in std::mem::take(&mut self.traces) {
-            let name = self.name(&trace, &names);
+            let (name, root) = self.name(&trace, &roots);
             let positions =
                 Operations::of(&trace, trace.block.and_then(|block| Some(self.code.blocks.get(block)?.start)));
             if let Some(code) = self.load(&trace, &name, &positions) {
                 events.push(LoggedCodePart { offset: trace.offset, time: trace.time, code });
             }
             operations.insert(positions.entry.start, positions);
-            names.push(name);
+            roots.push(root);
         }
         events.sort_by_key(|part| part.offset);
         // On other processors it is the thread's own time.
@@ -239,7 +236,7 @@ impl PypyLogReader<'_> {
         blocks.map(code).collect()
     }
 
-    fn load(&mut self, trace: &Trace, name: &TraceName, positions: &Operations) -> Option<LogCode> {
+    fn load(&mut self, trace: &Trace, name: &[u8], positions: &Operations) -> Option<LogCode> {
         let Some(size) = trace.code.end.checked_sub(trace.code.start).filter(|&size| size > 0) else {
             self.log.skipped.add(Error::new("a loop or bridge ends before it begins").at(trace.offset as u64));
             return None;
@@ -247,21 +244,26 @@ impl PypyLogReader<'_> {
         let block = trace.block.and_then(|block| self.code.blocks.get(block));
         let bytes = block.and_then(|block| block.at(&trace.code)).map(|bytes| self.log.texts.push(bytes));
         let positions = (positions.entry.start as u64, positions.entry.end as u64);
-        let name = self.log.texts.intern(&name.shown());
+        let name = self.log.texts.intern(name);
         Some(LogCode { bytes, positions, ..LogCode::new(name, trace.code.start, size) })
     }
 
-    fn name(&self, trace: &Trace, names: &[TraceName]) -> TraceName {
+    /// The name of a loop or bridge, and the place that it has it of: that of the loop, or of the outermost call that
+    /// the bridge goes on in. `roots` are those of the traces before.
+    fn name(&self, trace: &Trace, roots: &[Option<Vec<u8>>]) -> (Vec<u8>, Option<Vec<u8>>) {
         let text = |range: Range<usize>| self.bytes.get(range).unwrap_or_default();
         match &trace.id {
-            TraceId::Loop(number, place) if place.is_empty() => TraceName::Other(format!("Loop {number}").into_bytes()),
-            TraceId::Loop(_, place) => TraceName::Loop(Place::parse(text(place.clone())).name()),
+            TraceId::Loop(number, place) if place.is_empty() => (format!("Loop {number}").into_bytes(), None),
+            TraceId::Loop(_, place) => {
+                let root = Place::parse(text(place.clone())).name();
+                (root.clone(), Some(root))
+            }
             TraceId::Bridge(guard) => {
                 let root = self.points.chain(trace.first.or(trace.begins_in)).last();
                 let root = root.map(|root| Place::parse(text(root.text.0 as usize..root.text.1 as usize)).name());
-                let left = || names.get(trace.leaves?)?.root().map(<[u8]>::to_vec);
-                let unknown = || TraceName::Other(format!("bridge out of Guard {guard:#x}").into_bytes());
-                root.or_else(left).map_or_else(unknown, TraceName::Bridge)
+                let root = root.or_else(|| roots.get(trace.leaves?)?.clone());
+                let unknown = || format!("bridge out of Guard {guard:#x}").into_bytes();
+                (root.as_ref().map_or_else(unknown, |root| [root, &b" bridge"[..]].concat()), root)
             }
         }
     }
@@ -273,31 +275,4 @@ struct LoggedCodePart {
     offset: usize,
     time: Option<u64>,
     code: LogCode,
-}
-
-/// The name of a loop or bridge.
-#[derive(Debug)]
-enum TraceName {
-    /// By its place.
-    Loop(Vec<u8>),
-    /// By the place of the outermost call that it goes on in.
-    Bridge(Vec<u8>),
-    /// As the log has it.
-    Other(Vec<u8>),
-}
-
-impl TraceName {
-    fn root(&self) -> Option<&[u8]> {
-        match self {
-            Self::Loop(root) | Self::Bridge(root) => Some(root),
-            Self::Other(_) => None,
-        }
-    }
-
-    fn shown(&self) -> Vec<u8> {
-        match self {
-            Self::Loop(name) | Self::Other(name) => name.clone(),
-            Self::Bridge(root) => [root, &b" bridge"[..]].concat(),
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! Loops and bridges, as the log reports them, and the code that was traced through: a tree of merge points, each with the
 //! one around it.
 
-use crate::bytes::digits::hex;
+use crate::bytes::digits::{self, hex};
 use memchr::memmem;
 use std::ops::Range;
 
@@ -90,7 +90,7 @@ impl TraceId {
         let number = rest.split(|&byte| byte == b' ').next()?;
         let place = rest.get(number.len()..)?.strip_prefix(b" (")?.strip_suffix(b")")?;
         let begin = offset + (text.len() - place.len() - 1);
-        Some(Self::Loop(std::str::from_utf8(number).ok()?.parse().ok()?, begin..begin + place.len()))
+        Some(Self::Loop(digits::number(number)?, begin..begin + place.len()))
     }
 }
 

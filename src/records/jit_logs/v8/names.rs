@@ -1,6 +1,8 @@
 //! Names as `--perf-prof` has them.
 
 use super::records::Creation;
+use crate::bytes::digits::hex;
+use crate::bytes::escapes::{utf16_letter, utf16_unit};
 
 /// The kinds that give, counted from that of builtins (src/objects/code-kind.h).
 const WASM: i64 = 2;
@@ -16,33 +18,33 @@ pub(super) fn spell(creation: &Creation<'_>, builtins: i64, name: &mut Vec<u8>) 
     if is_wasm(creation, builtins) {
         return spell_wasm(creation, name);
     }
-    name.extend_from_slice(creation.tier());
+    name.extend_from_slice(creation.tier);
     match creation.function {
-        Some(_) => spell_function(creation.name(), name),
-        None => unescape(creation.name(), name),
+        Some(_) => spell_function(creation.name, name),
+        None => unescape(creation.name, name),
     }
 }
 
 /// True if it is machine code: bytecode is not, and what has a negative kind is a function of the program's own.
 pub(super) fn is_native(creation: &Creation<'_>, builtins: i64) -> bool {
-    let is_bytecode = creation.tier() == b"~" && creation.kind != builtins;
+    let is_bytecode = creation.tier == b"~" && creation.kind != builtins;
     creation.kind >= 0 && creation.size > 0 && !is_bytecode
 }
 
 /// True if it is WebAssembly's.
 pub(super) fn is_wasm(creation: &Creation<'_>, builtins: i64) -> bool {
-    creation.function.is_some() && creation.kind == builtins + WASM && matches!(creation.tier(), b"" | b"*")
+    creation.function.is_some() && creation.kind == builtins + WASM && matches!(creation.tier, b"" | b"*")
 }
 
 fn spell_wasm(creation: &Creation<'_>, name: &mut Vec<u8>) {
-    let own = creation.name();
+    let own = creation.name;
     name.extend_from_slice(own);
     let number = own.strip_prefix(b"wasm-function[").and_then(|rest| rest.strip_suffix(b"]"));
     if let Some(number) = number.filter(|number| number.iter().all(u8::is_ascii_digit)) {
         name.push(b'-');
         name.extend_from_slice(number);
     }
-    name.extend_from_slice(if creation.tier().is_empty() { b"-liftoff" } else { b"-turbofan" });
+    name.extend_from_slice(if creation.tier.is_empty() { b"-liftoff" } else { b"-turbofan" });
 }
 
 /// Writes a function's name as it stands, and the place behind it without escapes.
@@ -70,28 +72,20 @@ pub(super) fn unescape(text: &[u8], out: &mut Vec<u8>) {
 
 /// The letter that a text begins with, the first of them a backslash, and the length of its escape.
 fn escaped(text: &[u8]) -> (char, usize) {
-    let (unit, len) = unit(text);
-    let low = || Some(self::unit(text.get(len..)?)).filter(|(_, low_len)| *low_len == 6);
-    if (0xd800..0xdc00).contains(&unit)
-        && let Some((low, low_len)) = low()
-        && let Some(Ok(letter)) = char::decode_utf16([unit, low]).next()
-    {
-        return (letter, len + low_len);
-    }
-    (char::from_u32(u32::from(unit)).unwrap_or(char::REPLACEMENT_CHARACTER), len)
+    let (letter, len) = utf16_letter(text).unwrap_or_else(|| {
+        let (unit, len) = unit(text);
+        (char::from_u32(unit.into()), len)
+    });
+    (letter.unwrap_or(char::REPLACEMENT_CHARACTER), len)
 }
 
 /// The UTF-16 unit of the escape at the start of a text, and its length; a backslash that escapes nothing is itself.
 pub(super) fn unit(text: &[u8]) -> (u16, usize) {
-    let number = |from: usize, to: usize| {
-        let digits = std::str::from_utf8(text.get(from..to)?).ok()?;
-        u16::from_str_radix(digits, 16).ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
-    };
     let escape = match text {
         [b'\\', b'n', ..] => Some((u16::from(b'\n'), 2)),
         [b'\\', b'\\', ..] => Some((u16::from(b'\\'), 2)),
-        [b'\\', b'x', ..] => number(2, 4).map(|unit| (unit, 4)),
-        [b'\\', b'u', ..] => number(2, 6).map(|unit| (unit, 6)),
+        [b'\\', b'x', high, low, ..] => hex(&[*high, *low]).map(|unit| (unit as u16, 4)),
+        [b'\\', b'u', ..] => utf16_unit(text).map(|unit| (unit, 6)),
         _ => None,
     };
     escape.unwrap_or((text.first().copied().unwrap_or_default().into(), 1))

@@ -1,6 +1,6 @@
 //! The log's lines: words, fields and where they end.
 
-use crate::bytes::digits::{decimal, hex};
+use crate::bytes::digits::{decimal, hex, number};
 
 /// A function's name may go over lines; no longer one is believed.
 const LONGEST_NAME: usize = 0x1_0000;
@@ -87,7 +87,7 @@ impl<'a> LogRecord<'a> {
     pub(super) fn creation(&self) -> Result<Creation<'a>, &'static str> {
         let mut fields = self.fields();
         let tag = fields.next().filter(|tag| !tag.is_empty()).ok_or("has no tag")?;
-        let kind = fields.next().and_then(signed).ok_or("has no kind")?;
+        let kind = fields.next().and_then(number).ok_or("has no kind")?;
         let micros = fields.next().and_then(decimal).ok_or("has no time")?;
         let addr = fields.next().and_then(hexadecimal).ok_or("has no hexadecimal address")?;
         let size = fields.next().and_then(decimal).ok_or("has no size")?;
@@ -95,9 +95,10 @@ impl<'a> LogRecord<'a> {
         if addr.checked_add(size).is_none() {
             return Err("passes the end of memory");
         }
-        let function = FUNCTION_TAGS.contains(&tag).then(|| OfFunction::parse(rest)).flatten();
+        let function = FUNCTION_TAGS.contains(&tag).then(|| function(rest)).flatten();
         let time = micros.checked_mul(1000).ok_or("has a time beyond all times")?;
-        Ok(Creation { tag, kind, time, addr, size, rest, function })
+        let (name, function, tier) = function.map_or((rest, None, &b""[..]), |(name, id, tier)| (name, Some(id), tier));
+        Ok(Creation { tag, kind, time, addr, size, name, function, tier })
     }
 }
 
@@ -133,51 +134,29 @@ pub(super) struct Creation<'a> {
     pub(super) time: u64,
     pub(super) addr: u64,
     pub(super) size: u64,
-    rest: &'a [u8],
-    /// The facts that apply to functions only.
-    pub(super) function: Option<OfFunction<'a>>,
+    /// The name as it is there.
+    pub(super) name: &'a [u8],
+    /// Of functions, the SharedFunctionInfo; of WebAssembly some other number.
+    pub(super) function: Option<u64>,
+    /// The mark of the tier; empty if absent.
+    pub(super) tier: &'a [u8],
 }
 
-impl<'a> Creation<'a> {
-    /// The name as it is there.
-    pub(super) fn name(&self) -> &'a [u8] {
-        self.function.map_or(self.rest, |function| function.name)
-    }
-
-    /// The mark of the tier; empty if absent.
-    pub(super) fn tier(&self) -> &'a [u8] {
-        self.function.map_or(b"", |function| function.tier)
-    }
-
+impl Creation<'_> {
     /// True if all of it is there that belongs to such a tag.
     fn is_whole(&self) -> bool {
         self.function.is_some() || !FUNCTION_TAGS.contains(&self.tag)
     }
 }
 
-/// The fields that only functions have.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct OfFunction<'a> {
-    name: &'a [u8],
-    /// The SharedFunctionInfo; of WebAssembly some other number.
-    pub(super) id: u64,
-    tier: &'a [u8],
-}
-
-impl<'a> OfFunction<'a> {
-    /// `name,0x29296bbd1190,*`
-    fn parse(rest: &'a [u8]) -> Option<Self> {
-        let last = memchr::memrchr(b',', rest)?;
-        let tier = &rest[last + 1..];
-        let before = memchr::memrchr(b',', &rest[..last])?;
-        let id = hexadecimal(&rest[before + 1..last])?;
-        let is_mark = tier.len() <= 3 && tier.iter().all(|byte| b"~^+*o'".contains(byte));
-        is_mark.then_some(Self { name: &rest[..before], id, tier })
-    }
-}
-
-fn signed(text: &[u8]) -> Option<i64> {
-    std::str::from_utf8(text).ok()?.parse().ok()
+/// Name, number and tier of a function: `name,0x29296bbd1190,*`
+fn function(rest: &[u8]) -> Option<(&[u8], u64, &[u8])> {
+    let last = memchr::memrchr(b',', rest)?;
+    let tier = &rest[last + 1..];
+    let before = memchr::memrchr(b',', &rest[..last])?;
+    let id = hexadecimal(&rest[before + 1..last])?;
+    let is_mark = tier.len() <= 3 && tier.iter().all(|byte| b"~^+*o'".contains(byte));
+    is_mark.then_some((&rest[..before], id, tier))
 }
 
 /// An address: `0x…`.

@@ -59,9 +59,9 @@ struct Home {
 impl Sources {
     /// The function that code was made of.
     pub(super) fn function(&mut self, creation: &Creation<'_>, scratch: &mut Vec<u8>) -> Option<u32> {
-        let id = creation.function?.id;
+        let id = creation.function?;
         scratch.clear();
-        spell_function(creation.name(), scratch);
+        spell_function(creation.name, scratch);
         if let Some(known) = self.current.get(&id)
             && self.texts.get(self.functions[*known as usize].name) == scratch
         {
@@ -114,7 +114,7 @@ impl Sources {
             // Code inlined into a script's own code is a function.
             let outer = [b"Script", &b"Eval"[..]].contains(&creation.tag);
             let tag = if outer { self.texts.get(tag).to_vec() } else { [creation.tag, b":"].concat() };
-            let spelled = [&tag, creation.tier(), self.texts.get(name)].concat();
+            let spelled = [&tag, creation.tier, self.texts.get(name)].concat();
             let spelled = self.texts.intern(&spelled);
             self.inlined.insert((function, prefix), spelled);
         }
@@ -141,7 +141,7 @@ impl Sources {
 }
 
 fn prefix(creation: &Creation<'_>) -> Vec<u8> {
-    [creation.tag, b":", creation.tier()].concat()
+    [creation.tag, b":", creation.tier].concat()
 }
 
 impl Script {
