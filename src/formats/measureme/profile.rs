@@ -5,6 +5,7 @@ use super::event::{Payload, RawEvent};
 use super::metadata::Metadata;
 use super::pages::{self, PageStream, Pages};
 use super::strings::Strings;
+use crate::contract::spans::Done;
 use crate::error::{Error, Result, Skipped};
 use std::ops::Range;
 
@@ -13,9 +14,9 @@ use std::ops::Range;
 pub(super) struct MeasuremeFile<'data> {
     layout: VersionLayout,
     events: PageStream<'data>,
-    strings: Strings<'data>,
-    metadata: Metadata,
-    skipped: Skipped,
+    pub(super) strings: Strings<'data>,
+    pub(super) metadata: Metadata,
+    pub(super) skipped: Skipped,
 }
 
 impl<'data> MeasuremeFile<'data> {
@@ -34,24 +35,9 @@ impl<'data> MeasuremeFile<'data> {
         Ok(Self { layout, events, strings, metadata, skipped })
     }
 
-    /// The recorded program, and the counter.
-    pub(super) fn metadata(&self) -> &Metadata {
-        &self.metadata
-    }
-
-    /// The names.
-    pub(super) fn strings(&self) -> &Strings<'data> {
-        &self.strings
-    }
-
     /// True if there are events but no names: the recorded process did not end in good order.
     pub(super) fn names_are_lost(&self) -> bool {
         self.event_count() > 0 && self.strings.is_empty()
-    }
-
-    /// The parts that were cut off or damaged.
-    pub(super) fn into_skipped(self) -> Skipped {
-        self.skipped
     }
 
     /// The number of whole events.
@@ -78,12 +64,6 @@ impl<'data> MeasuremeFile<'data> {
         0..self.events.pages.len()
     }
 
-    /// Every event in reverse file order: callers before what they called. `done` receives of the ranges of the file
-    /// that will not be looked at again.
-    pub(super) fn backwards(&self, each: impl FnMut(RawEvent), done: impl Fn(Range<usize>)) {
-        self.backwards_in(self.pages(), each, done);
-    }
-
     /// The events that begin in these pages, in file order.
     pub(super) fn forwards_in(&self, pages: Range<usize>, each: impl FnMut(RawEvent)) {
         match self.layout.event {
@@ -99,20 +79,16 @@ impl<'data> MeasuremeFile<'data> {
         }
     }
 
-    /// The same in reverse, and `done` as for all.
-    pub(super) fn backwards_in(&self, pages: Range<usize>, each: impl FnMut(RawEvent), done: impl Fn(Range<usize>)) {
+    /// The same in reverse: callers before what they called. `done` receives the ranges of the file that will not be
+    /// looked at again.
+    pub(super) fn backwards(&self, pages: Range<usize>, done: &Done, each: impl FnMut(RawEvent)) {
         match self.layout.event {
-            NARROW => self.backwards_of::<NARROW>(pages, each, done),
-            _ => self.backwards_of::<WIDE>(pages, each, done),
+            NARROW => self.backwards_of::<NARROW>(pages, done, each),
+            _ => self.backwards_of::<WIDE>(pages, done, each),
         }
     }
 
-    fn backwards_of<const EVENT: usize>(
-        &self,
-        pages: Range<usize>,
-        mut each: impl FnMut(RawEvent),
-        done: impl Fn(Range<usize>),
-    ) {
+    fn backwards_of<const EVENT: usize>(&self, pages: Range<usize>, done: &Done, mut each: impl FnMut(RawEvent)) {
         for page in pages.rev() {
             let (records, straddling) = self.events.records::<EVENT>(page);
             records.iter().chain(&straddling).rev().for_each(|record| each(self.layout.decode(record)));
@@ -120,7 +96,7 @@ impl<'data> MeasuremeFile<'data> {
             // what was done with comes back in part.
             if page % TOGETHER == 0 {
                 let Range { start, end } = self.events.file_range(page);
-                done(start..end + 2 * TOGETHER * (end - start));
+                done.with(start..end + 2 * TOGETHER * (end - start));
             }
         }
     }
@@ -130,12 +106,10 @@ impl<'data> MeasuremeFile<'data> {
 const TOGETHER: usize = 16;
 
 fn version(bytes: &[u8]) -> Result<u32> {
-    let Some((magic, version)) = bytes.split_at_checked(4) else {
+    let Some([magic @ .., a, b, c, d]) = bytes.first_chunk::<8>() else {
         return Err(Error::new(format!("{} bytes are too few for a measureme header of 8", bytes.len())).at(0));
     };
-    let Some(version) = version.first_chunk().map(|version| u32::from_le_bytes(*version)) else {
-        return Err(Error::new(format!("{} bytes are too few for a measureme header of 8", bytes.len())).at(0));
-    };
+    let version = u32::from_le_bytes([*a, *b, *c, *d]);
     match magic {
         b"MMPD" => Ok(version),
         b"MMES" | b"MMSD" | b"MMSI" => Err(Error::new(format!(

@@ -10,6 +10,7 @@ use crate::analysis::timeline::{
     Arguments, CallSums, Clock, NO_NAME, Slice, SliceKind, SpanFile, SpanHead, SpanRecord, SpanSink, Timeline,
 };
 use crate::contract::format::ReadOptions;
+use crate::contract::rows::clamp;
 use crate::contract::spans::SpanInput;
 use crate::error::{Result, Warning, Warnings};
 use crate::model::stacks::{Profile as Stacks, Track, Unit};
@@ -32,14 +33,14 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
     };
     warn(&profile, &sums, options, warnings);
     let tracks = threads.tracks(&profile);
-    let (series, unit) = profile.metadata().unit();
+    let (series, unit) = profile.metadata.unit();
     let series = match options.calls.clock {
         Clock::Active(_) if unit == Unit::Nanos => "active-time",
         _ => series,
     };
     let mut stacks = sums.into_profile(&tracks, &labels, series, unit);
     stacks.cut_to_time = true;
-    warnings.extend(profile.into_skipped().into_warning());
+    warnings.extend(profile.skipped.into_warning());
     Ok(stacks)
 }
 
@@ -66,34 +67,30 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
     let (bytes, done) = input.bytes.into_whole()?;
     let profile = MeasuremeFile::open(&bytes)?;
     let mut timeline = Timeline::default();
-    let mut labels = Labels::new(profile.strings());
+    let mut labels = Labels::new(&profile.strings);
     let mut threads = ThreadNumbers::default();
     let mut count = 0;
-    let time = |time: u64| i64::try_from(time).unwrap_or(i64::MAX);
     // Backwards, so that of equal intervals the caller comes first.
-    profile.backwards(
-        |event| {
-            let (start, duration, kind) = match event.payload {
-                Payload::Interval { start, end } => (time(start), time(end - start), SliceKind::Span),
-                Payload::Instant(at) => (time(at), 0, SliceKind::Instant),
-                Payload::Integer(_) => return,
-            };
-            let track = threads.number(event.thread, || {
-                count += 1;
-                count - 1
-            }) as u32;
-            let label = labels.of(event.id);
-            let name = timeline.names.number(labels.text(label));
-            let argument = profile.strings().event(event.id).and_then(|(_, arguments)| arguments.into_iter().next());
-            let sub = argument.map_or(NO_NAME, |argument| timeline.names.number(&argument));
-            timeline.slices.push(Slice { start, duration, name, sub, track, depth: 0, kind, origin: 0 });
-        },
-        |range| done.with(range),
-    );
+    profile.backwards(profile.pages(), &done, |event| {
+        let (start, duration, kind) = match event.payload {
+            Payload::Interval { start, end } => (clamp(start), clamp(end - start), SliceKind::Span),
+            Payload::Instant(at) => (clamp(at), 0, SliceKind::Instant),
+            Payload::Integer(_) => return,
+        };
+        let track = threads.number(event.thread, || {
+            count += 1;
+            count - 1
+        }) as u32;
+        let label = labels.of(event.id);
+        let name = timeline.names.number(labels.text(label));
+        let argument = profile.strings.event(event.id).and_then(|(_, arguments)| arguments.into_iter().next());
+        let sub = argument.map_or(NO_NAME, |argument| timeline.names.number(&argument));
+        timeline.slices.push(Slice { start, duration, name, sub, track, depth: 0, kind, origin: 0 });
+    });
     timeline.tracks = threads.tracks(&profile);
     timeline.nest(&vec![true; count]);
     drop(labels);
-    warnings.extend(profile.into_skipped().into_warning());
+    warnings.extend(profile.skipped.into_warning());
     Ok(timeline)
 }
 
@@ -101,7 +98,7 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
 pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()> {
     let (bytes, done) = input.bytes.into_whole()?;
     let profile = MeasuremeFile::open(&bytes)?;
-    let metadata = profile.metadata();
+    let metadata = &profile.metadata;
     let pid = metadata.process_id.unwrap_or(0);
     sink.file(&SpanFile {
         first: 0,
@@ -113,21 +110,18 @@ pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut
     let mut teller = Teller {
         profile: &profile,
         pid: Pid(pid as i32),
-        labels: Labels::new(profile.strings()),
-        kinds: Labels::new(profile.strings()),
+        labels: Labels::new(&profile.strings),
+        kinds: Labels::new(&profile.strings),
     };
     let mut told = Ok(());
-    profile.backwards(
-        |event| {
-            if told.is_ok() {
-                told = teller.event(event, sink);
-            }
-        },
-        |range| done.with(range),
-    );
+    profile.backwards(profile.pages(), &done, |event| {
+        if told.is_ok() {
+            told = teller.event(event, sink);
+        }
+    });
     told?;
     drop(teller);
-    warnings.extend(profile.into_skipped().into_warning());
+    warnings.extend(profile.skipped.into_warning());
     Ok(())
 }
 
@@ -155,7 +149,7 @@ impl Teller<'_, '_> {
         if !sink.wants(&head) {
             return Ok(());
         }
-        let arguments = self.profile.strings().event(event.id).map(|(_, arguments)| arguments).unwrap_or_default();
+        let arguments = self.profile.strings.event(event.id).map(|(_, arguments)| arguments).unwrap_or_default();
         let keys: Vec<String> = (0..arguments.len()).map(|number| format!("arg{number}")).collect();
         let args: Vec<_> = keys.iter().map(String::as_bytes).zip(arguments.iter().map(Vec::as_slice)).collect();
         let cat = Some(self.kinds.text(kind));

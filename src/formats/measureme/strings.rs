@@ -6,7 +6,7 @@
 use super::event::VersionLayout;
 use super::pages::{PageStream, STREAM_HEADER};
 use crate::error::{Error, Skipped};
-use crate::model::texts::{TextList, Texts};
+use crate::model::texts::Texts;
 use rustc_hash::FxHashMap;
 
 const REFERENCE: u8 = 0xFE;
@@ -209,7 +209,7 @@ pub(super) struct Labels<'s, 'data> {
     strings: &'s Strings<'data>,
     recent: Vec<(u64, u32)>,
     by_id: FxHashMap<u64, u32>,
-    texts: Texts<u32>,
+    pub(super) texts: Texts<u32>,
 }
 
 impl<'s, 'data> Labels<'s, 'data> {
@@ -243,23 +243,13 @@ impl<'s, 'data> Labels<'s, 'data> {
             Some((label, _)) => label,
             None => self.strings.unknown(id),
         };
-        let label = self.named(&text);
+        let label = self.texts.intern(&text);
         self.by_id.insert(id, label);
         label
-    }
-
-    /// The number of a text.
-    pub(super) fn named(&mut self, text: &[u8]) -> u32 {
-        self.texts.intern(text)
     }
 
     /// The text of a number.
     pub(super) fn text(&self, label: u32) -> &[u8] {
         self.texts.get(label)
-    }
-
-    /// All texts, by number.
-    pub(super) fn texts(&self) -> &TextList {
-        self.texts.list()
     }
 }

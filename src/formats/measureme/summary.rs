@@ -44,37 +44,34 @@ pub(super) fn summarize(input: SpanInput<'_>, warnings: &mut Warnings) -> Result
     let (bytes, done) = input.bytes.into_whole()?;
     let profile = MeasuremeFile::open(&bytes)?;
     let mut sums = Sums::default();
-    let mut labels = Labels::new(profile.strings());
-    let mut kinds = Labels::new(profile.strings());
+    let mut labels = Labels::new(&profile.strings);
+    let mut kinds = Labels::new(&profile.strings);
     let mut known = Vec::new();
     let mut threads = ThreadNumbers::default();
-    profile.backwards(
-        |event| {
-            let kind = kinds.of(event.kind) as usize;
-            while known.len() <= kind {
-                known.push(SummaryKind::of(kinds.text(known.len() as u32)));
+    profile.backwards(profile.pages(), &done, |event| {
+        let kind = kinds.of(event.kind) as usize;
+        while known.len() <= kind {
+            known.push(SummaryKind::of(kinds.text(known.len() as u32)));
+        }
+        let (kind, label) = (known[kind], labels.of(event.id));
+        match event.payload {
+            Payload::Interval { start, end } => {
+                let thread = threads.number(event.thread, || sums.thread());
+                sums.interval(thread, kind, label, Span { start, end });
             }
-            let (kind, label) = (known[kind], labels.of(event.id));
-            match event.payload {
-                Payload::Interval { start, end } => {
-                    let thread = threads.number(event.thread, || sums.thread());
-                    sums.interval(thread, kind, label, Span { start, end });
-                }
-                Payload::Instant(_) if kind == SummaryKind::CacheHit => sums.cache_hit(label),
-                Payload::Instant(_) => {}
-                Payload::Integer(value) => sums.number(kind, label, value),
-            }
-        },
-        |range| done.with(range),
-    );
+            Payload::Instant(_) if kind == SummaryKind::CacheHit => sums.cache_hit(label),
+            Payload::Instant(_) => {}
+            Payload::Integer(value) => sums.number(kind, label, value),
+        }
+    });
     let overlaps: u64 = sums.threads.iter().map(|thread| thread.lanes.overlaps()).sum();
     if overlaps > 0 {
         warnings.push(Warning::new(format!(
             "{overlaps} calls overlap another call of their thread id without lying inside it: their time counts twice"
         )));
     }
-    let summary = sums.finish(labels.texts());
-    warnings.extend(profile.into_skipped().into_warning());
+    let summary = sums.finish(labels.texts.list());
+    warnings.extend(profile.skipped.into_warning());
     Ok(summary)
 }
 

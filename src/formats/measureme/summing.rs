@@ -37,21 +37,17 @@ pub(super) struct Summing<'s, 'data> {
 
 impl<'s, 'data> Summing<'s, 'data> {
     pub(super) fn new(profile: &'s MeasuremeFile<'data>, calls: CallOptions) -> Self {
-        let (sums, labels) = (CallSums::new(calls), Labels::new(profile.strings()));
+        let (sums, labels) = (CallSums::new(calls), Labels::new(&profile.strings));
         Self { sums, labels, threads: ThreadNumbers::default() }
     }
 
     /// Sums the events that begin in these pages, backwards.
     pub(super) fn backwards(&mut self, profile: &MeasuremeFile<'data>, pages: Range<usize>, done: &Done) {
-        profile.backwards_in(
-            pages,
-            |event| {
-                if let Payload::Interval { start, end } = event.payload {
-                    self.call(event.thread, event.id, Span { start, end });
-                }
-            },
-            |range| done.with(range),
-        );
+        profile.backwards(pages, done, |event| {
+            if let Payload::Interval { start, end } = event.payload {
+                self.call(event.thread, event.id, Span { start, end });
+            }
+        });
     }
 
     /// Adds a call of a thread.
@@ -63,7 +59,7 @@ impl<'s, 'data> Summing<'s, 'data> {
     }
 
     pub(super) fn finish(self) -> LabelledSums {
-        LabelledSums { sums: self.sums, labels: self.labels.texts().clone(), threads: self.threads }
+        LabelledSums { sums: self.sums, labels: self.labels.texts.list().clone(), threads: self.threads }
     }
 }
 
@@ -98,7 +94,7 @@ impl ThreadNumbers {
     }
 
     pub(super) fn tracks(&self, profile: &MeasuremeFile<'_>) -> Vec<Track> {
-        let metadata = profile.metadata();
+        let metadata = &profile.metadata;
         let comm = metadata.program().as_bytes();
         let pid = metadata.process_id.map(|pid| Pid(pid as i32));
         self.ids

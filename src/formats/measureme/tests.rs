@@ -94,7 +94,8 @@ fn small(version: u32, page: usize) -> Vec<u8> {
 /// In the order of the file.
 fn events(bytes: &[u8]) -> Vec<RawEvent> {
     let mut events = Vec::new();
-    MeasuremeFile::open(bytes).unwrap().backwards(|event| events.push(event), |_| {});
+    let profile = MeasuremeFile::open(bytes).unwrap();
+    profile.backwards(profile.pages(), &Done::default(), |event| events.push(event));
     events.reverse();
     events
 }
@@ -120,14 +121,14 @@ fn every_version_and_records_across_pages() {
             assert_eq!(lines, ["main 3", "main;type_of 7"], "version {version}, pages of {page}");
             assert!(warnings.is_empty());
             let profile = MeasuremeFile::open(&bytes).unwrap();
-            assert_eq!(profile.metadata().cmd, "/bin/rustc it's");
+            assert_eq!(profile.metadata.cmd, "/bin/rustc it's");
             let events = events(&bytes);
             assert_eq!(events.len(), 5);
             assert_eq!(events[3].payload, Payload::Interval { start: 0x1_0000_0000, end: 0x1_0000_000A });
             assert_eq!(events[1].payload, Payload::Instant(0x1_0000_0007));
             assert_eq!(events[4].payload, Payload::Integer(42));
             let argument = vec!["crate::é".as_bytes().to_vec()];
-            assert_eq!(profile.strings().event(events[0].id), Some((b"type_of".to_vec(), argument)));
+            assert_eq!(profile.strings.event(events[0].id), Some((b"type_of".to_vec(), argument)));
         }
     }
     // Version 7 had no numbers: what marks one later was the latest possible end.
@@ -181,7 +182,7 @@ fn strings_that_refer_to_themselves_end() {
     file.event(id, id, 0, 1, 5);
     let bytes = file.bytes();
     let profile = MeasuremeFile::open(&bytes).unwrap();
-    assert!(profile.strings().text(id).is_some_and(|text| text.starts_with(b"aaaa")));
+    assert!(profile.strings.text(id).is_some_and(|text| text.starts_with(b"aaaa")));
 }
 
 #[test]
