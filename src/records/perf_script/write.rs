@@ -15,7 +15,7 @@ use std::io::Write;
 use std::str::FromStr;
 
 macro_rules! fields {
-    ($($(#[$doc:meta])* $name:ident),*) => {
+    ($($(#[$doc:meta])* $name:ident: $usual:literal),*) => {
         /// The printed fields (`-F`).
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub struct Fields {
@@ -34,63 +34,51 @@ macro_rules! fields {
                 }
             }
         }
+
+        impl Default for Fields {
+            /// perf's own for samples.
+            fn default() -> Self {
+                Self { $($name: $usual,)* ns: false }
+            }
+        }
     };
 }
 
 fields! {
     /// Name of the thread.
-    comm,
+    comm: true,
     /// Process.
-    pid,
+    pid: false,
     /// Thread.
-    tid,
+    tid: true,
     /// Processor, where recorded.
-    cpu,
+    cpu: true,
     /// Seconds.
-    time,
+    time: true,
     /// The weight of the sample.
-    period,
+    period: true,
     /// The event's name.
-    event,
+    event: true,
     /// Addresses; without them no frames are printed.
-    ip,
+    ip: true,
     /// Functions.
-    sym,
+    sym: true,
     /// The offset in the function.
-    symoff,
+    symoff: true,
     /// Files.
-    dso,
+    dso: true,
     /// Source lines, each on a line of its own.
-    srcline,
+    srcline: false,
     /// The data address, or what else the event gives there.
-    addr,
+    addr: false,
     /// The registers at the interrupt.
-    iregs,
+    iregs: false,
     /// The registers of the user's code.
-    uregs,
+    uregs: false,
     /// The branch stack, by address.
-    brstack,
+    brstack: false,
     /// The branch stack, by function.
-    brstacksym
-}
-
-impl Default for Fields {
-    /// perf's own for samples.
-    fn default() -> Self {
-        Self {
-            comm: true,
-            tid: true,
-            cpu: true,
-            time: true,
-            period: true,
-            event: true,
-            ip: true,
-            sym: true,
-            symoff: true,
-            dso: true,
-            ..Self::NONE
-        }
-    }
+    brstacksym: false
 }
 
 impl FromStr for Fields {

@@ -3,7 +3,8 @@
 use super::column::Column;
 use super::samples::{Frames, SampleMemo};
 use super::{Counts, Named, Style};
-use crate::model::lasting::{ALWAYS, UNTIMED};
+use crate::model::interner::Interner;
+use crate::model::lasting::{ALWAYS, UNTIMED, both};
 use crate::model::{FrameAddr, Nanos, Pid};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -15,7 +16,7 @@ pub struct Memo {
     /// Return addresses of JIT code also by their letters, where objects are shown: no number is read then.
     columns: FxHashMap<(Pid, u128), RememberedFrame>,
     texts: Vec<u8>,
-    files: FxHashMap<Box<[u8]>, u32>,
+    files: Interner<Box<[u8]>, u32>,
     /// Whole samples, too.
     pub(super) samples: SampleMemo,
     /// The period for which all holds that was reported since the last [`Memo::begin`].
@@ -73,7 +74,7 @@ struct RememberedFrame {
 impl RememberedFrame {
     /// The known answers; `for_all` holds less and less.
     fn tell<'a>(&self, texts: &'a [u8], for_all: &mut Range<Nanos>) -> KnownFrame<'a> {
-        narrow(for_all, &self.valid);
+        *for_all = both(for_all.clone(), self.valid.clone());
         let is_one_of_several = self.is_one_of_several;
         let named = |text| KnownFrame::Named { text: &texts[text], is_one_of_several };
         self.text.clone().map_or(KnownFrame::Unknown, named)
@@ -109,12 +110,7 @@ impl Memo {
 
     /// The number of a file.
     pub(super) fn file(&mut self, path: &[u8]) -> Object {
-        if let Some(&known) = self.files.get(path) {
-            return Object::File(known);
-        }
-        let next = self.files.len() as u32;
-        self.files.insert(path.into(), next);
-        Object::File(next)
+        Object::File(self.files.number(path))
     }
 
     /// The same of a return address of JIT code by its column, where objects are shown.
@@ -152,7 +148,7 @@ impl Memo {
         }
         let text = start..out.len();
         let is_one_of_several = named.is_one_of_several;
-        narrow(&mut self.told_for, &valid);
+        self.told_for = both(self.told_for.clone(), valid.clone());
         let frame = RememberedFrame { text: Some(text.clone()), is_one_of_several, valid, markers: 0 };
         self.told.insert(key, frame);
         &self.texts[text]
@@ -161,7 +157,7 @@ impl Memo {
     /// That nobody can name a frame, at these times and with this many jitdumps mapped.
     pub(super) fn add_unknown(&mut self, key: Key, valid: Range<Nanos>, markers: usize) {
         self.make_room();
-        narrow(&mut self.told_for, &valid);
+        self.told_for = both(self.told_for.clone(), valid.clone());
         self.told.insert(key, RememberedFrame { text: None, is_one_of_several: false, valid, markers });
     }
 
@@ -172,10 +168,6 @@ impl Memo {
             self.columns.clear();
         }
     }
-}
-
-fn narrow(range: &mut Range<Nanos>, to: &Range<Nanos>) {
-    *range = range.start.max(to.start)..range.end.min(to.end);
 }
 
 /// Appends a name without what would end its line.

@@ -29,8 +29,8 @@ use frameless::LastLine;
 use memchr::memmem::Finder;
 use memo::{Key, KnownFrame, Memo, Object, When};
 use one_line::{first_word, named_frame, object_end, word_before};
-use samples::{Frames, NewFrames, Whose};
-use state::{Lines, Sample, last_paragraph};
+use samples::Frames;
+use state::{Sample, last_paragraph, lines};
 use std::ops::Range;
 
 /// The outcome of a block.
@@ -140,7 +140,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
         if !self.style.rename {
             return self.unnamed(range);
         }
-        for line in (Lines { text: &self.block[..range.end], at: range.start }) {
+        for line in lines(&self.block[..range.end], range.start) {
             let text = &self.block[line.clone()];
             if text.first() != Some(&b'\t') && self.unknown.find(text).is_some() {
                 self.unnamed(line);
@@ -175,12 +175,12 @@ impl<'b> RewriteJob<'b, '_, '_> {
         // Nothing above a sample's first frame matters but the header.
         let sample = Sample::from(&Header::parse(&text[header..start - 1])?);
         let end = before.end + self.empty_line.find(&text[before.end..])?;
-        let frames = Frames::new(Whose::of(&sample), &text[start..end]);
+        let frames = Frames::new(&sample, &text[start..end]);
         if self.counted < header {
             self.count_ends(header);
         }
         self.counted = end + self.empty_line.needle().len();
-        if let Some(NewFrames { text, counts }) = self.memo.samples.get(frames, sample.time) {
+        if let Some((text, counts)) = self.memo.samples.get(frames, sample.time) {
             text.into_iter().for_each(|text| self.edited.replace(start..end, text));
             self.counts += counts.clone();
             (self.state.sample, self.seen) = (sample, end);

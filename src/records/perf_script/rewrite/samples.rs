@@ -30,23 +30,8 @@ struct NamedSample {
     valid: Range<Nanos>,
 }
 
-/// The process of frames. The thread does not matter where the process is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whose {
-    Process(Pid),
-    Thread(Tid),
-    Nobody,
-}
-
-impl Whose {
-    pub(super) fn of(sample: &Sample) -> Self {
-        match (sample.pid, sample.tid) {
-            (Some(pid), _) => Self::Process(pid),
-            (None, Some(tid)) => Self::Thread(tid),
-            (None, None) => Self::Nobody,
-        }
-    }
-}
+/// The process of frames, else the thread: it does not matter where the process is known.
+type Whose = (Option<Pid>, Option<Tid>);
 
 /// The frames of a sample as they are in the text.
 #[derive(Debug, Clone, Copy)]
@@ -57,18 +42,10 @@ pub(super) struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    pub(super) fn new(whose: Whose, text: &'a [u8]) -> Self {
+    pub(super) fn new(sample: &Sample, text: &'a [u8]) -> Self {
+        let whose = (sample.pid, sample.tid.filter(|_| sample.pid.is_none()));
         Self { whose, text, hash: hash_of(text) }
     }
-}
-
-/// The new frames of a sample.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct NewFrames<'a> {
-    /// The text; `None` if nothing changes.
-    pub(super) text: Option<&'a [u8]>,
-    /// Measure of them.
-    pub(super) counts: &'a Counts,
 }
 
 /// With less text than this every sample is kept, with more only what came twice: where all are different, it costs
@@ -90,8 +67,8 @@ impl SampleMemo {
         self.asked < TRIED || self.found >= self.asked / 8
     }
 
-    /// The answer for a sample at its time, if it has one.
-    pub(super) fn get(&mut self, frames: Frames<'_>, time: Option<Nanos>) -> Option<NewFrames<'_>> {
+    /// The text of a sample's frames at its time, `None` if nothing changes, and their counts; if they are known.
+    pub(super) fn get(&mut self, frames: Frames<'_>, time: Option<Nanos>) -> Option<(Option<&[u8]>, &Counts)> {
         self.asked += 1;
         let NamedSample { whose, before, after, counts, valid } =
             &self.samples[(*self.of.get(&frames.hash)?)? as usize];
@@ -100,7 +77,7 @@ impl SampleMemo {
             return None;
         }
         self.found += 1;
-        Some(NewFrames { text: after.clone().map(|after| &self.texts[after]), counts })
+        Some((after.clone().map(|after| &self.texts[after]), counts))
     }
 
     /// Keeps what a sample has become, in two pieces of text, and at which times it is so.
@@ -133,7 +110,7 @@ mod tests {
     use crate::model::lasting::ALWAYS;
 
     fn frames(text: &[u8]) -> Frames<'_> {
-        Frames::new(Whose::Process(Pid(7)), text)
+        Frames::new(&Sample { pid: Some(Pid(7)), tid: Some(Tid(7)), time: None }, text)
     }
 
     #[test]
@@ -141,16 +118,16 @@ mod tests {
         let mut memo = SampleMemo::default();
         let counts = Counts { named: 3, ..Counts::default() };
         memo.add(frames(b"abc"), Some([b"a", b"xc"]), counts.clone(), Nanos(5)..Nanos(9));
-        let known = Some(NewFrames { text: Some(&b"axc"[..]), counts: &counts });
+        let known = Some((Some(&b"axc"[..]), &counts));
         assert_eq!(memo.get(frames(b"abc"), Some(Nanos(5))), known);
         assert_eq!(memo.get(frames(b"abc"), None), None);
         assert_eq!(memo.get(frames(b"abc"), Some(Nanos(9))), None);
         assert_eq!(memo.get(frames(b"abd"), None), None);
-        assert_eq!(memo.get(Frames::new(Whose::Thread(Tid(7)), b"abc"), None), None);
+        assert_eq!(memo.get(Frames::new(&Sample { tid: Some(Tid(7)), ..Sample::default() }, b"abc"), None), None);
         let other = Frames { hash: frames(b"abc").hash, ..frames(b"abd") };
         assert_eq!(memo.get(other, None), None, "another text of the same hash");
         memo.add(frames(b"abc"), None, Counts::default(), ALWAYS);
-        assert_eq!(memo.get(frames(b"abc"), None).unwrap().text, None, "the last one counts");
+        assert_eq!(memo.get(frames(b"abc"), None).unwrap().0, None, "the last one counts");
     }
 
     #[test]

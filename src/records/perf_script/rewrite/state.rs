@@ -51,8 +51,7 @@ impl State {
         let paragraph = last_paragraph(text);
         // At the very start of a text the first paragraph has no blank line before it. A continued one begins with a
         // frame, which is not a header.
-        let mut lines = Lines { text, at: paragraph.unwrap_or(0) };
-        let header = lines.find_map(|line| {
+        let header = lines(text, paragraph.unwrap_or(0)).find_map(|line| {
             let line = &text[line];
             if is_record_line(line) { None } else { Header::parse(line) }
         });
@@ -84,23 +83,13 @@ impl From<&Header<'_>> for Sample {
 }
 
 /// Lines of a text from a place on, as ranges without the line feed.
-pub(super) struct Lines<'a> {
-    pub(super) text: &'a [u8],
-    pub(super) at: usize,
-}
-
-impl Iterator for Lines<'_> {
-    type Item = Range<usize>;
-
-    fn next(&mut self) -> Option<Range<usize>> {
-        let start = self.at;
-        if start >= self.text.len() {
-            return None;
-        }
-        let end = memchr::memchr(b'\n', &self.text[start..]).map_or(self.text.len(), |len| start + len);
-        self.at = end + 1;
-        Some(start..end)
-    }
+pub(super) fn lines(text: &[u8], mut at: usize) -> impl Iterator<Item = Range<usize>> {
+    std::iter::from_fn(move || {
+        let start = at;
+        let end = memchr::memchr(b'\n', text.get(start..)?).map_or(text.len(), |len| start + len);
+        at = end + 1;
+        (start < text.len()).then_some(start..end)
+    })
 }
 
 /// The record lines of a block, in order.
