@@ -30,7 +30,8 @@ pub(super) struct Categories {
 
 /// Behind those of [`Category::ALL`]: garbage collectors, by their functions' names.
 const GC: usize = Category::ALL.len();
-const OTHER: usize = GC + 1;
+/// The category of parts that are not code.
+pub(super) const OTHER: usize = GC + 1;
 
 impl Default for Categories {
     fn default() -> Self {
@@ -44,11 +45,6 @@ impl Default for Categories {
 }
 
 impl Categories {
-    /// The category of parts are not code.
-    pub(super) fn other(&self) -> usize {
-        OTHER
-    }
-
     /// That of a frame, with the number and name of the library that it is in.
     pub(super) fn of(&mut self, category: Category, in_gc: bool, library: Option<(usize, &str)>) -> CategoryPair {
         let own = Category::ALL.iter().position(|each| *each == category).unwrap_or(OTHER);

@@ -120,6 +120,11 @@ impl<'o> Object<'o> {
         Ok(serde_json::to_writer(out, value)?)
     }
 
+    /// A field that is left out if it is not known.
+    pub(super) fn known(&mut self, name: &str, value: Option<impl Serialize>) -> io::Result<()> {
+        value.map_or(Ok(()), |value| self.field(name, &value))
+    }
+
     /// A field of a column.
     pub(super) fn column(&mut self, name: &str, column: &Column) -> io::Result<()> {
         let out = self.name(name)?;

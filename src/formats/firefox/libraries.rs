@@ -20,15 +20,11 @@ pub(super) struct Library {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Libraries {
-    list: Vec<Library>,
+    pub(super) list: Vec<Library>,
     numbers: FxHashMap<NameId, usize>,
 }
 
 impl Libraries {
-    pub(super) fn list(&self) -> &[Library] {
-        &self.list
-    }
-
     pub(super) fn number(&mut self, profile: &Profile, module: NameId) -> usize {
         let next = self.list.len();
         let number = *self.numbers.entry(module).or_insert(next);

@@ -1,6 +1,6 @@
 //! Markers: what the recording gives beside its samples, at its time and in its thread.
 
-use super::categories::Categories;
+use super::categories::OTHER;
 use super::tables::Strings;
 use super::writing::Writing;
 use crate::model::process::{Moment, MomentKind};
@@ -30,16 +30,11 @@ struct MarkerData {
 }
 
 impl MarkerTable {
-    pub(super) fn new(
-        writing: &Writing<'_>,
-        moments: &[&Moment],
-        strings: &mut Strings,
-        categories: &Categories,
-    ) -> Self {
+    pub(super) fn new(writing: &Writing<'_>, moments: &[&Moment], strings: &mut Strings) -> Self {
         let mut table = Self::default();
         for moment in moments {
             let (name, text) = words(&moment.kind);
-            table.category.push(categories.other());
+            table.category.push(OTHER);
             table.data.push(MarkerData { r#type: TYPE, text });
             table.end_time.push(None);
             table.name.push(strings.number(name));

@@ -1,80 +1,54 @@
 //! `meta`: what the profile is of, and how it was made.
 
 use super::categories::Categories;
+use super::columns::Object;
 use super::markers;
 use super::writing::{Counted, Writing, millis};
 use crate::analysis::thread_rows::{ThreadRows, middle_distance};
 use crate::contract::rows::command_line;
 use crate::model::backing::base_name;
 use crate::model::stacks::{Sampling, Series, Unit};
-use serde::Serialize;
 use serde_json::{Value, json};
+use std::io;
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Meta<'a> {
-    version: u32,
-    preprocessed_profile_version: u32,
-    product: String,
-    /// Milliseconds.
-    interval: f64,
-    /// The time shown as 0, in milliseconds since 1970.
-    start_time: f64,
-    process_type: u32,
-    stackwalk: u32,
-    debug: bool,
-    symbolicated: bool,
-    uses_only_one_stack_type: bool,
-    source_code_is_not_on_searchfox: bool,
-    extensions: Value,
-    categories: Categories,
-    marker_schema: Value,
-    sample_units: Value,
-    platform: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    oscpu: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    abi: Option<String>,
-    #[serde(rename = "logicalCPUs", skip_serializing_if = "Option::is_none")]
-    logical_cpus: Option<u32>,
-    arguments: String,
-    extra: Value,
-    importer: &'a str,
-}
-
-impl<'a> Meta<'a> {
-    pub(super) fn new(writing: &Writing<'_>, threads: &[ThreadRows<'_>], categories: Categories) -> Self {
-        let about = &writing.profile.about;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let program = about.program().first().map(|path| text(base_name(path)));
-        let epoch = about.epoch.map_or(0, |epoch| epoch + i128::from(writing.start));
-        let units = json!({"time": "ms", "eventDelay": "ms", "threadCPUDelta": cpu_delta_unit(writing.counted)});
-        Self {
-            version: 24,
-            preprocessed_profile_version: 55,
-            product: program.unwrap_or_else(|| "jitgraft".to_owned()),
-            interval: interval(writing.series, threads),
-            start_time: epoch as f64 / 1e6,
-            process_type: 0,
-            stackwalk: 1,
-            debug: false,
-            // Names are as good as they get.
-            symbolicated: true,
-            uses_only_one_stack_type: false,
-            source_code_is_not_on_searchfox: true,
-            extensions: json!({"length": 0, "baseURL": [], "id": [], "name": []}),
-            categories,
-            marker_schema: markers::schema(),
-            sample_units: units,
-            platform: "Linux",
-            oscpu: about.os_release.as_deref().map(|release| format!("Linux {}", text(release))),
-            abi: about.arch.as_deref().map(text),
-            logical_cpus: about.cpus,
-            arguments: command_line(&about.command).unwrap_or_default().into(),
-            extra: extra(writing),
-            importer: concat!("jitgraft ", env!("CARGO_PKG_VERSION")),
-        }
-    }
+/// Writes its fields.
+pub(super) fn write(
+    meta: &mut Object<'_>,
+    writing: &Writing<'_>,
+    threads: &[ThreadRows<'_>],
+    categories: &Categories,
+) -> io::Result<()> {
+    let about = &writing.profile.about;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let program = about.program().first().map(|path| text(base_name(path)));
+    let epoch = about.epoch.map_or(0, |epoch| epoch + i128::from(writing.start));
+    let release = about.os_release.as_deref().map(|release| format!("Linux {}", text(release)));
+    meta.field("version", &24)?;
+    meta.field("preprocessedProfileVersion", &55)?;
+    meta.field("product", program.as_deref().unwrap_or("jitgraft"))?;
+    // Milliseconds.
+    meta.field("interval", &interval(writing.series, threads))?;
+    // The time shown as 0, in milliseconds since 1970.
+    meta.field("startTime", &(epoch as f64 / 1e6))?;
+    meta.field("processType", &0)?;
+    meta.field("stackwalk", &1)?;
+    meta.field("debug", &false)?;
+    // Names are as good as they get.
+    meta.field("symbolicated", &true)?;
+    meta.field("usesOnlyOneStackType", &false)?;
+    meta.field("sourceCodeIsNotOnSearchfox", &true)?;
+    meta.field("extensions", &json!({"length": 0, "baseURL": [], "id": [], "name": []}))?;
+    meta.field("categories", categories)?;
+    meta.field("markerSchema", &markers::schema())?;
+    let delta = cpu_delta_unit(writing.counted);
+    meta.field("sampleUnits", &json!({"time": "ms", "eventDelay": "ms", "threadCPUDelta": delta}))?;
+    meta.field("platform", "Linux")?;
+    meta.known("oscpu", release)?;
+    meta.known("abi", about.arch.as_deref().map(text))?;
+    meta.known("logicalCPUs", about.cpus)?;
+    meta.field("arguments", &*command_line(&about.command).unwrap_or_default())?;
+    meta.field("extra", &extra(writing))?;
+    meta.field("importer", concat!("jitgraft ", env!("CARGO_PKG_VERSION")))
 }
 
 fn cpu_delta_unit(counted: Counted) -> &'static str {

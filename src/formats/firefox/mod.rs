@@ -32,7 +32,6 @@ use crate::model::stacks::Profile;
 use categories::Categories;
 use columns::Object;
 use libraries::Libraries;
-use meta::Meta;
 use rustc_hash::FxHashMap;
 use std::io::Write;
 use tables::{Shared, ThreadNumbers};
@@ -67,8 +66,8 @@ fn write_keeping(most: usize, profile: &Profile, options: &WriteOptions, out: &m
     }
     const NONE: &[(); 0] = &[];
     Object::write(out, |document| {
-        document.field("meta", &Meta::new(&writing, &rows, categories.clone()))?;
-        document.field("libs", libraries.list())?;
+        document.object("meta", |meta| meta::write(meta, &writing, &rows, &categories))?;
+        document.field("libs", &libraries.list)?;
         ["pages", "profilerOverhead", "counters"].iter().try_for_each(|name| document.field(name, NONE))?;
         let out = document.name("threads")?;
         for at in 0..rows.len() {

@@ -15,7 +15,7 @@ use std::io;
 #[derive(Default)]
 pub(super) struct Strings {
     numbers: FxHashMap<String, u32>,
-    list: Column,
+    pub(super) list: Column,
 }
 
 impl Strings {
@@ -27,10 +27,6 @@ impl Strings {
         self.list.json(text);
         self.numbers.insert(text.to_owned(), number);
         number
-    }
-
-    pub(super) fn into_list(self) -> Column {
-        self.list
     }
 }
 
@@ -91,13 +87,19 @@ impl ThreadNumbers {
     }
 }
 
-/// All tables of a thread.
-pub(super) struct Tables<'k> {
+/// All tables of a thread, as they are written.
+#[derive(Default)]
+pub(super) struct ThreadTables {
     pub(super) strings: Strings,
     pub(super) functions: FuncTable,
     pub(super) resources: ResourceTable,
     pub(super) frames: FrameTable,
     pub(super) stacks: StackTable,
+}
+
+/// The tables of a thread while they are filled.
+pub(super) struct Tables<'k> {
+    pub(super) own: ThreadTables,
     function_numbers: FxHashMap<(NameId, Option<NameId>), u32>,
     resource_numbers: FxHashMap<usize, u32>,
     /// The frames that [`ThreadNumbers`] has not.
@@ -124,11 +126,7 @@ impl<'k> Tables<'k> {
     pub(super) fn new(known: &'k mut ThreadNumbers) -> Self {
         known.clear();
         Self {
-            strings: Strings::default(),
-            functions: FuncTable::default(),
-            resources: ResourceTable::default(),
-            frames: FrameTable::default(),
-            stacks: StackTable::default(),
+            own: ThreadTables::default(),
             function_numbers: FxHashMap::default(),
             resource_numbers: FxHashMap::default(),
             frame_numbers: FxHashMap::default(),
@@ -152,7 +150,7 @@ impl<'k> Tables<'k> {
             let around = last.map(|last| self.known.inside[last as usize]).unwrap_or_default();
             let inside = in_stack(shared.writing, frame, around);
             let frame = self.frame(frame, inside, shared);
-            let table = &mut self.stacks;
+            let table = &mut self.own.stacks;
             table.prefix.optional(last);
             table.frame.number(frame);
             self.known.stacks.add(id.0, table.length);
@@ -180,7 +178,7 @@ impl<'k> Tables<'k> {
         let CategoryPair { category, subcategory } = shared.categories.of(Category::of(frame), inside.in_gc, named);
         // The addresses of JIT code are in no file.
         let in_file = frame.module.is_some() && frame.kind != FrameKind::Jit;
-        let table = &mut self.frames;
+        let table = &mut self.own.frames;
         table.address.or_none(frame.addr.filter(|addr| in_file && i64::try_from(*addr).is_ok()));
         table.inline_depth.number(inside.inline_depth);
         table.category.number(category as u64);
@@ -204,22 +202,22 @@ impl<'k> Tables<'k> {
         let text = |id| String::from_utf8_lossy(profile.name_of(id));
         let resource = library.map(|library| self.resource(library, shared.libraries.name(library)));
         let name: Cow<'_, str> = label::function(profile, frame);
-        let table = &mut self.functions;
-        table.name.number(self.strings.number(&name));
+        let table = &mut self.own.functions;
+        table.name.number(self.own.strings.number(&name));
         table.is_js.word(if frame.kind.is_jit() { "true" } else { "false" });
         table.resource.or_none(resource.map(u64::from));
-        table.file_name.optional(frame.file.map(|file| self.strings.number(&text(file))));
+        table.file_name.optional(frame.file.map(|file| self.own.strings.number(&text(file))));
         table.length += 1;
         self.function_numbers.insert((frame.name, frame.module), table.length - 1);
         table.length - 1
     }
 
     fn resource(&mut self, library: usize, name: &str) -> u32 {
-        let table = &mut self.resources;
+        let table = &mut self.own.resources;
         let number = *self.resource_numbers.entry(library).or_insert(table.length);
         if number == table.length {
             table.lib.number(library as u64);
-            table.name.number(self.strings.number(name));
+            table.name.number(self.own.strings.number(name));
             table.length += 1;
         }
         number

@@ -2,7 +2,7 @@
 
 use super::columns::{Column, Object};
 use super::markers::MarkerTable;
-use super::tables::{FrameTable, FuncTable, ResourceTable, Shared, StackTable, Tables, ThreadNumbers};
+use super::tables::{Shared, Tables, ThreadNumbers, ThreadTables};
 use super::writing::{Counted, Writing, millis};
 use crate::analysis::thread_rows::ThreadRows;
 use crate::model::Nanos;
@@ -19,11 +19,7 @@ pub(super) struct Thread<'p> {
     rows: &'p ThreadRows<'p>,
     samples: SampleColumns,
     markers: MarkerTable,
-    stack_table: StackTable,
-    frame_table: FrameTable,
-    func_table: FuncTable,
-    resource_table: ResourceTable,
-    string_array: Column,
+    tables: ThreadTables,
 }
 
 #[derive(Default)]
@@ -47,7 +43,7 @@ impl<'p> Thread<'p> {
         let writing = shared.writing;
         let mut tables = Tables::new(known);
         let samples = SampleColumns::new(&thread.rows, &mut tables, shared);
-        let markers = MarkerTable::new(writing, moments, &mut tables.strings, shared.categories);
+        let markers = MarkerTable::new(writing, moments, &mut tables.own.strings);
         let life = thread.pid.and_then(|pid| writing.profile.about.processes.get(&pid));
         let shown = |time: Nanos| writing.since_start(time);
         let started = life.and_then(|life| life.started).map_or(0.0, shown);
@@ -60,11 +56,7 @@ impl<'p> Thread<'p> {
             rows: thread,
             samples,
             markers,
-            stack_table: tables.stacks,
-            frame_table: tables.frames,
-            func_table: tables.functions,
-            resource_table: tables.resources,
-            string_array: tables.strings.into_list(),
+            tables: tables.own,
         }
     }
 
@@ -86,16 +78,16 @@ impl<'p> Thread<'p> {
             thread.field("tid", &tid.map_or(0, |tid| tid.0))?;
             thread.object("samples", |samples| self.samples.write(samples))?;
             thread.field("markers", &self.markers)?;
-            thread.object("stackTable", |table| self.stack_table.write(table))?;
-            thread.object("frameTable", |table| self.frame_table.write(table))?;
-            thread.object("funcTable", |table| self.func_table.write(table))?;
-            thread.object("resourceTable", |table| self.resource_table.write(table))?;
+            thread.object("stackTable", |table| self.tables.stacks.write(table))?;
+            thread.object("frameTable", |table| self.tables.frames.write(table))?;
+            thread.object("funcTable", |table| self.tables.functions.write(table))?;
+            thread.object("resourceTable", |table| self.tables.resources.write(table))?;
             // None are reported: functions have names already.
             thread.object("nativeSymbols", |table| {
                 table.field("length", &0)?;
                 ["address", "functionSize", "libIndex", "name"].iter().try_for_each(|name| table.field(name, NONE))
             })?;
-            thread.column("stringArray", &self.string_array)
+            thread.column("stringArray", &self.tables.strings.list)
         })
     }
 }
