@@ -81,13 +81,6 @@ pub fn sort(lines: &[u8], sorting: &mut Unsorted, skipped: &mut Skipped) -> Run 
     sorting.sorted()
 }
 
-/// Reads whole lines of folded stacks.
-pub fn read(bytes: &[u8], options: &ReadOptions, skipped: &mut Skipped) -> Profile {
-    let mut reader = FoldedReader::new(options);
-    reader.read(bytes, skipped);
-    reader.profile
-}
-
 /// Begins to read folded stacks.
 pub fn open(options: &ReadOptions) -> Box<dyn ReadLines> {
     Box::new(FoldedReader::new(options))
@@ -226,6 +219,12 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
 mod tests {
     use super::*;
     use crate::model::tier::Tier;
+
+    fn read(lines: &[u8], options: &ReadOptions, skipped: &mut Skipped) -> Profile {
+        let mut reader = FoldedReader::new(options);
+        reader.read(lines, skipped);
+        reader.profile
+    }
 
     #[test]
     fn a_written_file_is_read_back() {

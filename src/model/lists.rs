@@ -32,28 +32,13 @@ impl<T: Copy> Lists<T> {
     }
 
     /// The number of lists.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.starts.len() - 1
-    }
-
-    /// True if there is no list.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// All lists.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[T]> {
-        (0..self.len()).map(|list| &self[list])
     }
 
     /// All items, with the number of their list.
     pub fn items(&self) -> impl Iterator<Item = (u32, T)> + Clone + '_ {
-        (0..self.len()).flat_map(|list| self[list].iter().map(move |item| (list as u32, *item)))
-    }
-
-    /// The list of that number, to be changed.
-    pub fn list_mut(&mut self, list: usize) -> &mut [T] {
-        &mut self.items[self.starts[list]..self.starts[list + 1]]
+        (0..self.count()).flat_map(|list| self[list].iter().map(move |item| (list as u32, *item)))
     }
 
     /// All items, to be changed.
@@ -78,10 +63,11 @@ mod tests {
     fn items_keep_their_order_in_their_lists() {
         let items = [(2, 'a'), (0, 'b'), (2, 'c'), (3, 'd')];
         let mut lists = Lists::new(5, items.into_iter());
-        let all: Vec<&[char]> = lists.iter().collect();
+        let all: Vec<&[char]> = (0..lists.count()).map(|list| &lists[list]).collect();
         assert_eq!(all, [&['b'][..], &[], &['a', 'c'], &['d'], &[]]);
-        lists.list_mut(2).reverse();
+        lists.items_mut()[1..3].reverse();
         assert_eq!(lists.items().collect::<Vec<_>>(), [(0, 'b'), (2, 'c'), (2, 'a'), (3, 'd')]);
-        assert_eq!(Lists::<char>::new(2, std::iter::empty()).iter().map(<[_]>::len).collect::<Vec<_>>(), [0, 0]);
+        let empty = Lists::<char>::new(2, std::iter::empty());
+        assert_eq!((empty.count(), empty[0].len(), empty[1].len()), (2, 0, 0));
     }
 }

@@ -9,7 +9,7 @@ const NEW: u32 = u32::MAX;
 /// For each function the number of its cycle: that of all functions which it calls, directly or not, and which call it.
 /// A function in no cycle has a number of its own.
 pub(super) fn cycles(callees: &Lists<u32>) -> Vec<u32> {
-    let count = callees.len();
+    let count = callees.count();
     let mut search = Search { cycle: vec![NEW; count], low: vec![NEW; count], open: Vec::new(), entered: 0, cycles: 0 };
     // The functions that were entered and not left, with the number of their next callee.
     let mut path: Vec<(u32, usize)> = Vec::new();

@@ -16,7 +16,7 @@ use crate::contract::format::ReadPieces;
 use crate::contract::options::{ReadOptions, WriteOptions};
 use crate::contract::rows;
 use crate::contract::rows::RowWriter;
-use crate::error::{Error, Result, Skipped, Warnings};
+use crate::error::{Error, Result, Skipped};
 use crate::model::stacks::Profile;
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -43,18 +43,6 @@ pub fn open<'b>(bytes: &'b [u8], options: &ReadOptions) -> Result<Box<dyn ReadPi
     let groups = RowGroups::of(bytes, |column| is_wanted(column, options))?;
     TableReader::new(groups.schema(), options)?;
     Ok(Box::new(TableGroups { groups, options: options.clone() }))
-}
-
-/// Reads a table, row group by row group.
-pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let groups = open(bytes, options)?;
-    let mut skipped = Skipped::new(groups.what());
-    let mut profile = groups.read(0, &mut skipped);
-    for group in 1..groups.count() {
-        profile.merge(&groups.read(group, &mut skipped));
-    }
-    warnings.extend(skipped.into_warning());
-    Ok(profile)
 }
 
 /// The row groups of a table.

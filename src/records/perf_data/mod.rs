@@ -70,10 +70,6 @@ pub mod kind {
     pub const HEADER_TRACING_DATA: u32 = 66;
     /// The build ID of one file.
     pub const HEADER_BUILD_ID: u32 = 67;
-    /// All records before the previous mark that are older than it can be given out.
-    pub const FINISHED_ROUND: u32 = 68;
-    /// The event, CPU and thread of each id.
-    pub const ID_INDEX: u32 = 69;
     /// Followed by a payload: trace data of a CPU.
     pub const AUXTRACE: u32 = 71;
     /// An event's unit, scale, name or CPUs.
@@ -84,8 +80,6 @@ pub mod kind {
     pub const HEADER_FEATURE: u32 = 80;
     /// zstd data up to the record's end.
     pub const COMPRESSED: u32 = 81;
-    /// The end of perf's records about processes that were there before.
-    pub const FINISHED_INIT: u32 = 82;
     /// A length, zstd data of that length, padding to 8.
     pub const COMPRESSED2: u32 = 83;
 }

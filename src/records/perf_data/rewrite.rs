@@ -47,11 +47,6 @@ impl Edits {
         Self { list }
     }
 
-    /// True if the stream stays as it is.
-    pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
-    }
-
     /// The new length of a stream that was `len` bytes long.
     pub fn new_len(&self, len: u64) -> u64 {
         let removed: u64 = self.list.iter().map(|edit| edit.remove).sum();

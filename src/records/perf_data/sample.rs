@@ -98,15 +98,6 @@ pub struct Registers<'data> {
     pub values: Words<'data>,
 }
 
-impl Registers<'_> {
-    /// The value of the register with this `PERF_REG_*` number.
-    pub fn get(self, number: u32) -> Option<u64> {
-        let bit = 1u64.checked_shl(number)?;
-        let before = (self.mask & (bit - 1)).count_ones() as usize;
-        if self.mask & bit == 0 { None } else { self.values.get(before) }
-    }
-}
-
 /// A copy of the top of the user stack, starting at the stack pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackCopy<'data> {

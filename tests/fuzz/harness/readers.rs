@@ -24,7 +24,12 @@ pub(super) fn firefox(bytes: &[u8]) {
 }
 
 pub(super) fn folded(bytes: &[u8]) {
-    reads(bytes, folded::sniff, |bytes, options, _| Ok(folded::read(bytes, options, &mut Skipped::new("line"))), 1);
+    let read = |bytes: &[u8], options: &ReadOptions, _: &mut Warnings| {
+        let mut reader = folded::open(options);
+        reader.read(bytes, &mut Skipped::new("line"));
+        Ok(std::mem::replace(reader.profile(), Profile::new()))
+    };
+    reads(bytes, folded::sniff, read, 1);
 }
 
 pub(super) fn cpuprofile(bytes: &[u8]) {

@@ -79,16 +79,6 @@ impl EntrySet {
         was_there
     }
 
-    /// The number of them.
-    pub fn len(&self) -> usize {
-        self.words.iter().map(|word| word.count_ones() as usize).sum()
-    }
-
-    /// True if it is empty.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Their numbers, in order.
     pub fn iter(&self) -> impl Iterator<Item = usize> {
         let of_word = |(at, word): (usize, &u64)| {

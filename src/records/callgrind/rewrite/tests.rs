@@ -84,7 +84,7 @@ fn a_block_of_several_functions_is_split_and_keeps_its_inclusive_cost() {
          ob=(2)\nfl=(3)\nfn=(6)\n0x1200 0 40\n\n";
     assert_eq!(text, expected);
     assert_eq!((stats.blocks, stats.split, stats.synthetic_calls), (2, 1, 2));
-    assert_eq!((stats.named_cost, stats.unnamed_cost, stats.functions.len()), (49, 2, 3));
+    assert_eq!((stats.named_cost, stats.unnamed_cost, stats.functions.iter().count()), (49, 2, 3));
 }
 
 #[test]

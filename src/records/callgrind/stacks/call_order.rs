@@ -14,7 +14,7 @@ type Rank = (bool, u8, u64, Reverse<u32>);
 
 /// `callees[f]` are the callees of `f` with weights; none calls itself. `begun[f]` is what began in `f` itself.
 pub(super) fn order(callees: &Lists<(u32, f64)>, begun: &[f64]) -> Vec<u32> {
-    let count = callees.len();
+    let count = callees.count();
     let (mut cost, mut unplaced) = (begun.to_vec(), vec![0usize; count]);
     let mut whole = begun.to_vec();
     callees.items().for_each(|(_, (callee, weight))| {
