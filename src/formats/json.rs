@@ -26,7 +26,7 @@ use crate::model::stacks::{Frame, NameId, Profile, Row, Sampling, Series, UNKNOW
 use crate::model::tier::Tier;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use std::borrow::Cow;
+use serde_json::Value;
 use std::io::Write;
 
 /// Writes all events.
@@ -116,8 +116,8 @@ impl Serialize for AboutJson<'_> {
         let optional =
             |bytes: &'_ Option<Vec<u8>>| bytes.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
         let command: Vec<_> = about.command.iter().map(|word| String::from_utf8_lossy(word)).collect();
-        let modules: Vec<ModuleJson<'_>> = about.modules.iter().map(ModuleJson::of).collect();
-        let processes: Vec<ProcessJson> = about.processes.iter().map(ProcessJson::of).collect();
+        let modules: Vec<_> = about.modules.iter().map(module).collect();
+        let processes: Vec<_> = about.processes.iter().map(process).collect();
         let mut map = serializer.serialize_map(None)?;
         put(&mut map, "command", Some(command).filter(|words| !words.is_empty()))?;
         put(&mut map, "host", optional(&about.host))?;
@@ -134,34 +134,22 @@ impl Serialize for AboutJson<'_> {
     }
 }
 
-#[derive(Serialize)]
-struct ModuleJson<'a> {
-    path: Cow<'a, str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    build_id: Option<String>,
-}
+/// Fields, those left out that are not known.
+struct KnownFields<const N: usize>([(&'static str, Option<Value>); N]);
 
-impl<'a> ModuleJson<'a> {
-    fn of((path, module): (&'a Vec<u8>, &Module)) -> Self {
-        let build_id = module.build_id.into_option().map(|id| id.to_string());
-        Self { path: String::from_utf8_lossy(path), build_id }
+impl<const N: usize> Serialize for KnownFields<N> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))))
     }
 }
 
-#[derive(Serialize)]
-struct ProcessJson {
-    pid: i32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parent: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    started: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ended: Option<u64>,
+fn module((path, module): (&Vec<u8>, &Module)) -> KnownFields<2> {
+    let build_id = module.build_id.into_option().map(|id| id.to_string().into());
+    KnownFields([("path", Some(String::from_utf8_lossy(path).into())), ("build_id", build_id)])
 }
 
-impl ProcessJson {
-    fn of((pid, life): (&Pid, &ProcessLife)) -> Self {
-        let (started, ended) = (life.started.map(|time| time.0), life.ended.map(|time| time.0));
-        Self { pid: pid.0, parent: life.parent.map(|parent| parent.0), started, ended }
-    }
+fn process((pid, life): (&Pid, &ProcessLife)) -> KnownFields<4> {
+    let [started, ended] = [life.started, life.ended].map(|time| time.map(|time| time.0.into()));
+    let parent = life.parent.map(|parent| parent.0.into());
+    KnownFields([("pid", Some(pid.0.into())), ("parent", parent), ("started", started), ("ended", ended)])
 }

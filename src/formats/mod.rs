@@ -23,7 +23,7 @@ pub mod vsprof;
 pub mod vtune;
 pub mod xctrace;
 
-use crate::contract::format::{Detail, Events, Format, Read, Rewriter, WriteFn, Writer};
+use crate::contract::format::{Detail, Events, Format, Read, Rewriter, StartRowsFn, WriteFn, Writer};
 use crate::model::stacks::Keep;
 use crate::records::{callgrind, perf_data, perf_script};
 #[cfg(feature = "cli")]
@@ -38,6 +38,11 @@ const PLAIN: Format =
 const fn writer(run: WriteFn) -> Writer {
     let (rows, events, detail, jit_names) = (Keep::EachRow, Events::All, Detail::Addresses, JitNames::Raw);
     Writer { run, rows, events, detail, jit_names, by_cpu: false, spans: None, stream: None, data_set: None }
+}
+
+/// The way rows are written while inputs are read.
+const fn row_writer(run: WriteFn, start: StartRowsFn) -> Writer {
+    Writer { jit_names: JitNames::Merged, by_cpu: true, stream: Some(start), ..writer(run) }
 }
 
 /// Every format, in the order of detection.
@@ -97,24 +102,14 @@ pub const FORMATS: &[Format] = &[
         files: &["*.otlp"],
         sniff: Some(otlp::sniff),
         read: Read::Stream(otlp::read),
-        write: Some(Writer {
-            jit_names: JitNames::Merged,
-            by_cpu: true,
-            stream: Some(otlp::start),
-            ..writer(otlp::write)
-        }),
+        write: Some(row_writer(otlp::write, otlp::start)),
         rewriter: Some(Rewriter { command: "inject", open: Some(otlp::open_unsymbolized) }),
     },
     Format {
         name: "otlp-json",
         about: "the same as JSON, a message a line",
         files: &["*.otlp.json"],
-        write: Some(Writer {
-            jit_names: JitNames::Merged,
-            by_cpu: true,
-            stream: Some(otlp::start_json),
-            ..writer(otlp::write_json)
-        }),
+        write: Some(row_writer(otlp::write_json, otlp::start_json)),
         ..PLAIN
     },
     Format {
@@ -237,11 +232,8 @@ pub const FORMATS: &[Format] = &[
         sniff: Some(tables::parquet::sniff),
         read: Read::Pieces(tables::parquet::open),
         write: Some(Writer {
-            jit_names: JitNames::Merged,
-            by_cpu: true,
-            stream: Some(tables::parquet::start),
             data_set: Some(tables::DATA_SET),
-            ..writer(tables::parquet::write)
+            ..row_writer(tables::parquet::write, tables::parquet::start)
         }),
         ..PLAIN
     },
@@ -250,12 +242,7 @@ pub const FORMATS: &[Format] = &[
         name: "arrow",
         about: ARROW,
         files: &["*.arrows"],
-        write: Some(Writer {
-            jit_names: JitNames::Merged,
-            by_cpu: true,
-            stream: Some(tables::arrow::start),
-            ..writer(tables::arrow::write)
-        }),
+        write: Some(row_writer(tables::arrow::write, tables::arrow::start)),
         ..PLAIN
     },
 ];

@@ -3,23 +3,16 @@
 //! A sample costs one look at each frame that differs from the sample before; everything that is dear (symbols,
 //! lines, spelling) is done later, once for each distinct place.
 
-use super::interner::{self, Interner};
+use super::interner::{self, Interner, id};
 use super::prefix_tree::PrefixTree;
 use crate::error::Result;
 use std::hash::Hash;
 
-/// A chain: a node of the tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ChainId(pub u32);
-
-/// A distinct place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PlaceId(pub u32);
-
-impl From<u32> for PlaceId {
-    fn from(number: u32) -> Self {
-        Self(number)
-    }
+id! {
+    /// A chain: a node of the tree.
+    ChainId,
+    /// A distinct place.
+    PlaceId
 }
 
 /// Chains of places, both numbered by first appearance.

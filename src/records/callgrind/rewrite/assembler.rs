@@ -125,8 +125,12 @@ impl<'a> Assembler<'a> {
                     let place = self.place(IdSpace::Function, name, || Cow::Owned(name.to_vec()))?;
                     self.put_new(IdSpace::Function, place);
                 }
-                Piece::InputFunction(id, name) if self.dropped.remove(*id) => self.put_definition(*id, name),
-                Piece::InputFunction(id, _) => self.put_id(*id),
+                Piece::InputFunction(id, name) => {
+                    push_id(*id, &mut self.buffer);
+                    if self.dropped.remove(*id) {
+                        push_name(name, &mut self.buffer);
+                    }
+                }
                 Piece::Dropped(id) => self.dropped.insert(*id),
                 Piece::Forget => self.era += 1,
             }
@@ -223,15 +227,6 @@ impl<'a> Assembler<'a> {
         if !is_known {
             push_name(name, &mut self.buffer);
         }
-    }
-
-    fn put_id(&mut self, id: u32) {
-        push_id(id, &mut self.buffer);
-    }
-
-    fn put_definition(&mut self, id: u32, name: &[u8]) {
-        push_id(id, &mut self.buffer);
-        push_name(name, &mut self.buffer);
     }
 }
 
