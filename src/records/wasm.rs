@@ -12,6 +12,7 @@
 use crate::error::{Error, Result};
 use crate::model::file_bytes::FileBytes;
 use crate::model::wasm_module::{WasmHash, WasmModule};
+use gimli::{EndianSlice, LittleEndian, Reader};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -32,6 +33,9 @@ const MOST_SECTIONS: usize = 10_000;
 
 /// V8 takes the length of longer texts for their hash (`String::kMaxHashCalcLength`).
 const LONGEST_HASHED: usize = 16_383;
+
+/// Bytes with numbers in LEB128.
+type Bytes<'a> = EndianSlice<'a, LittleEndian>;
 
 /// A section: its whole, and its contents.
 struct Section {
@@ -76,13 +80,13 @@ fn read(file: &FileBytes) -> Option<WasmModule> {
 }
 
 fn sections(bytes: &[u8]) -> Option<Vec<Section>> {
-    let mut rest = Leb(bytes.strip_prefix(MAGIC)?);
+    let mut rest = Bytes::new(bytes.strip_prefix(MAGIC)?, LittleEndian);
     let mut sections = Vec::new();
-    while !rest.0.is_empty() {
-        let start = bytes.len() - rest.0.len();
-        let (number, len) = (rest.byte()?, rest.number()? as usize);
-        let begin = bytes.len() - rest.0.len();
-        rest.take(len)?;
+    while !rest.is_empty() {
+        let start = bytes.len() - rest.len();
+        let (number, len) = (rest.read_u8().ok()?, number(&mut rest)? as usize);
+        let begin = bytes.len() - rest.len();
+        rest.split(len).ok()?;
         if sections.len() == MOST_SECTIONS {
             return None;
         }
@@ -93,9 +97,9 @@ fn sections(bytes: &[u8]) -> Option<Vec<Section>> {
 
 /// Name and contents of a custom section.
 fn custom(bytes: &[u8], contents: Range<usize>) -> Option<(String, Range<usize>)> {
-    let mut rest = Leb(&bytes[contents.clone()]);
-    let name = rest.text()?.to_owned();
-    Some((name, contents.end - rest.0.len()..contents.end))
+    let mut rest = Bytes::new(&bytes[contents.clone()], LittleEndian);
+    let name = text(&mut rest)?.to_owned();
+    Some((name, contents.end - rest.len()..contents.end))
 }
 
 /// The number of functions among the imports.
@@ -106,28 +110,28 @@ fn imported_functions(contents: &[u8]) -> Option<u32> {
     const MEMORY: u8 = 2;
     const GLOBAL: u8 = 3;
     const TAG: u8 = 4;
-    let mut rest = Leb(contents);
+    let mut rest = Bytes::new(contents, LittleEndian);
     let mut functions = 0;
-    for _ in 0..rest.number().filter(|imports| *imports <= MOST_FUNCTIONS)? {
-        rest.text()?;
-        rest.text()?;
-        match rest.byte()? {
+    for _ in 0..number(&mut rest).filter(|imports| *imports <= MOST_FUNCTIONS)? {
+        text(&mut rest)?;
+        text(&mut rest)?;
+        match rest.read_u8().ok()? {
             FUNCTION => {
-                rest.number()?;
+                number(&mut rest)?;
                 functions += 1;
             }
             TABLE => {
-                rest.value_type()?;
-                rest.limits()?;
+                value_type(&mut rest)?;
+                limits(&mut rest)?;
             }
-            MEMORY => rest.limits()?,
+            MEMORY => limits(&mut rest)?,
             GLOBAL => {
-                rest.value_type()?;
-                rest.byte()?;
+                value_type(&mut rest)?;
+                rest.read_u8().ok()?;
             }
             TAG => {
-                rest.byte()?;
-                rest.number()?;
+                rest.read_u8().ok()?;
+                number(&mut rest)?;
             }
             _ => return None,
         }
@@ -136,13 +140,13 @@ fn imported_functions(contents: &[u8]) -> Option<u32> {
 }
 
 fn bodies(bytes: &[u8], contents: Range<usize>) -> Option<Vec<Range<usize>>> {
-    let mut rest = Leb(&bytes[contents.clone()]);
-    let count = rest.number().filter(|count| *count <= MOST_FUNCTIONS)?;
-    let mut bodies = Vec::with_capacity((count as usize).min(rest.0.len()));
+    let mut rest = Bytes::new(&bytes[contents.clone()], LittleEndian);
+    let count = number(&mut rest).filter(|count| *count <= MOST_FUNCTIONS)?;
+    let mut bodies = Vec::with_capacity((count as usize).min(rest.len()));
     for _ in 0..count {
-        let len = rest.number()? as usize;
-        let start = contents.end - rest.0.len();
-        rest.take(len)?;
+        let len = number(&mut rest)? as usize;
+        let start = contents.end - rest.len();
+        rest.split(len).ok()?;
         bodies.push(start..start + len);
     }
     Some(bodies)
@@ -154,15 +158,15 @@ fn read_names(section: &[u8], functions: u32) -> Option<(Option<String>, BTreeMa
     const MODULE: u8 = 0;
     const FUNCTIONS: u8 = 1;
     let (mut module, mut names) = (None, BTreeMap::new());
-    let mut rest = Leb(section);
-    while !rest.0.is_empty() {
-        let (part, len) = (rest.byte()?, rest.number()? as usize);
-        let mut own = Leb(rest.take(len)?);
+    let mut rest = Bytes::new(section, LittleEndian);
+    while !rest.is_empty() {
+        let (part, len) = (rest.read_u8().ok()?, number(&mut rest)? as usize);
+        let mut own = rest.split(len).ok()?;
         match part {
-            MODULE => module = Some(own.text()?.to_owned()),
+            MODULE => module = Some(text(&mut own)?.to_owned()),
             FUNCTIONS => {
-                for _ in 0..own.number()? {
-                    let (function, name) = (own.number()?, own.text()?);
+                for _ in 0..number(&mut own)? {
+                    let (function, name) = (number(&mut own)?, text(&mut own)?);
                     if function < functions {
                         names.insert(function, name.to_owned());
                     }
@@ -215,65 +219,30 @@ fn one_at_a_time<'b>(bytes: impl Iterator<Item = &'b u8>) -> u32 {
     hash.wrapping_add(hash << 15)
 }
 
-/// Bytes with numbers in LEB128.
-struct Leb<'a>(&'a [u8]);
+fn number(rest: &mut Bytes<'_>) -> Option<u32> {
+    rest.read_uleb128_u32().ok()
+}
 
-impl<'a> Leb<'a> {
-    fn byte(&mut self) -> Option<u8> {
-        let (byte, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(*byte)
-    }
+fn text<'a>(rest: &mut Bytes<'a>) -> Option<&'a str> {
+    let len = number(rest)? as usize;
+    std::str::from_utf8(rest.split(len).ok()?.slice()).ok()
+}
 
-    fn number(&mut self) -> Option<u32> {
-        u32::try_from(self.long()?).ok()
+fn value_type(rest: &mut Bytes<'_>) -> Option<()> {
+    /// References to a type of the heap, which follows.
+    const REFERENCES: [u8; 2] = [0x63, 0x64];
+    if REFERENCES.contains(&rest.read_u8().ok()?) {
+        rest.read_uleb128().ok()?;
     }
+    Some(())
+}
 
-    fn long(&mut self) -> Option<u64> {
-        let (mut number, mut shift) = (0u64, 0u32);
-        loop {
-            let byte = self.byte()?;
-            number |= u64::from(byte & 0x7f).checked_shl(shift)?;
-            if byte & 0x80 == 0 {
-                return Some(number);
-            }
-            shift += 7;
-        }
-    }
-
-    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(len)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn text(&mut self) -> Option<&'a str> {
-        let len = self.number()? as usize;
-        std::str::from_utf8(self.take(len)?).ok()
-    }
-
-    fn value_type(&mut self) -> Option<()> {
-        /// References to a type of the heap, which follows.
-        const REFERENCES: [u8; 2] = [0x63, 0x64];
-        if REFERENCES.contains(&self.byte()?) {
-            self.long()?;
-        }
-        Some(())
-    }
-
-    fn limits(&mut self) -> Option<()> {
-        const HAS_MOST: u8 = 1;
-        const HAS_PAGE_SIZE: u8 = 8;
-        let flags = self.byte()?;
-        self.long()?;
-        if flags & HAS_MOST != 0 {
-            self.long()?;
-        }
-        if flags & HAS_PAGE_SIZE != 0 {
-            self.long()?;
-        }
-        Some(())
-    }
+fn limits(rest: &mut Bytes<'_>) -> Option<()> {
+    const HAS_MOST: u8 = 1;
+    const HAS_PAGE_SIZE: u8 = 8;
+    let flags = rest.read_u8().ok()?;
+    let numbers = 1 + [HAS_MOST, HAS_PAGE_SIZE].iter().filter(|flag| flags & **flag != 0).count();
+    (0..numbers).try_for_each(|_| rest.read_uleb128().map(drop)).ok()
 }
 
 #[cfg(test)]
