@@ -42,7 +42,7 @@ impl<'de> Visitor<'de> for MessageVisitor<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(JsonKey(field)) = map.next_key_seed(KeySeed(self.schema))? {
+        while let Some(field) = map.next_key_seed(KeySeed(self.schema))? {
             match field {
                 Some(field) => map.next_value_seed(FieldSeed { field, out: self.out })?,
                 None => _ = map.next_value::<IgnoredAny>()?,
@@ -53,33 +53,31 @@ impl<'de> Visitor<'de> for MessageVisitor<'_> {
 }
 
 /// The field of a name; `None` if it is not known.
-struct JsonKey(Option<&'static Field>);
-
 struct KeySeed(Schema);
 
 impl<'de> DeserializeSeed<'de> for KeySeed {
-    type Value = JsonKey;
+    type Value = Option<&'static Field>;
 
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<JsonKey, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
         json.deserialize_identifier(self)
     }
 }
 
 impl Visitor<'_> for KeySeed {
-    type Value = JsonKey;
+    type Value = Option<&'static Field>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the name of a field")
     }
 
-    fn visit_str<E: de::Error>(self, name: &str) -> Result<JsonKey, E> {
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<Self::Value, E> {
         // `string_table` is `stringTable`.
         let plain = name.contains('_').then(|| name.replace('_', ""));
         let is = |field: &&Field| match &plain {
             Some(letters) => field.name.eq_ignore_ascii_case(letters),
             None => field.name == name,
         };
-        Ok(JsonKey(self.0.iter().find(is)))
+        Ok(self.0.iter().find(is))
     }
 }
 

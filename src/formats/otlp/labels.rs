@@ -4,7 +4,6 @@ use super::dictionary::{Attribute, Link, Value};
 use super::messages::{LinkMessage, ValueMessage, number, text};
 use crate::bytes::digits::hex_bytes;
 use crate::model::recorded::Labels;
-use std::fmt::Write;
 
 /// Labels that have other names in the semantic conventions.
 const NAMES: &[(&str, &str)] =
@@ -69,20 +68,13 @@ pub(super) fn add(attribute: &Attribute<'_>, labels: &mut Labels) {
 pub(super) fn add_link(link: &Link<'_>, labels: &mut Labels) {
     for (key, id) in [(TRACE, link.trace), (SPAN, link.span)] {
         if id.iter().any(|byte| *byte != 0) {
-            put(key, &digits(id), labels);
+            put(key, &id.iter().map(|byte| format!("{byte:02x}")).collect::<String>(), labels);
         }
     }
 }
 
 fn put(key: &str, value: &str, labels: &mut Labels) {
     std::sync::Arc::make_mut(labels.get_or_insert_default()).insert(key.into(), value.into());
-}
-
-fn digits(id: &[u8]) -> String {
-    id.iter().fold(String::new(), |mut text, byte| {
-        _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// The link of a row with these labels, if they have one.

@@ -13,7 +13,7 @@ pub(super) const GNU_BUILD_ID: &str = "process.executable.build_id.gnu";
 /// The files of all messages: each has its mappings again.
 #[derive(Debug, Default)]
 pub(super) struct Modules {
-    modules: BTreeMap<Vec<u8>, Module>,
+    pub(super) modules: BTreeMap<Vec<u8>, Module>,
     known: FxHashSet<(Vec<u8>, [u64; 3])>,
 }
 
@@ -25,10 +25,6 @@ impl Modules {
                 add(self.modules.entry(name.to_vec()).or_default(), name, mapping, dictionary);
             }
         }
-    }
-
-    pub(super) fn into_modules(self) -> BTreeMap<Vec<u8>, Module> {
-        self.modules
     }
 }
 

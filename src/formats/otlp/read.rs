@@ -50,7 +50,7 @@ impl Reader {
     pub(super) fn finish(mut self, warnings: &mut Warnings) -> Profile {
         warnings.extend(self.skipped.into_warning());
         let about = &mut self.profile.about;
-        about.modules = self.modules.into_modules();
+        about.modules = self.modules.modules;
         about.sampled = self.sampled;
         // Times are counted from 1970.
         about.epoch = self.sampled.filter(|_| !self.untied).map(|_| 0);

@@ -57,7 +57,7 @@ pub(super) struct Location<'d> {
     pub(super) mapping: u64,
     pub(super) address: u64,
     /// The message itself, for its lines.
-    message: &'d [u8],
+    pub(super) message: &'d [u8],
 }
 
 /// A function at a line, as a location names it.
@@ -152,11 +152,6 @@ fn location(message: &[u8]) -> Location<'_> {
 }
 
 impl<'d> Location<'d> {
-    /// Its bytes.
-    pub(super) fn message(&self) -> &'d [u8] {
-        self.message
-    }
-
     /// The innermost inlined call first, the function that has the code last.
     pub(super) fn lines(&self) -> impl Iterator<Item = Line> + 'd {
         let lines = inner(self.message).filter(|(tag, _)| *tag == 4);

@@ -67,7 +67,7 @@ impl ReadPieces for TableGroups<'_> {
         {
             skipped.add(error);
         }
-        table.finish()
+        table.profile
     }
 }
 

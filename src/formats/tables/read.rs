@@ -60,7 +60,7 @@ pub(super) fn is_wanted(column: &str, options: &ReadOptions) -> bool {
 /// A table that becomes stacks, batch by batch.
 #[derive(Debug)]
 pub(super) struct TableReader {
-    profile: Profile,
+    pub(super) profile: Profile,
     stacks: StackReader,
     words: Words,
     /// True if rows of different recordings and labels are kept apart.
@@ -184,11 +184,6 @@ impl TableReader {
         }
         about.epoch = about.epoch.or(epoch(&first)?);
         Ok(())
-    }
-
-    /// All that was read.
-    pub(super) fn finish(self) -> Profile {
-        self.profile
     }
 }
 

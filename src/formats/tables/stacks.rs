@@ -80,17 +80,15 @@ impl StackReader {
             Some(FunctionName { name: profile.name(text.as_bytes()), may_be_unnamed })
         };
         let functions = Lists::of(batch, "functions", |cells| self.functions.cells(cells, function))?;
-        let name = |text: &str| Some(profile.name(text.as_bytes()));
-        let modules = Lists::of(batch, "modules", |cells| self.modules.cells(cells, name))?;
-        let name = |text: &str| Some(profile.name(text.as_bytes()));
-        let files = Lists::of(batch, "files", |cells| self.files.cells(cells, name))?;
-        let name = |text: &str| Some(profile.name(text.as_bytes()));
-        let builds = Lists::of(batch, "build_ids", |cells| self.builds.cells(cells, name))?;
+        let mut names = |column: &str, meanings: &mut Meanings<Option<NameId>>| {
+            let name = |text: &str| Some(profile.name(text.as_bytes()));
+            Lists::of(batch, column, |cells| meanings.cells(cells, name))
+        };
         Ok(BatchFrames {
             functions,
-            modules,
-            files,
-            builds,
+            modules: names("modules", &mut self.modules)?,
+            files: names("files", &mut self.files)?,
+            builds: names("build_ids", &mut self.builds)?,
             kinds: Lists::of(batch, "kinds", |cells| self.kinds.cells(cells, kind))?,
             tiers: Lists::of(batch, "tiers", |cells| self.tiers.cells(cells, Tier::named))?,
             lines: Lists::of(batch, "lines", numbers)?,

@@ -48,7 +48,7 @@ impl<'a, 'data> ImageBuilder<'a, 'data> {
         if self.for_viewers {
             layout.for_viewers();
         }
-        Image::new(self.target, self.addressing, self.slots, layout)
+        Image { target: self.target, addressing: self.addressing, slots: self.slots, layout }
     }
 
     /// Gives every piece its place in one or more images through which user stacks can be unwound. `foreign` are the

@@ -25,10 +25,6 @@ pub struct Image<'a, 'data> {
 }
 
 impl<'a, 'data> Image<'a, 'data> {
-    pub(super) fn new(target: Target, addressing: Addressing, slots: Vec<Slot<'a, 'data>>, layout: Layout) -> Self {
-        Self { target, addressing, slots, layout }
-    }
-
     /// The place of a code range; `None` if it could not get a place: with [`Addressing::RunTime`] if later code took
     /// its start, or if its address is beyond the class; with [`Addressing::FileOffset`] if its size is absurd.
     pub fn place(&self, slot: SlotId) -> Option<Place> {

@@ -39,7 +39,7 @@ pub(super) struct Sections {
     names: Vec<u8>,
     /// True if addresses of loaded sections are file offsets.
     addressed: bool,
-    first_text: u32,
+    pub(super) first_text: u32,
 }
 
 impl Sections {
@@ -63,11 +63,6 @@ impl Sections {
     /// The index of the next section; 0 is the null section.
     pub(super) fn next(&self) -> u32 {
         self.headers.len() as u32 + 1
-    }
-
-    /// The index of the first section with code.
-    pub(super) fn first_text(&self) -> u32 {
-        self.first_text
     }
 
     /// Adds a section that is not loaded.

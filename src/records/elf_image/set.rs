@@ -67,7 +67,8 @@ pub(super) fn build<'a, 'data>(
         let same = known.as_ref().filter(|(span, _)| group.span.as_ref() == Some(span)).map(|(_, base)| *base);
         let plan = plan(target, &own, group, same, &free);
         known = group.span.clone().zip(plan.base);
-        set.images.push((Image::new(target, Addressing::FileOffset, own, plan.layout), plan.aux_mappings));
+        let image = Image { target, addressing: Addressing::FileOffset, slots: own, layout: plan.layout };
+        set.images.push((image, plan.aux_mappings));
     }
     set
 }

@@ -44,7 +44,7 @@ pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut ByteSink<W>, sect
         let note = image.target.note(image.layout.segments);
         encoder.symbol(&mut batch, &function(names.add(first), NOTE_SECTION, note.start, note.end - note.start));
     }
-    for (section, run) in (sections.first_text()..).zip(&image.layout.runs) {
+    for (section, run) in (sections.first_text..).zip(&image.layout.runs) {
         for (piece, code) in image.with_code(&image.layout.pieces[run.pieces.clone()]) {
             let name = until_nul(code.name);
             encoder.symbol(&mut batch, &function(names.add(name), section, piece.addr, piece.len));
@@ -55,7 +55,7 @@ pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut ByteSink<W>, sect
         }
     }
     let sentinels = sentinel_symbols(image);
-    let last_text = sections.first_text() + (image.layout.runs.len() as u32).saturating_sub(1);
+    let last_text = sections.first_text + (image.layout.runs.len() as u32).saturating_sub(1);
     for &at in &sentinels {
         encoder.symbol(&mut batch, &function(names.add(SENTINEL_NAME), last_text, at, SENTINEL_LEN));
     }

@@ -142,7 +142,7 @@ impl Edits {
     fn behind(&self, tables: &Tables<'_>) -> Vec<u8> {
         let mut out = Vec::new();
         for copy in &self.copies {
-            let message = tables.locations.get(copy.location as usize).map_or(&[][..], |location| location.message());
+            let message = tables.locations.get(copy.location as usize).map_or(&[][..], |location| location.message);
             put_field(4, &[&with_id(message, copy.id), &copy.lines[..]], &mut out);
         }
         self.names.fields(&mut out);

@@ -165,7 +165,7 @@ impl Use {
 fn places(tables: &Tables<'_>, warnings: &mut Warnings) -> LocationPlaces {
     let (mut places, mut skipped) = (LocationPlaces::of(tables.locations.len()), Skipped::new("location"));
     for (at, location) in (0..).zip(&tables.locations) {
-        let damage = Fields::of(location.message()).find_map(Result::err);
+        let damage = Fields::of(location.message).find_map(Result::err);
         let lacks_name = damage.is_none() && lacks_name(location, tables);
         places.set(location.id, lacks_name.then_some(at));
         damage.into_iter().for_each(|error| skipped.add(error));

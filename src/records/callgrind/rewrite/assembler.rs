@@ -82,7 +82,7 @@ impl<'a> Assembler<'a> {
         functions.places.reserve(expected, |_| 0);
         Self {
             jit,
-            last_ids: index.max_ids(),
+            last_ids: index.max_ids,
             names,
             entries: Vec::new(),
             dropped: DroppedIds::default(),

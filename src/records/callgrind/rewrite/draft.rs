@@ -101,7 +101,7 @@ const SHORT: usize = 64;
 /// The rewritten text of a chunk while it is being written.
 #[derive(Debug)]
 pub(super) struct ChunkDraft<'a> {
-    own: Vec<u8>,
+    pub(super) own: Vec<u8>,
     /// So much of its own text is in the pieces.
     placed: usize,
     pieces: Vec<Piece<'a>>,
@@ -156,11 +156,6 @@ impl<'a> ChunkDraft<'a> {
             OutputName::New(name) => self.place(new(name)),
         }
         self.put(b"\n");
-    }
-
-    /// Text of its own, to be written to.
-    pub(super) fn own(&mut self) -> &mut Vec<u8> {
-        &mut self.own
     }
 
     /// Takes the last byte back, which was put.

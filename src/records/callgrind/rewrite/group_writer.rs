@@ -182,15 +182,15 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
             ItemKind::Call { callee, count, target, costs } => {
                 self.callee(callee);
                 self.calls(count, target);
-                self.encoder.site(position, self.writer.draft.own());
+                self.encoder.site(position, &mut self.writer.draft.own);
                 self.costs(costs);
             }
             ItemKind::Jump { conditional, counts, target, file, function } => {
                 self.jump_target(file, function, target);
                 self.writer.draft.put_all(&[if conditional { b"jcnd=" } else { b"jump=" }, counts, b" "]);
-                self.encoder.target(target, self.writer.draft.own());
+                self.encoder.target(target, &mut self.writer.draft.own);
                 self.writer.draft.put(b"\n");
-                self.encoder.site(position, self.writer.draft.own());
+                self.encoder.site(position, &mut self.writer.draft.own);
                 self.writer.draft.put(b"\n");
             }
             ItemKind::Lines(_) | ItemKind::Unknown(_) => {}
@@ -214,7 +214,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
     }
 
     fn cost(&mut self, position: Position, costs: &[u8]) {
-        self.encoder.cost(position, self.writer.draft.own());
+        self.encoder.cost(position, &mut self.writer.draft.own);
         self.costs(costs);
     }
 
@@ -224,7 +224,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
 
     fn calls(&mut self, count: &[u8], target: Position) {
         self.writer.draft.put_all(&[b"calls=", count, b" "]);
-        self.encoder.target(target, self.writer.draft.own());
+        self.encoder.target(target, &mut self.writer.draft.own);
         self.writer.draft.put(b"\n");
     }
 
@@ -291,7 +291,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         self.writer.draft.put(b"cfn=");
         self.writer.function(&other.function);
         self.calls(count.max(1).to_string().as_bytes(), lowest);
-        self.encoder.site(position, self.writer.draft.own());
+        self.encoder.site(position, &mut self.writer.draft.own);
         let sums: Vec<String> = other.sums.iter().map(u64::to_string).collect();
         self.costs(sums.join(" ").as_bytes());
     }

@@ -37,7 +37,7 @@ pub struct FileIndex<'a> {
     raw_heads: Vec<u64>,
     /// The number of sorted ones; none is among these twice.
     sorted_heads: usize,
-    max_ids: [u32; 3],
+    pub(super) max_ids: [u32; 3],
     saw_positions: bool,
     context: BlockContext<'a>,
 }
@@ -161,11 +161,6 @@ impl<'a> FileIndex<'a> {
         &self.raw_heads
     }
 
-    /// The largest ids in use, by space.
-    pub(super) fn max_ids(&self) -> [u32; 3] {
-        self.max_ids
-    }
-
     /// True if valgrind wrote it: then positions are relative to cost lines only.
     pub(super) fn is_by_valgrind(&self) -> bool {
         self.header.creator.starts_with(b"callgrind-")
@@ -267,7 +262,7 @@ mod tests {
             assert_eq!(index.raw_function(2, u64::MAX), Some(&b"0x0000000000001000"[..]));
             assert_eq!(index.raw_function(2, 10), None, "not yet defined there");
             assert_eq!(index.raw_function(1, u64::MAX), None);
-            assert_eq!(index.max_ids(), [2, 2, 4]);
+            assert_eq!(index.max_ids, [2, 2, 4]);
             assert!(index.is_unknown_object(Some(NameRef::Id(2)), u64::MAX));
         }
         let index = index(TEXT, 1);

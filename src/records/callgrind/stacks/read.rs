@@ -50,7 +50,7 @@ fn add_stacks(thread: &ThreadGraph<'_>, frames: &FunctionFrames, track: TrackId,
     let of_function: Vec<FrameId> = thread.functions.iter().map(|at| frames.in_stacks[*at as usize]).collect();
     for event in 0..profile.series.len() {
         let flow = thread.flow(event);
-        let found = stacks(&flow, thread.order(), &of_function, profile);
+        let found = stacks(&flow, &thread.order, &of_function, profile);
         let rows = &mut profile.series[event].rows;
         for function in &found {
             share_out(thread.own(event, function.function as usize), &function.stacks, |stack, weight| {

@@ -15,7 +15,7 @@ pub(super) struct ThreadGraph<'g> {
     own: Vec<Option<usize>>,
     thread: &'g Thread,
     /// Callers before callees.
-    order: Vec<u32>,
+    pub(super) order: Vec<u32>,
 }
 
 /// The way the cost of one event came to each function, without the calls that close a cycle.
@@ -52,11 +52,6 @@ impl<'g> ThreadGraph<'g> {
         self.functions.push(function);
         self.own.push(own);
         self.functions.len() as u32 - 1
-    }
-
-    /// Callers before callees.
-    pub(super) fn order(&self) -> &[u32] {
-        &self.order
     }
 
     /// The self cost of a function.
