@@ -35,16 +35,14 @@ pub(super) struct AnnotateArgs {
     /// Include source text from source maps in HTML and JSON
     ///
     /// Check that you may pass the text on.
-    #[arg(long)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     source_text: bool,
     #[command(flatten)]
     output: OutputArgs,
     /// Maximum number of functions; 0: all [default: 10]
     ///
     /// With FUNCTION, the default is all that match.
-    #[arg(long, value_name = "N")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     limit: Option<usize>,
     /// Lines shown around each line with samples
     #[arg(long, value_name = "N", default_value_t = 3)]
@@ -64,8 +62,7 @@ pub(super) struct AnnotateArgs {
     #[arg(action = clap::ArgAction::Set)]
     by_line: bool,
     /// Syntax of x86 instructions
-    #[arg(long, value_parser = one_of(syntaxes()), default_value = "att", value_name = "HOW")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_parser = one_of(syntaxes()), default_value = "att", value_name = "HOW", hide_short_help = true)]
     syntax: Syntax,
     /// Format [default: by the output's name, else text]
     #[arg(long, value_enum, value_name = "HOW")]
@@ -119,7 +116,11 @@ impl AnnotateArgs {
         let context = (!self.whole).then_some(self.context);
         let format = match self.format.unwrap_or_else(|| FormatName::of(&output)) {
             FormatName::Json => AnnotateFormat::Json,
-            FormatName::Text => AnnotateFormat::Text(text_options(context, &output)),
+            FormatName::Text => {
+                let terminal = Terminal::of(&output);
+                let (width, colour) = (terminal.map(|of| of.columns), terminal.is_some_and(|of| of.colour));
+                AnnotateFormat::Text(TextOptions { context, width, colour })
+            }
             FormatName::Html => AnnotateFormat::Html(context),
         };
         load.sources.source_maps.text = self.source_text || matches!(format, AnnotateFormat::Text(_));
@@ -144,12 +145,6 @@ impl AnnotateArgs {
         };
         annotate::run(&options, job)
     }
-}
-
-fn text_options(context: Option<usize>, output: &OutPath) -> TextOptions {
-    let terminal = Terminal::of(output);
-    let (width, colour) = (terminal.map(|of| of.columns), terminal.is_some_and(|of| of.colour));
-    TextOptions { context, width, colour }
 }
 
 /// The input, and the functions. A lone word that is a file is the recording: every other command is called so.

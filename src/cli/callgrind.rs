@@ -24,8 +24,7 @@ pub(super) struct CallgrindArgs {
     #[arg(value_name = "INPUT", conflicts_with = "input")]
     profile: Option<PathBuf>,
     /// The input, as a flag
-    #[arg(short, long, value_name = "FILE")]
-    #[arg(hide_short_help = true)]
+    #[arg(short, long, value_name = "FILE", hide_short_help = true)]
     input: Option<PathBuf>,
     /// Output file; `-` is standard output [default: INPUT.jit]
     #[arg(short, long, value_name = "FILE")]

@@ -22,27 +22,22 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 pub struct Common {
     /// Number of worker threads [default: one per processor]
-    #[arg(long, value_name = "N", global = true)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "N", global = true, hide_short_help = true)]
     threads: Option<NonZeroUsize>,
     /// Memory limit, such as 4G or 50% [default: 90%]
     ///
     /// A percentage is of the memory of the machine or control group. Mapped input files do not count. If the limit
     /// is reached, the command fails and outputs stay as they were.
-    #[arg(long, value_name = "SIZE", global = true)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "SIZE", global = true, hide_short_help = true)]
     max_memory: Option<MemoryLimit>,
     /// Fail (status 1) on any warning, or if 1 % or more of the frames in JIT memory are unnamed
-    #[arg(long, global = true)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, global = true, hide_short_help = true)]
     strict: bool,
     /// Print errors only
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
-    #[arg(hide_short_help = true)]
+    #[arg(short, long, global = true, conflicts_with = "verbose", hide_short_help = true)]
     quiet: bool,
     /// Print all warnings in full, and every source that was considered
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
-    #[arg(hide_short_help = true)]
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, hide_short_help = true)]
     verbose: u8,
 }
 
@@ -126,20 +121,17 @@ pub struct SourceArgs {
     /// ELF file of a program that ran in QEMU user mode
     ///
     /// It names the guest's functions where the recorded command line does not lead to the file. Repeatable.
-    #[arg(long, value_name = "FILE", value_parser = existing())]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "FILE", value_parser = existing(), hide_short_help = true)]
     guest: Vec<PathBuf>,
     /// ELF object that was placed at an address (hexadecimal) at run time
     ///
     /// Repeatable.
-    #[arg(long, value_name = "FILE@ADDR", value_parser = placed_elf)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "FILE@ADDR", value_parser = placed_elf, hide_short_help = true)]
     elf: Vec<(PathBuf, Addr)>,
     /// Process INNER of a dump or map is process OUTER of the recording
     ///
     /// Use it for containers, where a process has another PID inside. Repeatable.
-    #[arg(long, value_name = "INNER=OUTER", value_parser = pid_pair)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "INNER=OUTER", value_parser = pid_pair, hide_short_help = true)]
     map_pid: Vec<(Pid, Pid)>,
     /// Show JavaScript and WebAssembly as it was written
     ///
@@ -165,18 +157,15 @@ pub(super) struct FileArgs {
     ///
     /// Layouts of ~/.debug, unpacked archives of perf archive and debuginfod are understood. /usr/lib/debug comes after it.
     /// Repeatable.
-    #[arg(long, value_name = "DIR", value_parser = existing_directory())]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "DIR", value_parser = existing_directory(), hide_short_help = true)]
     debug_dir: Vec<PathBuf>,
     /// Kernel symbols: a copy of the recorded machine's /proc/kallsyms
-    #[arg(long, value_name = "FILE", value_parser = existing())]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "FILE", value_parser = existing(), hide_short_help = true)]
     kallsyms: Option<PathBuf>,
     /// Kernel symbols and inlined calls: the recorded kernel, uncompressed
     ///
     /// [default: searched for with debugging information, and in /boot]
-    #[arg(short = 'k', long, value_name = "FILE", value_parser = existing())]
-    #[arg(hide_short_help = true)]
+    #[arg(short = 'k', long, value_name = "FILE", value_parser = existing(), hide_short_help = true)]
     vmlinux: Option<PathBuf>,
 }
 

@@ -95,8 +95,7 @@ struct SpellingArgs {
     /// Append to names: pid, tid, kernel (`_[k]`), jit (`_[j]`), inline (`_[i]`), addrs
     ///
     /// pid and tid are appended to the root; addrs appends the address to unknown functions.
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…", hide_short_help = true)]
     annotate: Vec<AnnotatedWith>,
 }
 

@@ -30,25 +30,21 @@ pub(super) struct ExportArgs {
 #[command(next_help_heading = "Tables (parquet, arrow)")]
 struct TableArgs {
     /// Sum equal stacks of a thread and event over this much time, such as 1s
-    #[arg(long, value_name = "TIME", value_parser = bucket)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "TIME", value_parser = bucket, hide_short_help = true)]
     bucket: Option<u64>,
     /// Keep this much of each frame [default: all]
     ///
     /// Less detail makes more stacks equal, so --bucket sums more.
-    #[arg(long, value_parser = one_of(details()), value_name = "WHAT")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_parser = one_of(details()), value_name = "WHAT", hide_short_help = true)]
     detail: Option<Detail>,
     /// Write a data set below -o DIR, with files for each input
     ///
     /// They are samples/host=HOST/day=DAY/HASH.parquet, and the like in stacks/ and recordings/. A directory stands for the files in
     /// it, @FILE for the paths that it lists. Inputs that cannot be read are left out, and the status is 1.
-    #[arg(long)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     partition: bool,
     /// Skip inputs that the data set has, if size and time are unchanged
-    #[arg(long, requires = "partition")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, requires = "partition", hide_short_help = true)]
     skip_existing: bool,
     /// Copy a data set, with one file for each host and day
     ///
@@ -57,18 +53,15 @@ struct TableArgs {
     #[arg(hide_short_help = true)]
     compact: bool,
     /// Host of all inputs, instead of the recorded one (also for otlp)
-    #[arg(long, value_name = "NAME")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     host: Option<String>,
     /// Day of all inputs, such as 2026-11-22, instead of the recorded one
-    #[arg(long, value_name = "DAY", value_parser = day)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "DAY", value_parser = day, hide_short_help = true)]
     day: Option<i32>,
     /// Label of all rows (for otlp: attribute of all resources)
     ///
     /// Repeatable.
-    #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = label, hide_short_help = true)]
     label: Vec<(Box<str>, Box<str>)>,
 }
 

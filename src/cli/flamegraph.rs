@@ -35,16 +35,13 @@ pub(super) struct FlamegraphArgs {
     #[arg(long, value_name = "BEFORE", help_heading = "Differences")]
     diff: Option<PathBuf>,
     /// Scale the earlier profile to the sum of the later one
-    #[arg(long, requires = "diff", help_heading = "Differences")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, requires = "diff", help_heading = "Differences", hide_short_help = true)]
     normalize: bool,
     /// Treat hexadecimal numbers in names as equal
-    #[arg(long, requires = "diff", help_heading = "Differences")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, requires = "diff", help_heading = "Differences", hide_short_help = true)]
     strip_hex: bool,
     /// Swap the colors: blue is more, red is less
-    #[arg(long, requires = "diff", help_heading = "Differences")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, requires = "diff", help_heading = "Differences", hide_short_help = true)]
     negate: bool,
 }
 
@@ -60,52 +57,41 @@ struct LookArgs {
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
     /// Second line below the title [default: event, amount, samples, time]
-    #[arg(long, value_name = "TEXT")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "TEXT", hide_short_help = true)]
     subtitle: Option<String>,
     /// Notes that are kept in the file
-    #[arg(long, value_name = "TEXT")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "TEXT", hide_short_help = true)]
     notes: Option<String>,
     /// Palette instead of colors by kind of code
     ///
     /// java, js, perl, python and rust color by the annotations of a name (see --annotate).
     #[arg(short, long, value_name = "NAME", value_parser = palette(), conflicts_with = "color_diffusion")]
-    #[arg(hide_short_help = true)]
-    #[arg(help_heading = "Only for --style inferno, which they imply")]
+    #[arg(hide_short_help = true, help_heading = "Only for --style inferno, which they imply")]
     colors: Option<Palette>,
     /// Background: yellow, blue, green, gray, or `#rrggbb`
-    #[arg(long, value_name = "COLOR")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "COLOR", hide_short_help = true)]
     #[arg(help_heading = "Only for --style inferno, which they imply")]
     bgcolors: Option<BackgroundColor>,
     /// Give similar names similar colors
-    #[arg(long)]
-    #[arg(hide_short_help = true)]
-    #[arg(help_heading = "Only for --style inferno, which they imply")]
+    #[arg(long, hide_short_help = true, help_heading = "Only for --style inferno, which they imply")]
     hash: bool,
     /// Make wider frames redder
-    #[arg(long, alias = "colordiffusion")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, alias = "colordiffusion", hide_short_help = true)]
     #[arg(help_heading = "Only for --style inferno, which they imply")]
     color_diffusion: bool,
     /// Keep the colors of names in this file, from picture to picture
-    #[arg(long, value_name = "FILE")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     #[arg(help_heading = "Only for --style inferno, which they imply")]
     palette: Option<PathBuf>,
     /// Color of search hits (`#rrggbb`)
-    #[arg(long, value_name = "COLOR")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "COLOR", hide_short_help = true)]
     search_color: Option<SearchColor>,
     /// Outline of frames (`#rrggbb` or none)
-    #[arg(long, value_name = "COLOR")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "COLOR", hide_short_help = true)]
     #[arg(help_heading = "Only for --style inferno, which they imply")]
     stroke_color: Option<StrokeColor>,
     /// Color of texts outside the graph (`#rrggbb`)
-    #[arg(long, value_name = "COLOR", value_parser = hex_color, alias = "uicolor")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "COLOR", value_parser = hex_color, alias = "uicolor", hide_short_help = true)]
     #[arg(help_heading = "Only for --style inferno, which they imply")]
     ui_color: Option<Color>,
     /// Put roots at the top: an icicle graph
@@ -123,59 +109,45 @@ struct LookArgs {
     #[arg(long, value_name = "FUNCTION", conflicts_with_all = ["flamechart", "reverse"])]
     base: Vec<String>,
     /// Width in pixels [default: the window's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(100..))]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(100..), hide_short_help = true)]
     width: Option<u32>,
     /// Height of a frame in pixels
-    #[arg(long, value_name = "N")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     height: Option<usize>,
     /// Omit frames narrower than this percentage [default: 0.01]
     ///
     /// In flame charts the default is 0.001.
-    #[arg(long, value_name = "PERCENT", value_parser = percentage)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "PERCENT", value_parser = percentage, hide_short_help = true)]
     minwidth: Option<f64>,
     /// Font
-    #[arg(long, value_name = "NAME", alias = "fonttype")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "NAME", alias = "fonttype", hide_short_help = true)]
     font_type: Option<String>,
     /// Font size in pixels
-    #[arg(long, value_name = "N", alias = "fontsize")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "N", alias = "fontsize", hide_short_help = true)]
     font_size: Option<usize>,
     /// Average width of a letter, relative to the font size
-    #[arg(long, value_name = "X", alias = "fontwidth")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "X", alias = "fontwidth", hide_short_help = true)]
     font_width: Option<f64>,
     /// Name of the unit of weights, which are then written in full [default: the event's unit]
-    #[arg(long, value_name = "TEXT", alias = "countname")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "TEXT", alias = "countname", hide_short_help = true)]
     count_name: Option<String>,
     /// Word for frames
-    #[arg(long, value_name = "TEXT", alias = "nametype")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "TEXT", alias = "nametype", hide_short_help = true)]
     name_type: Option<String>,
     /// Multiply shown weights by this
-    #[arg(long, value_name = "X")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "X", hide_short_help = true)]
     factor: Option<f64>,
     /// Cut long names at their left end
-    #[arg(long, conflicts_with = "truncate_text_right")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, conflicts_with = "truncate_text_right", hide_short_help = true)]
     truncate_text_left: bool,
     /// Cut long names at their right end (the default)
-    #[arg(long)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     truncate_text_right: bool,
     /// Break lines in the SVG
-    #[arg(long)]
-    #[arg(hide_short_help = true)]
-    #[arg(help_heading = "Only for --style inferno, which they imply")]
+    #[arg(long, hide_short_help = true, help_heading = "Only for --style inferno, which they imply")]
     pretty_xml: bool,
     /// Picture only: no zoom, no search
-    #[arg(long)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     no_javascript: bool,
 }
 

@@ -26,19 +26,16 @@ pub(super) struct InjectArgs {
     #[arg(value_name = "INPUT", conflicts_with = "input")]
     recording: Option<PathBuf>,
     /// The recording, as perf inject takes it
-    #[arg(short, long, value_name = "FILE")]
-    #[arg(hide_short_help = true)]
+    #[arg(short, long, value_name = "FILE", hide_short_help = true)]
     input: Option<PathBuf>,
     /// Output file; `-` is standard output, in pipe form
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
     /// Inject JIT code (the default unless only build IDs are requested)
-    #[arg(short, long)]
-    #[arg(hide_short_help = true)]
+    #[arg(short, long, hide_short_help = true)]
     jit: bool,
     /// Put all functions of a dump into its image, not only sampled ones
-    #[arg(long)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     all_functions: bool,
     /// Directory for the images jitted-PID.so [default: below --symfs, or next to the output]
     ///
@@ -46,8 +43,7 @@ pub(super) struct InjectArgs {
     #[arg(long, value_name = "DIR")]
     image_dir: Option<PathBuf>,
     /// Also put the images into the build-ID cache (~/.debug), for perf archive
-    #[arg(long)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     cache: bool,
     /// Turn copied user stacks (--call-graph dwarf) into plain call chains
     #[arg(long)]
@@ -58,8 +54,7 @@ pub(super) struct InjectArgs {
     #[arg(long)]
     relocate: bool,
     /// Remove entries that make perf drop a whole call chain (PHP leaves some)
-    #[arg(long)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     drop_bad_chain_entries: bool,
     #[command(flatten)]
     build_ids: BuildIdArgs,
@@ -79,8 +74,7 @@ struct BuildIdArgs {
     #[arg(short, long, group = "build_id_mode")]
     build_ids: bool,
     /// Add build-ID records for all mapped files
-    #[arg(long, group = "build_id_mode")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, group = "build_id_mode", hide_short_help = true)]
     buildid_all: bool,
     /// Put build IDs into the mapping records of files that have samples
     ///
@@ -88,14 +82,12 @@ struct BuildIdArgs {
     #[arg(short = 'B', long, group = "build_id_mode")]
     mmap2_buildids: bool,
     /// Put build IDs into all mapping records
-    #[arg(long, group = "build_id_mode")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, group = "build_id_mode", hide_short_help = true)]
     mmap2_buildid_all: bool,
     /// Build IDs of paths, used before the files themselves
     ///
     /// FILE has one `ID PATH` per line.
-    #[arg(long, value_name = "ID PATH[,ID PATH…]|file://FILE")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "ID PATH[,ID PATH…]|file://FILE", hide_short_help = true)]
     known_build_ids: Option<String>,
 }
 

@@ -33,14 +33,12 @@ pub(super) struct InputArgs {
     /// Another input, as perf's commands take theirs
     ///
     /// Repeatable.
-    #[arg(short, long, value_name = "FILE")]
-    #[arg(hide_short_help = true)]
+    #[arg(short, long, value_name = "FILE", hide_short_help = true)]
     input: Vec<PathBuf>,
     /// Only this event, with or without its modifiers [default: all]
     ///
     /// Repeatable.
-    #[arg(long, value_name = "NAME", help_heading = "Filters")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "NAME", help_heading = "Filters", hide_short_help = true)]
     event: Vec<String>,
     /// Only processes or threads with these names
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', help_heading = "Filters")]
@@ -49,12 +47,10 @@ pub(super) struct InputArgs {
     #[arg(long, value_name = "PID,…", value_delimiter = ',', help_heading = "Filters")]
     pid: Vec<i32>,
     /// Only these threads
-    #[arg(long, value_name = "TID,…", value_delimiter = ',', help_heading = "Filters")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "TID,…", value_delimiter = ',', help_heading = "Filters", hide_short_help = true)]
     tid: Vec<i32>,
     /// Only these processors
-    #[arg(long, value_name = "CPU,…", value_delimiter = ',', help_heading = "Filters")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "CPU,…", value_delimiter = ',', help_heading = "Filters", hide_short_help = true)]
     cpu: Vec<u32>,
     /// Only this time: A,B in seconds, or A%-B%
     ///
@@ -65,28 +61,23 @@ pub(super) struct InputArgs {
     /// Spelling of JIT names [default: depends on the output]
     ///
     /// Names from perf.data and perf script are pretty in flame graphs and in exports for viewers, and raw elsewhere.
-    #[arg(long, value_parser = one_of(spellings()), value_name = "HOW")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_parser = one_of(spellings()), value_name = "HOW", hide_short_help = true)]
     jit_names: Option<JitNames>,
     /// Merge the tiers of a JIT function into one [default in flame graphs of recordings]
-    #[arg(long, conflicts_with = "no_merge_tiers")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, conflicts_with = "no_merge_tiers", hide_short_help = true)]
     merge_tiers: bool,
     /// Keep the tiers of a JIT function apart
-    #[arg(long)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     no_merge_tiers: bool,
     #[command(flatten)]
     intervals: IntervalArgs,
     /// Show recorded branches (perf record -b) above the callers, loops once
-    #[arg(long, help_heading = "Filters")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, help_heading = "Filters", hide_short_help = true)]
     branch_stack: bool,
     /// Maximum number of frames in a stack, counted from the innermost
     ///
     /// [default: all recorded frames; 127 unwound ones]
-    #[arg(long, value_name = "N", help_heading = "Filters")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "N", help_heading = "Filters", hide_short_help = true)]
     max_stack: Option<NonZeroUsize>,
     #[command(flatten)]
     symbols: SymbolArgs,
@@ -99,12 +90,10 @@ pub(super) struct InputArgs {
 #[command(next_help_heading = "Names of native code")]
 struct SymbolArgs {
     /// Do not show inlined calls
-    #[arg(long)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     no_inline: bool,
     /// Show native names as the linker has them
-    #[arg(long)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     no_demangle: bool,
     #[command(flatten)]
     files: FileArgs,

@@ -30,26 +30,22 @@ pub(super) struct IntervalArgs {
     /// Only spans with this name [default: all]
     ///
     /// Spans with an argument of the same name, such as Miri's `frame`, are shown by its value. Repeatable.
-    #[arg(long, value_name = "NAME")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     name: Vec<String>,
     /// Show spans of this name by their argument of the same name
     ///
     /// In trace events, spans on tracks with an ID become calls on a thread of their own. Repeatable.
-    #[arg(long, value_name = "NAME")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     sub_names: Vec<String>,
     /// Add calls shorter than this to their caller: a number and ns, us, ms or s
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true)]
     min_duration: Option<u64>,
     /// Keep one of N calls of a thread, with the time of the skipped ones
     #[arg(long, value_name = "N", conflicts_with = "sample_time", value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(hide_short_help = true)]
     sample_calls: Option<u64>,
     /// Keep a call each time a thread has spent this long, with all of that time
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true)]
     sample_time: Option<u64>,
 }
 

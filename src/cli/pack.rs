@@ -30,8 +30,7 @@ pub(super) struct PackArgs {
     #[arg(value_name = "INPUT", conflicts_with = "input")]
     recording: Option<PathBuf>,
     /// The recording, as a flag
-    #[arg(short, long, value_name = "FILE")]
-    #[arg(hide_short_help = true)]
+    #[arg(short, long, value_name = "FILE", hide_short_help = true)]
     input: Option<PathBuf>,
     /// Output file; `-` is standard output [default: INPUT.tar.zst]
     #[arg(short, long, value_name = "FILE")]

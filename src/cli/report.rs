@@ -36,8 +36,7 @@ pub(super) struct ReportArgs {
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Leave out rows below this percentage [default: 0; 0.5 in trees]
-    #[arg(long, value_name = "PERCENT", value_parser = percentage)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, value_name = "PERCENT", value_parser = percentage, hide_short_help = true)]
     percent_limit: Option<f64>,
     /// Only functions that match this regular expression
     ///
@@ -52,19 +51,16 @@ pub(super) struct ReportArgs {
     #[arg(short, long, alias = "dsos", value_name = "NAME,…", value_delimiter = ',', conflicts_with = "tree_of_calls")]
     dso: Vec<String>,
     /// List unnamed functions by address [default: one row per module]
-    #[arg(long)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     addrs: bool,
     /// Layout [default: by the output's name, else text]
     #[arg(long, value_parser = one_of(layouts()), value_name = "HOW")]
     format: Option<Layout>,
     /// Do not cut names on a terminal
-    #[arg(long)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     wide: bool,
     /// Show the number of samples on a terminal
-    #[arg(short = 'n', long)]
-    #[arg(hide_short_help = true)]
+    #[arg(short = 'n', long, hide_short_help = true)]
     show_nr_samples: bool,
     /// As perf report has it: there is no other way here
     #[arg(long, hide = true)]
@@ -121,8 +117,7 @@ struct TreeArgs {
     #[arg(long, value_name = "FUNCTION", help_heading = "Rows")]
     callees: Option<String>,
     /// List functions that call each other in cycles (callgrind input)
-    #[arg(long, help_heading = "Rows")]
-    #[arg(hide_short_help = true)]
+    #[arg(long, help_heading = "Rows", hide_short_help = true)]
     cycles: bool,
 }
 

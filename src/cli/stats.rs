@@ -24,8 +24,7 @@ pub(super) struct StatsArgs {
     /// Another input
     ///
     /// Repeatable.
-    #[arg(short, long, value_name = "FILE")]
-    #[arg(hide_short_help = true)]
+    #[arg(short, long, value_name = "FILE", hide_short_help = true)]
     input: Vec<PathBuf>,
     /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]

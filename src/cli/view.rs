@@ -42,8 +42,7 @@ pub(super) struct ViewArgs {
     /// Include source text from source maps in the page
     ///
     /// Check that you may pass the text on.
-    #[arg(long)]
-    #[arg(hide_short_help = true)]
+    #[arg(long, hide_short_help = true)]
     source_text: bool,
     /// Do not start a browser
     ///
