@@ -8,66 +8,10 @@ const COLUMN: usize = 6;
 /// All numbers of these are decimal: they count bits, bytes or lanes. Elsewhere only those that are distances from an
 /// address, or that shift, are.
 const DECIMAL: &[&str] = &[
-    "asr",
-    "bfc",
-    "bfi",
-    "bfxil",
-    "cmeq",
-    "cmge",
-    "cmgt",
-    "cmle",
-    "cmlt",
-    "ext",
-    "extr",
-    "fcvtzs",
-    "fcvtzu",
-    "lsl",
-    "lsr",
-    "ror",
-    "rshrn",
-    "rshrn2",
-    "sbfiz",
-    "sbfx",
-    "scvtf",
-    "shl",
-    "shll",
-    "shll2",
-    "shrn",
-    "shrn2",
-    "sli",
-    "sqrshrn",
-    "sqrshrn2",
-    "sqrshrun",
-    "sqrshrun2",
-    "sqshl",
-    "sqshlu",
-    "sqshrn",
-    "sqshrn2",
-    "sqshrun",
-    "sqshrun2",
-    "sri",
-    "srshr",
-    "srsra",
-    "sshll",
-    "sshll2",
-    "sshr",
-    "ssra",
-    "tbnz",
-    "tbz",
-    "ubfiz",
-    "ubfx",
-    "ucvtf",
-    "uqrshrn",
-    "uqrshrn2",
-    "uqshl",
-    "uqshrn",
-    "uqshrn2",
-    "urshr",
-    "ursra",
-    "ushll",
-    "ushll2",
-    "ushr",
-    "usra",
+    "asr", "bfc", "bfi", "bfxil", "cmeq", "cmge", "cmgt", "cmle", "cmlt", "ext", "extr", "fcvtzs", "fcvtzu", "lsl",
+    "lsr", "ror", "rshrn", "sbfiz", "sbfx", "scvtf", "shl", "shll", "shrn", "sli", "sqrshrn", "sqrshrun", "sqshl",
+    "sqshlu", "sqshrn", "sqshrun", "sri", "srshr", "srsra", "sshll", "sshr", "ssra", "tbnz", "tbz", "ubfiz", "ubfx",
+    "ucvtf", "uqrshrn", "uqshl", "uqshrn", "urshr", "ursra", "ushll", "ushr", "usra",
 ];
 
 /// Operands that are followed by how far something is shifted.
@@ -87,7 +31,9 @@ pub(super) fn respelled(text: &str, word: u32, target: Option<u64>) -> String {
         "mov" if word & 0xbfe0_fc00 == 0x0e00_0400 => "dup",
         other => other,
     };
-    let mut operands = numbers(operands, DECIMAL.contains(&mnemonic), target);
+    // Those of the upper halves of vectors are called the same, with a 2 behind it.
+    let is_decimal = DECIMAL.contains(&mnemonic.strip_suffix('2').unwrap_or(mnemonic));
+    let mut operands = numbers(operands, is_decimal, target);
     for (condition, name) in [("hs", "cs"), ("lo", "cc")] {
         if let Some(stem) = operands.strip_suffix(condition).filter(|stem| stem.ends_with(' ')) {
             operands = format!("{stem}{name}");
