@@ -23,20 +23,18 @@ impl Finding {
 mod tests {
     use std::collections::BTreeSet;
 
-    /// The quoted texts behind a field's name.
-    fn values(source: &str, field: &str) -> Vec<String> {
-        let start = format!(" {field}: \"");
-        let behind = source.split(&start).skip(1);
-        behind.map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
-    }
-
     #[test]
     fn the_documentation_has_what_is_reported_of_each_key() {
         let sources = [include_str!("process.rs"), include_str!("recording.rs")];
         let source = sources.concat().split_whitespace().collect::<Vec<_>>().join(" ").replace("\\ ", "");
-        let texts: BTreeSet<(String, String)> =
-            values(&source, "key").into_iter().zip(values(&source, "about")).collect();
-        assert_eq!(values(&source, "key").len(), values(&source, "about").len());
+        // The key and the line about it are the first two texts of each problem.
+        let problems: Vec<&str> = source.split("ProblemText::new(").skip(1).collect();
+        let two = |problem: &str| {
+            let (key, rest) = problem.trim_start().strip_prefix('"')?.split_once("\", \"")?;
+            Some((key.to_owned(), rest.split_once('"')?.0.to_owned()))
+        };
+        assert!(problems.iter().all(|problem| two(problem).is_some()));
+        let texts: BTreeSet<(String, String)> = problems.into_iter().filter_map(two).collect();
         assert!(texts.len() > 30, "{texts:?}");
         let document = include_str!("../../../docs/doctor.md");
         let rows = document.split("| problem | what was found |").nth(1).unwrap().split("\n\n").next().unwrap();

@@ -1,6 +1,6 @@
 //! The texts about problems of a process: its JIT code has no names, or names that may be wrong; its stacks end too soon.
 
-use super::text::{ANY, BUILD, MUCH, ORDINARY, ProblemText, SOME, covers, file, list, number, text, who};
+use super::text::{BUILD, MUCH, ORDINARY, ProblemText, SOME, covers, file, list, number, text, who};
 use crate::diagnosis::problem::{OfProcess, SourceFile, Who};
 use crate::model::abi::{EM_ARM, EM_S390, machine_name};
 use crate::resolve::unwind::registers::Machine;
@@ -36,14 +36,13 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
             };
             let is_log = matches!(source.kind, Kind::Log(_));
             let remedy = if is_log { WHEN_IT_BEGAN } else { "record with perf record -k mono" };
-            ProblemText {
-                key: "clock",
-                about: "the recording was made without `-k mono`: a dump's times are estimated, or not used, and frames are at addresses \
+            ProblemText::new(
+                "clock",
+                "the recording was made without `-k mono`: a dump's times are estimated, or not used, and frames are at addresses \
                         that had other code within the error",
-                threshold: ANY,
                 cause,
-                remedy: remedy.to_owned(),
-            }
+                remedy,
+            )
         }
         OfProcess::Doubtful { ref source, error } => {
             let error = match error {
@@ -51,21 +50,22 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                 None => "at some time: the error of its times is unknown".to_owned(),
             };
             let SourceFile { doubtful, covered, path, .. } = source;
-            ProblemText {
-                key: "log-clock",
-                about: "an engine's log is tied to the recording by estimate, and some frames are at addresses that had other code \
+            ProblemText::new(
+                "log-clock",
+                "an engine's log is tied to the recording by estimate, and some frames are at addresses that had other code \
                         within the error",
-                threshold: ANY,
-                cause: format!(
+                format!(
                     "{doubtful} of {covered} frames that {} names are at addresses that had other code, too, {error}",
                     file(path)
                 ),
-                remedy: WHEN_IT_BEGAN.to_owned(),
-            }
+                WHEN_IT_BEGAN,
+            )
         }
         OfProcess::Silent { inner, given } => {
             let what = match given {
-                Some(switch) => format!("it was run with {}, and {} is not here", switch.name(), switch.leaves.join(", ")),
+                Some(switch) => {
+                    format!("it was run with {}, and {} is not here", switch.name(), switch.leaves.join(", "))
+                }
                 None => "no jitdump, perf map or log that names it was found".to_owned(),
             };
             let remedy = match (inner, given) {
@@ -84,55 +84,51 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                 }
                 (None, None) => switches(process),
             };
-            ProblemText {
-                key: "no-dump-or-map",
-                about: "a runtime wrote nothing that names its code, or its file is not here",
-                threshold: ANY,
-                cause: format!("JIT code of {} has no names: {what}", who(process)),
+            ProblemText::new(
+                "no-dump-or-map",
+                "a runtime wrote nothing that names its code, or its file is not here",
+                format!("JIT code of {} has no names: {what}", who(process)),
                 remedy,
-            }
+            )
         }
         OfProcess::SilentUnderValgrind { ref path } => {
-            let program = process.runtime.and_then(|runtime| runtime.valgrind).unwrap_or("PROGRAM with its switch for perf");
-            ProblemText {
-                key: "no-dump-or-map",
-                about: "a runtime wrote nothing that names its code, or its file is not here",
-                threshold: ANY,
-                cause: format!(
+            let program =
+                process.runtime.and_then(|runtime| runtime.valgrind).unwrap_or("PROGRAM with its switch for perf");
+            ProblemText::new(
+                "no-dump-or-map",
+                "a runtime wrote nothing that names its code, or its file is not here",
+                format!(
                     "JIT code of {} has no names: there is no perf-{pid}.map and no jit-{pid}.dump beside it or in /tmp",
                     who(process),
                     pid = number(process.pid)
                 ),
-                remedy: format!(
+                format!(
                     "run it again: valgrind --tool=callgrind --dump-instr=yes -- {program} …; then jitgraft callgrind {}",
                     file(path)
                 ),
-            }
+            )
         }
-        OfProcess::NotNamedYet { ref path } => ProblemText {
-            key: "not-named-yet",
-            about: "of callgrind files: `jitgraft callgrind` was not run",
-            threshold: ANY,
-            cause: format!("JIT code of {} has no names in it, but they are there", who(process)),
-            remedy: format!("jitgraft callgrind {}", file(path)),
-        },
-        OfProcess::NoInstructions => ProblemText {
-            key: "no-instruction-addresses",
-            about: "of callgrind files: `--dump-instr=yes` was not given",
-            threshold: ANY,
-            cause: format!(
+        OfProcess::NotNamedYet { ref path } => ProblemText::new(
+            "not-named-yet",
+            "of callgrind files: `jitgraft callgrind` was not run",
+            format!("JIT code of {} has no names in it, but they are there", who(process)),
+            format!("jitgraft callgrind {}", file(path)),
+        ),
+        OfProcess::NoInstructions => ProblemText::new(
+            "no-instruction-addresses",
+            "of callgrind files: `--dump-instr=yes` was not given",
+            format!(
                 "it has no instruction addresses: JIT code of {} is known by where it was entered only",
                 who(process)
             ),
-            remedy: "run it again with valgrind --tool=callgrind --dump-instr=yes".to_owned(),
-        },
-        OfProcess::NotWritten { ref word, leaves } => ProblemText {
-            key: "not-written",
-            about: "a running process was started with the option to write names, but wrote none",
-            threshold: ANY,
-            cause: format!("{} was started with {word} to write {leaves}, but the file does not exist", who(process)),
-            remedy: "it may lack permission or disk space, or has not compiled anything yet".to_owned(),
-        },
+            "run it again with valgrind --tool=callgrind --dump-instr=yes",
+        ),
+        OfProcess::NotWritten { ref word, leaves } => ProblemText::new(
+            "not-written",
+            "a running process was started with the option to write names, but wrote none",
+            format!("{} was started with {word} to write {leaves}, but the file does not exist", who(process)),
+            "it may lack permission or disk space, or has not compiled anything yet",
+        ),
         OfProcess::Missing { ref path, inner } => {
             let container = inner.map_or_else(String::new, |inner| {
                 format!(
@@ -141,34 +137,32 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                     file(path)
                 )
             });
-            ProblemText {
-                key: "dump-missing",
-                about: "the jitdump that a process mapped is gone",
-                threshold: ANY,
-                cause: format!("JIT code of {} has no names: its jitdump {} is gone", who(process), file(path)),
-                remedy: format!("pass its path with --jitdump, or record again and keep it{container}"),
-            }
+            ProblemText::new(
+                "dump-missing",
+                "the jitdump that a process mapped is gone",
+                format!("JIT code of {} has no names: its jitdump {} is gone", who(process), file(path)),
+                format!("pass its path with --jitdump, or record again and keep it{container}"),
+            )
         }
         OfProcess::OtherProcess { ref path, kind, of, fits } => {
             let others = if fits > 1 { format!(", as {} more do", fits - 1) } else { String::new() };
-            ProblemText {
-                key: "source-of-other-process",
-                about: "next to the recording is a dump or map of another process, which fits the addresses of unnamed code",
-                threshold: ANY,
-                cause: format!(
+            ProblemText::new(
+                "source-of-other-process",
+                "next to the recording is a dump or map of another process, which fits the addresses of unnamed code",
+                format!(
                     "JIT code of {} has no names: the {} {} is of process {of}",
                     who(process),
                     kind.name(),
                     file(path)
                 ),
-                remedy: format!(
+                format!(
                     "it fits where that code ran{others}. If it belongs to this process under another process ID, use {} {}@{}; the code of \
                      one that was forked from the same parent may lie at the same places",
                     kind.option(),
                     file(path),
                     process.pid
                 ),
-            }
+            )
         }
         OfProcess::Refused { ref path, kind, ref why } => {
             let remedy = if why.contains("use -f") {
@@ -178,17 +172,19 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                     file(path)
                 )
             } else if why.contains("is empty") {
-                let line_by_line =
-                    if is_python(process) { " (sys.exit does); or use -X perf, whose map is written line by line" } else { "" };
+                let line_by_line = if process.runtime.is_some_and(|runtime| runtime.name == "CPython") {
+                    " (sys.exit does); or use -X perf, whose map is written line by line"
+                } else {
+                    ""
+                };
                 format!("let the runtime end by itself: not by a signal, nor by _exit{line_by_line}")
             } else {
                 format!("record again and keep what the runtime writes: {}", switches(process))
             };
-            ProblemText {
-                key: "source-refused",
-                about: "a dump or map is there, and cannot be used: its owner, its format, its time",
-                threshold: ANY,
-                cause: format!(
+            ProblemText::new(
+                "source-refused",
+                "a dump or map is there, and cannot be used: its owner, its format, its time",
+                format!(
                     "JIT code of {} has no names: its {} {} is not used: {}",
                     who(process),
                     kind.name(),
@@ -196,17 +192,15 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                     text(why)
                 ),
                 remedy,
-            }
+            )
         }
-        OfProcess::Empty { ref source } => ProblemText {
-            key: "source-empty",
-            about: "a dump or map contains no code",
-            threshold: ANY,
-            cause: format!("JIT code of {} has no names: {} lists no code", who(process), file(&source.path)),
-            remedy: "let the runtime end by itself (its process must not be killed, nor leave by _exit), with room on the disk; copy \
-                     the file only then"
-                .to_owned(),
-        },
+        OfProcess::Empty { ref source } => ProblemText::new(
+            "source-empty",
+            "a dump or map contains no code",
+            format!("JIT code of {} has no names: {} lists no code", who(process), file(&source.path)),
+            "let the runtime end by itself (its process must not be killed, nor leave by _exit), with room on the disk; copy \
+                     the file only then",
+        ),
         OfProcess::Torn { ref source, skipped, at_end } => {
             let is_map = source.kind == Kind::PerfMap;
             let unit = if is_map { "line" } else { "record" };
@@ -216,58 +210,55 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                 (false, 1) => format!("has a damaged {unit}, and may lack what followed"),
                 (false, more) => format!("has {more} damaged {unit}s, and may lack what followed"),
             };
-            let remedy =
-                if is_map { "copy the map again, whole, when the process has ended; or record again" } else { COPY_AGAIN };
-            ProblemText {
-                key: "source-torn",
-                about: "records or lines of a dump or map are damaged, or its end is missing",
-                threshold: ANY,
-                cause: format!("{} of {} {fault}: {}", file(&source.path), who(process), covers(source)),
-                remedy: remedy.to_owned(),
-            }
+            let remedy = if is_map {
+                "copy the map again, whole, when the process has ended; or record again"
+            } else {
+                COPY_AGAIN
+            };
+            ProblemText::new(
+                "source-torn",
+                "records or lines of a dump or map are damaged, or its end is missing",
+                format!("{} of {} {fault}: {}", file(&source.path), who(process), covers(source)),
+                remedy,
+            )
         }
-        OfProcess::OtherRun { ref source } => ProblemText {
-            key: "source-of-other-run",
-            about: "a dump or map contains addresses of memory that the process did not have",
-            threshold: ANY,
-            cause: format!(
+        OfProcess::OtherRun { ref source } => ProblemText::new(
+            "source-of-other-run",
+            "a dump or map contains addresses of memory that the process did not have",
+            format!(
                 "{} is not of this run of {}: it lists addresses that the process had not mapped",
                 file(&source.path),
                 who(process)
             ),
-            remedy: format!(
+            format!(
                 "bring the {} that process {} wrote when it was recorded, or record again",
                 source.kind.name(),
                 process.pid
             ),
-        },
-        OfProcess::Replaced { ref source } => ProblemText {
-            key: "source-replaced",
-            about: "a process ran another program (exec), whose dump or map took the place of the first one's",
-            threshold: ANY,
-            cause: format!(
+        ),
+        OfProcess::Replaced { ref source } => ProblemText::new(
+            "source-replaced",
+            "a process ran another program (exec), whose dump or map took the place of the first one's",
+            format!(
                 "{} names only the last program of {}: it ran another one before (exec), whose names were overwritten by those of \
                  the last, which has the same number",
                 file(&source.path),
                 who(process)
             ),
-            remedy:
-                "record the two programs one by one, or let the first one start the second as a child of its own (fork)"
-                    .to_owned(),
-        },
-        OfProcess::EndsEarly { ref source, before } => ProblemText {
-            key: "dump-ends-early",
-            about: "a dump's last record is older than most code without a name: the runtime was killed, or had not written all",
-            threshold: ANY,
-            cause: format!(
+            "record the two programs one by one, or let the first one start the second as a child of its own (fork)",
+        ),
+        OfProcess::EndsEarly { ref source, before } => ProblemText::new(
+            "dump-ends-early",
+            "a dump's last record is older than most code without a name: the runtime was killed, or had not written all",
+            format!(
                 "{} ends {:.1} s before {} does: {}",
                 file(&source.path),
                 before as f64 / 1e9,
                 who(process),
                 covers(source)
             ),
-            remedy: COPY_AGAIN.to_owned(),
-        },
+            COPY_AGAIN,
+        ),
         OfProcess::Incomplete { ref source } => {
             let runtime = process.runtime;
             let is_jvm = runtime.is_some_and(|runtime| runtime.frame_pointers.is_some());
@@ -296,25 +287,23 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                     )
                 }
             };
-            ProblemText {
-                key: "source-incomplete",
-                about: "a dump or map is sound, and lacks code that ran",
-                threshold: STUBS,
-                cause: format!("{} lacks some of the code of {}: {}", file(&source.path), who(process), covers(source)),
+            ProblemText::new(
+                "source-incomplete",
+                "a dump or map is sound, and lacks code that ran",
+                format!("{} lacks some of the code of {}: {}", file(&source.path), who(process), covers(source)),
                 remedy,
-            }
+            )
+            .above(STUBS)
         }
         OfProcess::ImagesGone { ref path, count } => {
             let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
-            ProblemText {
-                key: "injected-images-gone",
-                about: "names were injected, and the images `jitted-*.so` are gone",
-                threshold: ANY,
-                cause: format!("names were injected for {}, but their images are gone: {}{more}", who(process), file(path)),
-                remedy: "inject again: jitgraft inject -i perf.data -o new.data, with the recording as it was and its dumps; or bring the \
-                         images back to that path"
-                    .to_owned(),
-            }
+            ProblemText::new(
+                "injected-images-gone",
+                "names were injected, and the images `jitted-*.so` are gone",
+                format!("names were injected for {}, but their images are gone: {}{more}", who(process), file(path)),
+                "inject again: jitgraft inject -i perf.data -o new.data, with the recording as it was and its dumps; or bring the \
+                         images back to that path",
+            )
         }
         OfProcess::Interpreted { ref too_old, ref switched_on } => {
             let version = too_old.as_ref().map_or_else(String::new, |version| format!(" {version}"));
@@ -328,16 +317,16 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                 }
                 None => interpreter.map_or("", |interpreter| interpreter.remedy).to_owned(),
             };
-            ProblemText {
-                key: "interpreted",
-                about: "all that is seen of the program is its interpreter",
-                threshold: MUCH,
-                cause: format!(
+            ProblemText::new(
+                "interpreted",
+                "all that is seen of the program is its interpreter",
+                format!(
                     "{} interpreted its program: {name}{version} exposed no names for interpreted functions",
                     who(process)
                 ),
                 remedy,
-            }
+            )
+            .above(MUCH)
         }
         OfProcess::JvmFramePointers { is_known } => {
             let why = if is_known {
@@ -345,14 +334,13 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
             } else {
                 "its JVM keeps no frame pointers there (its options are not in the recording)"
             };
-            ProblemText {
-                key: "jvm-frame-pointers",
-                about: "stacks break off in compiled Java code: it keeps no frame pointers without `-XX:+PreserveFramePointer`",
-                threshold: ORDINARY,
-                cause: format!("stacks of {} break off in compiled methods: {why}", who(process)),
-                remedy: "run java with -XX:+PreserveFramePointer (or have JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer in its environment)"
-                    .to_owned(),
-            }
+            ProblemText::new(
+                "jvm-frame-pointers",
+                "stacks break off in compiled Java code: it keeps no frame pointers without `-XX:+PreserveFramePointer`",
+                format!("stacks of {} break off in compiled methods: {why}", who(process)),
+                "run java with -XX:+PreserveFramePointer (or have JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer in its environment)",
+            )
+            .above(ORDINARY)
         }
         OfProcess::FramePointers { ref files, in_jit, machine } => {
             // Call chains of 32-bit Arm and s390x lead through no frame pointers that compilers make there.
@@ -367,13 +355,17 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                     machine_name(machine)
                 ),
             };
-            ProblemText {
-                key: "frame-pointers",
-                about: "stacks break off in code without frame pointers",
-                threshold: ORDINARY,
-                cause: format!("stacks of {} break off in {}: code without frame pointers", who(process), place(files, in_jit)),
+            ProblemText::new(
+                "frame-pointers",
+                "stacks break off in code without frame pointers",
+                format!(
+                    "stacks of {} break off in {}: code without frame pointers",
+                    who(process),
+                    place(files, in_jit)
+                ),
                 remedy,
-            }
+            )
+            .above(ORDINARY)
         }
         OfProcess::NotUnwound { ref files, in_jit } => {
             let runtime = process.runtime;
@@ -383,7 +375,8 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                      build Python with -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer and record with -g"
                 }
                 Some(runtime)
-                    if in_jit && runtime.switches.iter().any(|switch| switch.flags.contains(&Flag::Word("--perf-prof"))) =>
+                    if in_jit
+                        && runtime.switches.iter().any(|switch| switch.flags.contains(&Flag::Word("--perf-prof"))) =>
                 {
                     "run it with --perf-prof-unwinding-info beside --perf-prof, and keep the dump: it contains unwind data"
                 }
@@ -396,17 +389,17 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                      -fasynchronous-unwind-tables"
                 }
             };
-            ProblemText {
-                key: "not-unwound",
-                about: "copies of stacks cannot be unwound to their end",
-                threshold: SOME,
-                cause: format!(
+            ProblemText::new(
+                "not-unwound",
+                "copies of stacks cannot be unwound to their end",
+                format!(
                     "copied stacks of {} cannot be unwound beyond {}: how to leave it is not known",
                     who(process),
                     place(files, in_jit)
                 ),
-                remedy: remedy.to_owned(),
-            }
+                remedy,
+            )
+            .above(SOME)
         }
     }
 }
@@ -425,10 +418,6 @@ fn switches(process: &Who) -> String {
 fn unnamed(process: &Who) -> String {
     let unnamed = process.runtime.map(|runtime| runtime.unnamed).filter(|unnamed| !unnamed.is_empty());
     unnamed.map_or_else(String::new, |unnamed| format!(" (it never names {unnamed})"))
-}
-
-fn is_python(process: &Who) -> bool {
-    process.runtime.is_some_and(|runtime| runtime.name == "CPython")
 }
 
 fn place(files: &[String], in_jit: bool) -> String {

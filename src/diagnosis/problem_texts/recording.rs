@@ -1,7 +1,7 @@
 //! The texts about problems of a recording as a whole, of its stacks, and of the files that ran.
 
 use super::process;
-use super::text::{ANY, BUILD, MUCH, PART, ProblemText, SOME, listed, text};
+use super::text::{BUILD, MUCH, PART, ProblemText, SOME, listed, text};
 use crate::diagnosis::problem::{NamedFile, Problem};
 use crate::model::abi::machine_name;
 use crate::model::printable::readable;
@@ -14,46 +14,37 @@ const LARGEST_COPY: u32 = 65528;
 pub(crate) fn problem_text(problem: &Problem) -> ProblemText {
     match *problem {
         Problem::OfProcess(ref process, ref problem) => process::of(process, problem),
-        Problem::NoSamples => ProblemText {
-            key: "no-samples",
-            about: "nothing was sampled",
-            threshold: ANY,
-            cause: "it contains no samples".to_owned(),
-            remedy:
-                "record for longer, while the program is busy (perf record -a records all processes), or another event: -e \
-                     cpu-clock counts everywhere"
-                    .to_owned(),
-        },
-        Problem::FewSamples { samples } => ProblemText {
-            key: "few-samples",
-            about: "there are too few samples: shares are chance",
-            threshold: ANY,
-            cause: format!("there are only {samples} samples in it: shares are chance"),
-            remedy: "record longer, or more often: perf record -F 999".to_owned(),
-        },
-        Problem::Damaged { ref why } => ProblemText {
-            key: "recording-damaged",
-            about: "the recording is damaged, or its end is missing",
-            threshold: ANY,
-            cause: format!("it is damaged: {}", readable(why.as_bytes())),
-            remedy: "let perf record end by itself (stop it by Ctrl-C, or kill -INT), with room on the disk; copy the whole file"
-                .to_owned(),
-        },
-        Problem::Lost { lost } => ProblemText {
-            key: "samples-lost",
-            about: "perf lost samples: it did not keep up",
-            threshold: ANY,
-            cause: format!("perf record did not keep up and lost {lost} samples"),
-            remedy: "record less: a lower -F, smaller copies (--call-graph dwarf,8192); or give perf more room: -m 1024"
-                .to_owned(),
-        },
-        Problem::NoCallChains => ProblemText {
-            key: "no-call-chains",
-            about: "no call chains were recorded",
-            threshold: ANY,
-            cause: "no call chains were recorded: only the innermost functions are known".to_owned(),
-            remedy: "record with perf record -g, or --call-graph dwarf".to_owned(),
-        },
+        Problem::NoSamples => ProblemText::new(
+            "no-samples",
+            "nothing was sampled",
+            "it contains no samples",
+            "record for longer, while the program is busy (perf record -a records all processes), or another event: -e \
+                     cpu-clock counts everywhere",
+        ),
+        Problem::FewSamples { samples } => ProblemText::new(
+            "few-samples",
+            "there are too few samples: shares are chance",
+            format!("there are only {samples} samples in it: shares are chance"),
+            "record longer, or more often: perf record -F 999",
+        ),
+        Problem::Damaged { ref why } => ProblemText::new(
+            "recording-damaged",
+            "the recording is damaged, or its end is missing",
+            format!("it is damaged: {}", readable(why.as_bytes())),
+            "let perf record end by itself (stop it by Ctrl-C, or kill -INT), with room on the disk; copy the whole file",
+        ),
+        Problem::Lost { lost } => ProblemText::new(
+            "samples-lost",
+            "perf lost samples: it did not keep up",
+            format!("perf record did not keep up and lost {lost} samples"),
+            "record less: a lower -F, smaller copies (--call-graph dwarf,8192); or give perf more room: -m 1024",
+        ),
+        Problem::NoCallChains => ProblemText::new(
+            "no-call-chains",
+            "no call chains were recorded",
+            "no call chains were recorded: only the innermost functions are known",
+            "record with perf record -g, or --call-graph dwarf",
+        ),
         Problem::Kernel { hidden } => {
             let (cause, remedy) = if hidden {
                 (
@@ -67,89 +58,80 @@ pub(crate) fn problem_text(problem: &Problem) -> ProblemText {
                      addresses from others)",
                 )
             };
-            ProblemText {
-                key: "kernel-symbols",
-                about: "the kernel's functions have no names",
-                threshold: ANY,
-                cause: cause.to_owned(),
-                remedy: remedy.to_owned(),
-            }
+            ProblemText::new(
+                "kernel-symbols",
+                "the kernel's functions have no names",
+                cause,
+                remedy,
+            )
         }
-        Problem::Guest => ProblemText {
-            key: "guest",
-            about: "code of a virtual machine's guest ran",
-            threshold: MUCH,
-            cause: "code of a virtual machine's guest ran".to_owned(),
-            remedy: "its symbols are inside the guest: record there".to_owned(),
-        },
+        Problem::Guest => ProblemText::new(
+            "guest",
+            "code of a virtual machine's guest ran",
+            "code of a virtual machine's guest ran",
+            "its symbols are inside the guest: record there",
+        )
+        .above(MUCH),
         Problem::Nowhere { example } => {
             let example = example.map_or_else(String::new, |addr| format!(" (such as {:#x})", addr.0));
-            ProblemText {
-                key: "nowhere",
-                about: "frames are at addresses where nothing was mapped",
-                threshold: MUCH,
-                cause: format!("addresses where nothing was mapped{example}"),
-                remedy: "no return addresses, most likely, or memory that was never reported: nothing can name these"
-                    .to_owned(),
-            }
+            ProblemText::new(
+                "nowhere",
+                "frames are at addresses where nothing was mapped",
+                format!("addresses where nothing was mapped{example}"),
+                "no return addresses, most likely, or memory that was never reported: nothing can name these",
+            )
+            .above(MUCH)
         }
-        Problem::MapMissing { ref script } => ProblemText {
-            key: "source-map-missing",
-            about: "minified JavaScript ran, and no [source map](recipes.md#source-maps-authored-names-for-bundled-javascript) was found for it",
-            threshold: PART,
-            cause: format!("{} is minified and has no source map: its functions have generated names", text(script)),
-            remedy: "let the build write a source map (esbuild --sourcemap; webpack devtool: 'source-map'; rollup output.sourcemap; \
+        Problem::MapMissing { ref script } => ProblemText::new(
+            "source-map-missing",
+            "minified JavaScript ran, and no [source map](recipes.md#source-maps-authored-names-for-bundled-javascript) was found for it",
+            format!("{} is minified and has no source map: its functions have generated names", text(script)),
+            "let the build write a source map (esbuild --sourcemap; webpack devtool: 'source-map'; rollup output.sourcemap; \
                      Vite build.sourcemap; tsc sourceMap; swc, Babel sourceMaps; terser --source-map), or pass it with \
-                     --source-maps FILE=SCRIPT"
-                .to_owned(),
-        },
-        Problem::MapMisfit { ref script, ref map, ref why } => ProblemText {
-            key: "source-map-misfit",
-            about: "a script's source map can't be read, belongs to another build, or the script isn't the one that ran",
-            threshold: ANY,
-            cause: format!("the source map {} of {} is not used: {}", text(map), text(script), text(why)),
-            remedy: "keep script and map of the build that was recorded, and pass them with --source-maps FILE=SCRIPT and --symfs DIR"
-                .to_owned(),
-        },
-        Problem::ChainsCut { limit } => ProblemText {
-            key: "call-chains-cut",
-            about: "stacks have more frames than the kernel may record (`kernel.perf_event_max_stack`, or `max-stack` of the event)",
-            threshold: ANY,
-            cause: format!("stacks are cut: they have more than the {limit} frames that the kernel was allowed to record"),
-            remedy: format!(
+                     --source-maps FILE=SCRIPT",
+        )
+        .above(PART),
+        Problem::MapMisfit { ref script, ref map, ref why } => ProblemText::new(
+            "source-map-misfit",
+            "a script's source map can't be read, belongs to another build, or the script isn't the one that ran",
+            format!("the source map {} of {} is not used: {}", text(map), text(script), text(why)),
+            "keep script and map of the build that was recorded, and pass them with --source-maps FILE=SCRIPT and --symfs DIR",
+        ),
+        Problem::ChainsCut { limit } => ProblemText::new(
+            "call-chains-cut",
+            "stacks have more frames than the kernel may record (`kernel.perf_event_max_stack`, or `max-stack` of the event)",
+            format!("stacks are cut: they have more than the {limit} frames that the kernel was allowed to record"),
+            format!(
                 "as root: sysctl kernel.perf_event_max_stack={}, then record again (without max-stack={limit}, if that was given)",
                 (u32::from(limit) * 8).max(1024)
             ),
-        },
-        Problem::TooDeep => ProblemText {
-            key: "stacks-too-deep",
-            about: "stacks have more frames than are unwound (`--max-stack`)",
-            threshold: ANY,
-            cause: "stacks are cut: they have more frames than are unwound".to_owned(),
-            remedy: "give --max-stack 1024: this many frames are then unwound".to_owned(),
-        },
-        Problem::NoUnwinder { machine } => ProblemText {
-            key: "no-unwinder",
-            about: "stacks were copied on a machine whose copies cannot be unwound",
-            threshold: ANY,
-            cause: format!(
+        ),
+        Problem::TooDeep => ProblemText::new(
+            "stacks-too-deep",
+            "stacks have more frames than are unwound (`--max-stack`)",
+            "stacks are cut: they have more frames than are unwound",
+            "give --max-stack 1024: this many frames are then unwound",
+        ),
+        Problem::NoUnwinder { machine } => ProblemText::new(
+            "no-unwinder",
+            "stacks were copied on a machine whose copies cannot be unwound",
+            format!(
                 "stacks were copied, but copies of {} cannot be unwound: callers are missing",
                 machine_name(machine)
             ),
-            remedy: format!("record with -g, and {BUILD}"),
-        },
+            format!("record with -g, and {BUILD}"),
+        ),
         Problem::CopiesShort { bytes } => {
             let remedy = match bytes.saturating_mul(2) > LARGEST_COPY {
                 true => "no copy may be longer: build with -fno-omit-frame-pointer and record with -g instead".to_owned(),
                 false => format!("record with longer copies: --call-graph dwarf,{LARGEST_COPY}"),
             };
-            ProblemText {
-                key: "stack-copies-short",
-                about: "stacks are cut where their copies end (`--call-graph dwarf,BYTES`)",
-                threshold: ANY,
-                cause: format!("stacks are cut where their copies end: {bytes} bytes do not hold them"),
+            ProblemText::new(
+                "stack-copies-short",
+                "stacks are cut where their copies end (`--call-graph dwarf,BYTES`)",
+                format!("stacks are cut where their copies end: {bytes} bytes do not hold them"),
                 remedy,
-            }
+            )
         }
         Problem::FilesGone { ref files, same_machine, container } => {
             let is_deleted = files.iter().all(|file| file.path.ends_with(" (deleted)"));
@@ -169,24 +151,22 @@ pub(crate) fn problem_text(problem: &Problem) -> ProblemText {
                      machine's root: --symfs DIR"
                 }
             };
-            ProblemText {
-                key: "files-missing",
-                about: "files that ran are not here: deleted, of another machine, in a container",
-                threshold: ANY,
+            ProblemText::new(
+                "files-missing",
+                "files that ran are not here: deleted, of another machine, in a container",
                 cause,
-                remedy: remedy.to_owned(),
-            }
+                remedy,
+            )
         }
-        Problem::OtherVersion { ref files } => ProblemText {
-            key: "other-version",
-            about: "files that ran are here in another version",
-            threshold: ANY,
-            cause: format!("{} here in another version than the one that ran", listed(files, "is", "are")),
-            remedy: format!(
+        Problem::OtherVersion { ref files } => ProblemText::new(
+            "other-version",
+            "files that ran are here in another version",
+            format!("{} here in another version than the one that ran", listed(files, "is", "are")),
+            format!(
                 "find the version that ran (perf archive on the recorded machine, or debuginfod-find executable {}), and put it into ~/.debug or pass its root with --symfs DIR; or record again",
                 build_id(files)
             ),
-        },
+        ),
         Problem::NotElf { ref files, what, runtime } => {
             let (kind, each) = if files.len() == 1 { ("an ELF file", "") } else { ("ELF files", "each ") };
             let unnamed = runtime.map(|runtime| runtime.unnamed).filter(|unnamed| !unnamed.is_empty());
@@ -197,43 +177,38 @@ pub(crate) fn problem_text(problem: &Problem) -> ProblemText {
                 }
                 (None, _) => "only what made them can name their code: it may write a perf map or a jitdump",
             };
-            ProblemText {
-                key: "not-elf",
-                about: "code ran in files of a format that is not read: SBCL's core, .NET's PE",
-                threshold: ANY,
-                cause: format!("{} not {kind} ({each}{}): no symbols can be read", listed(files, "is", "are"), what.name()),
-                remedy: remedy.to_owned(),
-            }
+            ProblemText::new(
+                "not-elf",
+                "code ran in files of a format that is not read: SBCL's core, .NET's PE",
+                format!("{} not {kind} ({each}{}): no symbols can be read", listed(files, "is", "are"), what.name()),
+                remedy,
+            )
         }
-        Problem::Stripped { ref files } => ProblemText {
-            key: "stripped",
-            about: "a program of one's own has no symbols",
-            threshold: ANY,
-            cause: format!("{} built without symbols, or stripped of them", listed(files, "was", "were")),
-            remedy: "build with -g (Rust: debug = true in the profile), do not strip (no -s), and record that; or keep the file with \
-                     the symbols beside it (objcopy --add-gnu-debuglink) or pass its directory with --debug-dir"
-                .to_owned(),
-        },
-        Problem::StrippedPackages { ref files } => ProblemText {
-            key: "stripped-packages",
-            about: "programs and libraries of packages have no symbols",
-            threshold: SOME,
-            cause: format!("{} stripped: only the symbols for linking are left", listed(files, "is", "are")),
-            remedy: format!(
+        Problem::Stripped { ref files } => ProblemText::new(
+            "stripped",
+            "a program of one's own has no symbols",
+            format!("{} built without symbols, or stripped of them", listed(files, "was", "were")),
+            "build with -g (Rust: debug = true in the profile), do not strip (no -s), and record that; or keep the file with \
+                     the symbols beside it (objcopy --add-gnu-debuglink) or pass its directory with --debug-dir",
+        ),
+        Problem::StrippedPackages { ref files } => ProblemText::new(
+            "stripped-packages",
+            "programs and libraries of packages have no symbols",
+            format!("{} stripped: only the symbols for linking are left", listed(files, "is", "are")),
+            format!(
                 "install the debugging symbols of these (Debian: the packages' -dbgsym), or fetch them by build ID (debuginfod-find \
                  debuginfo {}) and pass their directory with --debug-dir",
                 build_id(files)
             ),
-        },
-        Problem::Symbolless { ref files } => ProblemText {
-            key: "no-symbol-there",
-            about: "a file has symbols, and none at addresses that ran",
-            threshold: MUCH,
-            cause: format!("{} no symbol at some addresses", listed(files, "has", "have")),
-            remedy:
-                "padding, or code that its authors gave no symbol: debugging information may contain more (--debug-dir DIR)"
-                    .to_owned(),
-        },
+        )
+        .above(SOME),
+        Problem::Symbolless { ref files } => ProblemText::new(
+            "no-symbol-there",
+            "a file has symbols, and none at addresses that ran",
+            format!("{} no symbol at some addresses", listed(files, "has", "have")),
+            "padding, or code that its authors gave no symbol: debugging information may contain more (--debug-dir DIR)",
+        )
+        .above(MUCH),
     }
 }
 

@@ -21,8 +21,22 @@ pub(crate) struct ProblemText {
     pub(crate) remedy: String,
 }
 
-/// The threshold for problems that nearly always matter.
-pub(super) const ANY: f64 = 1.0;
+impl ProblemText {
+    /// The texts about a problem that nearly always matters.
+    pub(super) fn new(
+        key: &'static str,
+        about: &'static str,
+        cause: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { key, about, threshold: 1.0, cause: cause.into(), remedy: remedy.into() }
+    }
+
+    /// The same for one that is a finding only above another share of the recording, in percent.
+    pub(super) fn above(self, threshold: f64) -> Self {
+        Self { threshold, ..self }
+    }
+}
 
 /// The threshold for a library that few frames are in.
 pub(super) const SOME: f64 = 8.0;
