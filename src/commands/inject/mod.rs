@@ -50,7 +50,7 @@ use crate::pipeline::{Job, Outcome};
 use coverage::{CodeSelection, Coverage};
 use edits::PlannedEdits;
 use edits::samples::SampleChanges;
-use images::{ImageTraits, JitImages};
+use images::JitImages;
 use options::InjectContext;
 use output::summary::Summary;
 use survey::{JitCode, PlainRecording, SurveyedRecording};
@@ -93,10 +93,8 @@ fn run_recording(
     let coverage = Coverage::find(&survey, &code, context);
     let samples = SampleChanges::find(&survey, &code, context)?;
     let (selection, ids) = CodeSelection::new(code.map, coverage.uses, &survey, options)?;
-    let samples = samples.select(ids);
-    let traits = ImageTraits { machine: code.machine, mode: code.mode };
-    let images = JitImages::write(&selection, traits, &survey, context)?;
-    let planned = PlannedEdits::new(&survey, &images, samples, context)?;
+    let images = JitImages::write(&selection, (code.machine, code.mode), &survey, context)?;
+    let planned = PlannedEdits::new(&survey, &images, samples, &ids, context)?;
     let summary = Summary {
         survey: &survey,
         loaded: &code.loaded,

@@ -7,7 +7,7 @@
 //! The stretches of time between such records are *epochs* of a segment. Each worker notes the earliest use of
 //! every (process, segment, epoch): as much as there is distinct code, whatever the length of the recording.
 
-use crate::commands::inject::survey::record_order::RecordOrder;
+use crate::commands::inject::survey::RecordOrder;
 use crate::model::Pid;
 use crate::parallel::{self, Pool};
 use crate::resolve::code_map::SegmentId;

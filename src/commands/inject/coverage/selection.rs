@@ -2,8 +2,8 @@
 
 use super::code_uses::{CodeEpoch, CodeUse};
 use crate::commands::inject::options::InjectOptions;
+use crate::commands::inject::survey::RecordOrder;
 use crate::commands::inject::survey::SurveyedRecording;
-use crate::commands::inject::survey::record_order::RecordOrder;
 use crate::error::{Error, Result};
 use crate::model::Pid;
 use crate::resolve::code_map::{CodeMap, SegmentSet, SelectedCode, SelectedId, SelectedIds};
@@ -37,7 +37,7 @@ impl<'data> CodeSelection<'data> {
     ) -> Result<(Self, SelectedIds)> {
         let mut set = SegmentSet::none_of(codes.segments());
         uses.iter().for_each(|(epoch, _)| set.insert(epoch.segment));
-        let used_segments = set.len();
+        let used_segments = set.count();
         // The code that unwound stacks use is not known from their copies.
         if options.all_functions || options.unwinds(&survey.input.recording) {
             set.insert_where(codes.segments(), |segment| !survey.injected.contains(&segment.pid));

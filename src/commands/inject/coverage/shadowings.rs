@@ -2,7 +2,7 @@
 //! and inserted ones.
 
 use super::jit_ranges::JitRanges;
-use crate::commands::inject::survey::record_order::RecordOrder;
+use crate::commands::inject::survey::RecordOrder;
 use crate::model::process::Processes;
 use crate::model::ranges::{OrderedRanges, Span};
 use crate::model::{Addr, Pid};

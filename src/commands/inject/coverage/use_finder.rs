@@ -4,7 +4,7 @@ use super::code_uses::{CodeEpoch, CodeUse, CodeUses, UseId};
 use super::jit_ranges::{AddrRanges, JitRanges};
 use super::memo::{Asked, FramePlace, Memo, StackAnswer};
 use super::shadowings::{ProcessShadowings, Shadowings};
-use crate::commands::inject::survey::record_order::RecordOrder;
+use crate::commands::inject::survey::RecordOrder;
 use crate::model::lasting::{ALWAYS, Lasting, both};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};

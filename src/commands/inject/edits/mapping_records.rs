@@ -7,8 +7,8 @@
 
 use crate::commands::inject::coverage::FirstUse;
 use crate::commands::inject::images::{ImageFile, JitImages};
+use crate::commands::inject::survey::RecordOrder;
 use crate::commands::inject::survey::SurveyedRecording;
-use crate::commands::inject::survey::record_order::RecordOrder;
 use crate::error::{Warning, Warnings};
 use crate::model::abi::{MAP_PRIVATE, PROT_READ_EXEC};
 use crate::model::process::{CpuMode, Mapping};
@@ -135,8 +135,10 @@ impl<'a> MappingInserter<'a> {
         let mappings = self.survey.processes.by_pid.get(&pid).map_or(&[][..], |process| &process.mappings);
         for aux in &image.aux_mappings {
             self.map(image, aux.into(), anchor);
-            let later = mappings.iter().filter(|map| RecordOrder::of(map) > since && shadows(map, aux));
-            for shadowing in later {
+            let over = |map: &&Mapping| {
+                map.addr.0 < aux.addr.saturating_add(aux.len) && aux.addr < map.addr.0.saturating_add(map.len)
+            };
+            for shadowing in mappings.iter().filter(|map| RecordOrder::of(map) > since).filter(over) {
                 // Readers sort by time: a nanosecond later it is behind the other record, wherever it stands.
                 let id = SampleId { time: Some(Nanos(shadowing.time.0.saturating_add(1))), ..anchor.id };
                 self.map(image, aux.into(), AnchorSample { id, offset: shadowing.offset, ..anchor });
@@ -168,8 +170,4 @@ impl<'a> MappingInserter<'a> {
             None => self.unplaced += 1,
         }
     }
-}
-
-fn shadows(map: &Mapping, aux: &AuxMapping) -> bool {
-    map.addr.0 < aux.addr.saturating_add(aux.len) && aux.addr < map.addr.0.saturating_add(map.len)
 }

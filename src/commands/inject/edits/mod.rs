@@ -10,7 +10,7 @@ use crate::commands::inject::survey::SurveyedRecording;
 use crate::error::Result;
 use crate::model::process::CpuMode;
 use crate::records::perf_data::{Edits, Feature, Features, Recording, leave_pipe};
-use crate::resolve::code_map::SelectedId;
+use crate::resolve::code_map::SelectedIds;
 use build_ids::{BuildIdEdits, build_id_record};
 use samples::SampleChanges;
 use std::borrow::Cow;
@@ -34,7 +34,8 @@ impl<'a> PlannedEdits<'a> {
     pub(in crate::commands::inject) fn new(
         survey: &SurveyedRecording<'a>,
         images: &JitImages<'_, '_>,
-        samples: SampleChanges<SelectedId>,
+        samples: SampleChanges,
+        ids: &SelectedIds,
         context: &mut InjectContext<'_>,
     ) -> Result<Self> {
         let input = survey.input;
@@ -42,7 +43,7 @@ impl<'a> PlannedEdits<'a> {
         let inserted = edits.len();
         let build_ids = BuildIdEdits::find(survey, context)?;
         edits.extend(build_ids.edits);
-        let converted = samples.apply(input, images, &mut edits);
+        let converted = samples.apply(input, images, ids, &mut edits);
         let mut features = Features::of(&input.recording);
         if input.is_pipe() && !context.options.to_pipe() {
             edits.extend(leave_pipe(&input.recording, input.records(), input.base(), &mut features));

@@ -25,15 +25,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-/// The common traits of all images of a run.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::commands::inject) struct ImageTraits {
-    /// The recorded processor, as ELF's `e_machine`.
-    pub(in crate::commands::inject) machine: u16,
-    /// The permissions (less the umask).
-    pub(in crate::commands::inject) mode: u32,
-}
-
 /// All images of a run.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct JitImages<'s, 'data> {
@@ -51,7 +42,7 @@ impl<'s, 'data> JitImages<'s, 'data> {
     /// Writes the images of the code that was selected.
     pub(in crate::commands::inject) fn write(
         selection: &'s CodeSelection<'data>,
-        ImageTraits { machine, mode }: ImageTraits,
+        (machine, mode): (u16, u32),
         survey: &SurveyedRecording<'_>,
         context: &mut InjectContext<'_>,
     ) -> Result<Self> {
@@ -81,7 +72,10 @@ impl<'s, 'data> JitImages<'s, 'data> {
         let (for_viewers, libraries) = (options.relocate, libraries.as_ref());
         images.write_all(ImageRequest { code, target, for_viewers, libraries, directory }, context)?;
         if options.relocate {
-            images.set_bases(AddressAllocator::new(&survey.processes, code, target.is_64))?;
+            let mut addresses = AddressAllocator::new(&survey.processes, code, target.is_64);
+            for image in images.by_pid.values_mut().flatten() {
+                image.base = Some(addresses.take(image.code_end)?);
+            }
         }
         Ok(images)
     }
@@ -110,14 +104,6 @@ impl<'s, 'data> JitImages<'s, 'data> {
         self.by_pid.insert(pid, made.files);
         made.places.into_iter().for_each(|(id, place)| self.places[id.index()] = Some(place));
         self.functions += made.functions;
-    }
-
-    /// Gives each image a place to be mapped at.
-    fn set_bases(&mut self, mut addresses: AddressAllocator) -> Result<()> {
-        for image in self.by_pid.values_mut().flatten() {
-            image.base = Some(addresses.take(image.code_end)?);
-        }
-        Ok(())
     }
 
     /// The place of a segment's first byte: the image, and the offset in it. `None` if it could not get a place.

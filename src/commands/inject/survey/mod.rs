@@ -2,15 +2,14 @@
 
 mod jit_code;
 mod plain_recording;
-pub(in crate::commands::inject) mod record_order;
 
 pub(in crate::commands::inject) use jit_code::{JitCode, LoadedSources};
 pub(in crate::commands::inject) use plain_recording::PlainRecording;
 
 use crate::commands::inject::options::InjectContext;
-use crate::error::{Warning, Warnings};
-use crate::model::Pid;
-use crate::model::process::Processes;
+use crate::error::Warning;
+use crate::model::process::{Mapping, Processes};
+use crate::model::{Nanos, Pid};
 use crate::pipeline::recording::streams::{RecordBytes, RecordChunks, WalkedRecords};
 use crate::pipeline::recording::survey::{self, Survey};
 use crate::resolve::address_space::AddressSpaces;
@@ -37,7 +36,11 @@ impl<'i> SurveyedRecording<'i> {
         let warnings = &mut context.outcome.warnings;
         let survey = Survey::new(&input.recording, &[stream], &input.shown, warnings);
         let Survey { processes, chunks, .. } = survey;
-        warn_of_cut_record(input, &chunks, warnings);
+        let cut = (input.base() + input.records().len() as u64).saturating_sub(chunks.end());
+        if cut > 0 && chunks.damage.is_none() {
+            let message = format!("the last record is not whole: its {cut} bytes are left out");
+            warnings.push(Warning::new(message).in_file(&input.shown, Some(chunks.end())));
+        }
         context.progress.done(input.records().len() as u64);
         let by_pid = processes.by_pid.iter();
         let injected = by_pid.filter(|(_, process)| process.is_injected()).map(|(pid, _)| *pid).collect();
@@ -60,10 +63,19 @@ impl<'i> SurveyedRecording<'i> {
     }
 }
 
-fn warn_of_cut_record(input: &PlainRecording, chunks: &RecordChunks<'_>, warnings: &mut Warnings) {
-    let cut = (input.base() + input.records().len() as u64).saturating_sub(chunks.end());
-    if cut > 0 && chunks.damage.is_none() {
-        let message = format!("the last record is not whole: its {cut} bytes are left out");
-        warnings.push(Warning::new(message).in_file(&input.shown, Some(chunks.end())));
+/// The place of a record in the order in which perf applies records: by time; those of equal time (or none) as they are
+/// in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(in crate::commands::inject) struct RecordOrder {
+    /// The record's time; 0 if it has none.
+    pub(in crate::commands::inject) time: Nanos,
+    /// Its offset in the stream.
+    pub(in crate::commands::inject) offset: u64,
+}
+
+impl RecordOrder {
+    /// The place of the record that a mapping is from.
+    pub(in crate::commands::inject) fn of(mapping: &Mapping) -> Self {
+        Self { time: mapping.time, offset: mapping.offset }
     }
 }

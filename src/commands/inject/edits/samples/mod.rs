@@ -1,10 +1,9 @@
 //! The edits of samples: copies of user stacks can become call chains ([`call_chains`]), chains can lose the entries
-//! that perf takes offence at ([`bad_entries`]), JIT code can get addresses of its own ([`relocations`]). If none is
-//! requested, nothing does.
+//! that perf takes offence at ([`bad_entries_dropped`]), JIT code can get addresses of its own ([`relocations`]). If
+//! none is requested, nothing does.
 //!
 //! The changes are found while the whole code map is there; they are applied when it is known where the images are.
 
-mod bad_entries;
 mod call_chains;
 mod relocations;
 mod remapped_files;
@@ -13,23 +12,23 @@ use crate::commands::inject::images::JitImages;
 use crate::commands::inject::options::InjectContext;
 use crate::commands::inject::survey::{JitCode, PlainRecording, SurveyedRecording};
 use crate::error::Result;
-use crate::records::perf_data::{Edit, Recording};
-use crate::resolve::code_map::{SegmentId, SelectedId, SelectedIds};
+use crate::parallel::Pool;
+use crate::records::perf_data::{Edit, RawRecord, Recording, copies_stacks, kind, without_bad_entries};
+use crate::resolve::code_map::SelectedIds;
 use call_chains::PlainChains;
 use relocations::Relocations;
 
-/// The changes. Segments of code have their numbers in the whole map ([`SegmentId`]) until it is selected what the
-/// images have, then those in the selection ([`SelectedId`]).
+/// The changes.
 #[derive(Debug)]
-pub(in crate::commands::inject) struct SampleChanges<Id> {
+pub(in crate::commands::inject) struct SampleChanges {
     /// The recording as it will be, if its events are others then.
     recording: Option<Recording>,
     /// Samples and attrs in place of others.
     replacements: Vec<Edit>,
-    relocations: Relocations<Id>,
+    relocations: Relocations,
 }
 
-impl SampleChanges<SegmentId> {
+impl SampleChanges {
     /// Finds what the options ask for.
     pub(in crate::commands::inject) fn find(
         survey: &SurveyedRecording<'_>,
@@ -44,7 +43,7 @@ impl SampleChanges<SegmentId> {
             None => (None, Vec::new()),
         };
         if options.drop_bad_chain_entries {
-            replacements.extend(bad_entries::dropped(survey, unwinds, &context.job.pool));
+            replacements.extend(bad_entries_dropped(survey, unwinds, &context.job.pool));
         }
         let relocations = match options.relocate {
             true => Relocations::find(survey, &code.map, recording.as_ref(), &replacements, &context.job.pool),
@@ -53,23 +52,39 @@ impl SampleChanges<SegmentId> {
         Ok(Self { recording, replacements, relocations })
     }
 
-    /// The same changes, with the numbers that code has in the selection.
-    pub(in crate::commands::inject) fn select(self, ids: SelectedIds) -> SampleChanges<SelectedId> {
-        let Self { recording, replacements, relocations } = self;
-        SampleChanges { recording, replacements, relocations: relocations.select(&ids) }
-    }
-}
-
-impl SampleChanges<SelectedId> {
     /// Adds the edits that make the changes. Gives the recording as it is then, if its events are others.
     pub(super) fn apply(
         self,
         input: &PlainRecording,
         images: &JitImages<'_, '_>,
+        ids: &SelectedIds,
         edits: &mut Vec<Edit>,
     ) -> Option<Recording> {
         edits.extend(self.replacements);
-        self.relocations.apply(input, images, edits);
+        self.relocations.apply(input, images, ids, edits);
         self.recording
     }
+}
+
+/// `--drop-bad-chain-entries`: the samples whose call chains have entries for which perf drops them whole, without
+/// these. `unwinds`: copies of stacks become call chains, so that samples with one are replaced already, by chains
+/// without such entries.
+fn bad_entries_dropped(survey: &SurveyedRecording<'_>, unwinds: bool, pool: &Pool) -> Vec<Edit> {
+    let recording = &survey.input.recording;
+    let parts = pool.map(survey.chunks.list(), |records| {
+        let samples = records.filter(|raw| raw.kind == kind::SAMPLE);
+        samples.filter_map(|raw| bad_entries_of_sample(recording, unwinds, &raw)).collect::<Vec<_>>()
+    });
+    parts.into_iter().flatten().collect()
+}
+
+/// Damaged samples are counted where used code is looked for; they stay as they are.
+fn bad_entries_of_sample(recording: &Recording, unwinds: bool, raw: &RawRecord<'_>) -> Option<Edit> {
+    let sample = recording.sample(raw).ok()?;
+    let attr = &recording.events[sample.event].attr;
+    if unwinds && copies_stacks(attr) {
+        return None;
+    }
+    let insert = without_bad_entries(raw, attr).ok()??;
+    Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert })
 }

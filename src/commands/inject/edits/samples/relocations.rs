@@ -15,40 +15,34 @@ use crate::model::Addr;
 use crate::model::process::CpuMode;
 use crate::parallel::Pool;
 use crate::records::perf_data::{Edit, RawRecord, Recording, Records, kind};
-use crate::resolve::code_map::{CodeMap, SegmentId, SelectedId, SelectedIds};
+use crate::resolve::code_map::{CodeMap, SegmentId, SelectedIds};
 use crate::resolve::precedence::is_told_of;
 use rustc_hash::FxHashMap;
 
-/// All words of samples that get another address, in the order of the stream. `Id` is the number of a segment of code.
-#[derive(Debug)]
-pub(super) struct Relocations<Id>(Vec<Relocation<Id>>);
-
-impl<Id> Default for Relocations<Id> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
+/// All words of samples that get another address, in the order of the stream.
+#[derive(Debug, Default)]
+pub(super) struct Relocations(Vec<Relocation>);
 
 /// A word of a sample that gets another address.
 #[derive(Debug, Clone, Copy)]
-struct Relocation<Id> {
+struct Relocation {
     /// The offset of the sample's record in the stream.
     record: u64,
     /// The offset of the word in the record.
     at: u32,
-    to: NewAddress<Id>,
+    to: NewAddress,
 }
 
 /// The new target of a word.
 #[derive(Debug, Clone, Copy)]
-enum NewAddress<Id> {
+enum NewAddress {
     /// So far behind the start of JIT code, wherever that will be: at its end, for what a call there returns to.
-    Code { segment: Id, distance: u64 },
+    Code { segment: SegmentId, distance: u64 },
     /// The address where the same byte of the same file was mapped first.
     File(Addr),
 }
 
-impl Relocations<SegmentId> {
+impl Relocations {
     /// Finds them. Samples that are replaced are looked at as they will be; so is the recording, if it changes.
     pub(super) fn find(
         survey: &SurveyedRecording<'_>,
@@ -73,17 +67,34 @@ impl Relocations<SegmentId> {
         Self(found.into_iter().flatten().collect())
     }
 
-    /// The same words, with the numbers that code has in the selection. Addresses of code that was not selected stay as
-    /// they are.
-    pub(super) fn select(self, ids: &SelectedIds) -> Relocations<SelectedId> {
-        let selected = self.0.into_iter().filter_map(|Relocation { record, at, to }| {
-            let to = match to {
-                NewAddress::File(addr) => NewAddress::File(addr),
-                NewAddress::Code { segment, distance } => NewAddress::Code { segment: ids.get(segment)?, distance },
-            };
-            Some(Relocation { record, at, to })
-        });
-        Relocations(selected.collect())
+    /// Writes the new addresses into the samples: into what `edits` put in their place, or as further edits.
+    /// Addresses of code that was not selected stay as they are.
+    pub(super) fn apply(
+        &self,
+        input: &PlainRecording,
+        images: &JitImages<'_, '_>,
+        ids: &SelectedIds,
+        edits: &mut Vec<Edit>,
+    ) {
+        let replacements = edits.iter().enumerate().filter(|(_, edit)| edit.remove > 0);
+        let replacements: FxHashMap<u64, usize> = replacements.map(|(index, edit)| (edit.at, index)).collect();
+        for words in self.0.chunk_by(|a, b| a.record == b.record) {
+            let record = words[0].record;
+            let index = replacements.get(&record).copied().or_else(|| {
+                edits.push(as_it_is(input, record)?);
+                Some(edits.len() - 1)
+            });
+            let Some(edit) = index.and_then(|index| edits.get_mut(index)) else { continue };
+            for word in words {
+                let Some(addr) = word.to.addr(images, ids) else { continue };
+                if let Some(bytes) = edit.insert.get_mut(word.at as usize..).and_then(|bytes| bytes.first_chunk_mut()) {
+                    *bytes = match input.recording.header.endian {
+                        Endian::Little => addr.to_le_bytes(),
+                        Endian::Big => addr.to_be_bytes(),
+                    };
+                }
+            }
+        }
     }
 }
 
@@ -97,7 +108,7 @@ struct RelocationFinder<'a, 'data> {
 }
 
 impl RelocationFinder<'_, '_> {
-    fn sample(&self, raw: &RawRecord<'_>, found: &mut Vec<Relocation<SegmentId>>) {
+    fn sample(&self, raw: &RawRecord<'_>, found: &mut Vec<Relocation>) {
         // Damaged samples are counted where used code is looked for; they stay as they are.
         let (Ok(sample), Ok(words)) = (self.recording.sample(raw), self.recording.code_addresses(raw)) else { return };
         let Some((pid, _)) = sample.pid_tid.filter(|(pid, _)| !self.survey.injected.contains(pid)) else { return };
@@ -124,39 +135,14 @@ impl RelocationFinder<'_, '_> {
     }
 }
 
-impl Relocations<SelectedId> {
-    /// Writes the new addresses into the samples: into what `edits` put in their place, or as further edits.
-    pub(super) fn apply(&self, input: &PlainRecording, images: &JitImages<'_, '_>, edits: &mut Vec<Edit>) {
-        let replacements = edits.iter().enumerate().filter(|(_, edit)| edit.remove > 0);
-        let replacements: FxHashMap<u64, usize> = replacements.map(|(index, edit)| (edit.at, index)).collect();
-        for words in self.0.chunk_by(|a, b| a.record == b.record) {
-            let record = words[0].record;
-            let index = replacements.get(&record).copied().or_else(|| {
-                edits.push(as_it_is(input, record)?);
-                Some(edits.len() - 1)
-            });
-            let Some(edit) = index.and_then(|index| edits.get_mut(index)) else { continue };
-            for word in words {
-                let Some(addr) = word.to.addr(images) else { continue };
-                if let Some(bytes) = edit.insert.get_mut(word.at as usize..).and_then(|bytes| bytes.first_chunk_mut()) {
-                    *bytes = match input.recording.header.endian {
-                        Endian::Little => addr.to_le_bytes(),
-                        Endian::Big => addr.to_be_bytes(),
-                    };
-                }
-            }
-        }
-    }
-}
-
-impl NewAddress<SelectedId> {
-    /// The address, if there is one: code may have got no place.
-    fn addr(self, images: &JitImages<'_, '_>) -> Option<u64> {
+impl NewAddress {
+    /// The address, if there is one: code may not have been selected, or have got no place.
+    fn addr(self, images: &JitImages<'_, '_>, ids: &SelectedIds) -> Option<u64> {
         let (segment, distance) = match self {
             Self::File(addr) => return Some(addr.0),
             Self::Code { segment, distance } => (segment, distance),
         };
-        let (image, offset) = images.place(segment)?;
+        let (image, offset) = images.place(ids.get(segment)?)?;
         Some(image.base?.0.wrapping_add(offset).wrapping_add(distance))
     }
 }
