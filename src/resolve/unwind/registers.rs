@@ -164,35 +164,26 @@ impl Machine {
     }
 
     pub(super) fn pc(self) -> u16 {
-        match self {
-            Self::X86_64 => x86_64::RIP,
-            Self::Aarch64 => aarch64::PC,
-            Self::I386 => i386::EIP,
-            Self::Arm => arm::PC,
-            Self::Riscv64 => riscv64::PC,
-            Self::S390x => s390x::PC,
-        }
+        self.usual().0
     }
 
     pub(super) fn sp(self) -> u16 {
-        match self {
-            Self::X86_64 => x86_64::RSP,
-            Self::Aarch64 => aarch64::SP,
-            Self::I386 => i386::ESP,
-            Self::Arm => arm::SP,
-            Self::Riscv64 => riscv64::SP,
-            Self::S390x => s390x::SP,
-        }
+        self.usual().1
     }
 
     pub(super) fn fp(self) -> u16 {
+        self.usual().2
+    }
+
+    /// Instruction pointer, stack pointer and frame pointer.
+    fn usual(self) -> (u16, u16, u16) {
         match self {
-            Self::X86_64 => x86_64::RBP,
-            Self::Aarch64 => aarch64::FP,
-            Self::I386 => i386::EBP,
-            Self::Arm => arm::FP,
-            Self::Riscv64 => riscv64::FP,
-            Self::S390x => s390x::FP,
+            Self::X86_64 => (x86_64::RIP, x86_64::RSP, x86_64::RBP),
+            Self::Aarch64 => (aarch64::PC, aarch64::SP, aarch64::FP),
+            Self::I386 => (i386::EIP, i386::ESP, i386::EBP),
+            Self::Arm => (arm::PC, arm::SP, arm::FP),
+            Self::Riscv64 => (riscv64::PC, riscv64::SP, riscv64::FP),
+            Self::S390x => (s390x::PC, s390x::SP, s390x::FP),
         }
     }
 
