@@ -88,15 +88,8 @@ impl<'data> SymbolTable<'data> {
 
     /// The methods of an image that has no symbols.
     pub fn of_methods(methods: &'data [Method]) -> Self {
-        let symbols = methods.iter().map(|method| Symbol {
-            start: method.start,
-            end: method.end,
-            name: Cow::Borrowed(&method.name),
-            sized: true,
-            binding: Binding::Global,
-            spelling: OnceLock::new(),
-        });
-        Self::from_symbols(symbols.collect())
+        let symbol = |method: &'data Method| Symbol::global(method.start, method.end, Cow::Borrowed(&method.name));
+        Self::from_symbols(methods.iter().map(symbol).collect())
     }
 
     fn from_symbols(mut symbols: Vec<Symbol<'data>>) -> Self {
@@ -141,16 +134,7 @@ impl<'data> SymbolTable<'data> {
     /// Adds `name@plt` for the stubs of the procedure linkage table, where no symbol covers them.
     fn add_stubs(&mut self, stubs: Vec<Stub>) {
         let new = stubs.into_iter().filter(|stub| self.find(stub.start).is_none_or(|found| !found.sized));
-        let new: Vec<_> = new
-            .map(|stub| Symbol {
-                start: stub.start,
-                end: stub.end,
-                name: Cow::Owned(stub.name),
-                sized: true,
-                binding: Binding::Global,
-                spelling: OnceLock::new(),
-            })
-            .collect();
+        let new: Vec<_> = new.map(|stub| Symbol::global(stub.start, stub.end, Cow::Owned(stub.name))).collect();
         if !new.is_empty() {
             let mut symbols = std::mem::take(&mut self.symbols);
             symbols.extend(new);
@@ -159,7 +143,12 @@ impl<'data> SymbolTable<'data> {
     }
 }
 
-impl Symbol<'_> {
+impl<'data> Symbol<'data> {
+    /// One that has a size.
+    fn global(start: u64, end: u64, name: Cow<'data, [u8]>) -> Self {
+        Self { start, end, name, sized: true, binding: Binding::Global, spelling: OnceLock::new() }
+    }
+
     /// The later of several that are equal in all that counts.
     fn is_preferred_to(&self, other: &Self) -> bool {
         let rank = |symbol: &Self| (symbol.sized, symbol.binding != Binding::Weak, symbol.binding == Binding::Global);
