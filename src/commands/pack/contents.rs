@@ -45,7 +45,7 @@ struct Content<'a> {
 impl<'a> Content<'a> {
     fn new(path: String, role: Role, from: &Path, bytes: &'a [u8], about: Option<&Metadata>) -> Self {
         let modified = about.map_or((0, 0), |about| (about.mtime(), about.mtime_nsec()));
-        let (from, pieces) = (from.to_owned(), vec![Piece::Bytes(bytes)]);
+        let (from, pieces) = (from.to_owned(), vec![Piece::Bytes(bytes.into())]);
         Self { path, role, pid: None, build_id: None, modified, from, pieces }
     }
 

@@ -17,7 +17,7 @@ pub(super) fn pieces(bytes: &[u8]) -> Vec<Piece<'_>> {
         Ok(object::FileKind::Elf64) => kept::<elf::FileHeader64<Endianness>>(bytes),
         _ => None,
     };
-    let Some(Kept { ranges, table, headers }) = kept else { return vec![Piece::Bytes(bytes)] };
+    let Some(Kept { ranges, table, headers }) = kept else { return vec![Piece::Bytes(bytes.into())] };
     let (mut pieces, mut at, end) = (Vec::new(), 0, bytes.len()..bytes.len());
     for range in ranges.into_iter().chain(std::iter::once(end)) {
         let start = range.start.max(at);
@@ -26,9 +26,9 @@ pub(super) fn pieces(bytes: &[u8]) -> Vec<Piece<'_>> {
         }
         // The table of sections is by itself.
         if range == table {
-            pieces.push(Piece::Owned(headers.clone()));
+            pieces.push(Piece::Bytes(headers.clone().into()));
         } else if range.end > start {
-            pieces.push(Piece::Bytes(&bytes[start..range.end]));
+            pieces.push(Piece::Bytes(bytes[start..range.end].into()));
         }
         at = range.end.max(at);
     }

@@ -2,6 +2,7 @@
 
 use super::manifest::{MANIFEST, MARK, Manifest, PackedFile};
 use crate::error::Result;
+use std::borrow::Cow;
 use std::io::{self, Read, Write};
 use tar::{Builder, EntryType, Header};
 
@@ -11,10 +12,8 @@ const ABOUT: &[u8] = b"A recording of perf with all that names its code: jitgraf
 /// A part of a file.
 #[derive(Debug, Clone)]
 pub(crate) enum Piece<'a> {
-    /// As it is.
-    Bytes(&'a [u8]),
-    /// Made.
-    Owned(Vec<u8>),
+    /// As it is, or made.
+    Bytes(Cow<'a, [u8]>),
     /// This many zeros.
     Zeros(u64),
 }
@@ -24,7 +23,6 @@ impl Piece<'_> {
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
-            Self::Owned(bytes) => bytes.len() as u64,
             Self::Zeros(len) => *len,
         }
     }
@@ -34,7 +32,6 @@ impl Piece<'_> {
         const ZEROS: [u8; 1 << 12] = [0; 1 << 12];
         match self {
             Self::Bytes(bytes) => show(bytes),
-            Self::Owned(bytes) => show(bytes),
             Self::Zeros(len) => {
                 let (whole, rest) = (len / ZEROS.len() as u64, len % ZEROS.len() as u64);
                 (0..whole).for_each(|_| show(&ZEROS));
@@ -45,8 +42,7 @@ impl Piece<'_> {
 
     fn reader(&self) -> Box<dyn Read + '_> {
         match self {
-            Self::Bytes(bytes) => Box::new(*bytes),
-            Self::Owned(bytes) => Box::new(&bytes[..]),
+            Self::Bytes(bytes) => Box::new(&bytes[..]),
             Self::Zeros(len) => Box::new(io::repeat(0).take(*len)),
         }
     }
