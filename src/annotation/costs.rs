@@ -1,39 +1,7 @@
 //! The sums of samples, for each event.
 
+pub use crate::analysis::groups::Sum as Cost;
 use crate::model::stacks::Weight;
-
-/// The samples of one event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Cost {
-    /// Their periods, in the event's unit.
-    pub weight: u64,
-    /// The number of them.
-    pub count: u64,
-}
-
-impl Cost {
-    /// The weight that is summed of it.
-    pub fn of(self, weight: Weight) -> u64 {
-        match weight {
-            Weight::Period => self.weight,
-            Weight::Samples => self.count,
-        }
-    }
-
-    /// Adds another of the same event.
-    pub fn add(&mut self, other: Self) {
-        self.weight = self.weight.saturating_add(other.weight);
-        self.count = self.count.saturating_add(other.count);
-    }
-
-    /// The share of a whole, in percent.
-    pub fn percent_of(self, whole: Self, weight: Weight) -> f64 {
-        match whole.of(weight) {
-            0 => 0.0,
-            whole => 100.0 * self.of(weight) as f64 / whole as f64,
-        }
-    }
-}
 
 /// One [`Cost`] for each event, in the order of the events.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -45,7 +13,7 @@ impl Costs {
         if self.0.len() <= event {
             self.0.resize(event + 1, Cost::default());
         }
-        self.0[event].add(cost);
+        self.0[event] += cost;
     }
 
     /// Adds all of another.

@@ -85,7 +85,7 @@ fn totals(examined: &Examined<'_>) -> Vec<EventTotal> {
     let mut totals = vec![Cost::default(); events.len()];
     for row in &examined.samples.rows {
         if let Some(total) = totals.get_mut(row.event as usize) {
-            total.add(Cost { weight: row.period, count: row.count });
+            *total += Cost { weight: row.period, count: row.count };
         }
     }
     let sampled = totals.into_iter().zip(events).enumerate().filter(|(_, (total, _))| total.count > 0);

@@ -1,7 +1,7 @@
 //! Once through those stacks of a profile that have weight, callers before callees: the work grows with the number of
 //! stacks, however deep they are.
 
-use crate::model::stacks::{Profile, StackId};
+use crate::model::stacks::{Profile, StackId, Weight};
 use std::ops::AddAssign;
 
 /// A weight and the number of samples that it is the sum of.
@@ -24,6 +24,22 @@ impl Sum {
     /// True if there is nothing in it.
     pub fn is_zero(self) -> bool {
         self == Self::default()
+    }
+
+    /// What is summed of it.
+    pub fn of(self, weight: Weight) -> u64 {
+        match weight {
+            Weight::Period => self.weight,
+            Weight::Samples => self.count,
+        }
+    }
+
+    /// The share of a whole, in percent.
+    pub fn percent_of(self, whole: Self, weight: Weight) -> f64 {
+        match whole.of(weight) {
+            0 => 0.0,
+            whole => 100.0 * self.of(weight) as f64 / whole as f64,
+        }
     }
 }
 
