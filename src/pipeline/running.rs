@@ -7,7 +7,7 @@ use crate::model::Pid;
 use crate::model::backing::Backing;
 use crate::model::backing::base_name;
 use crate::runtimes::{CommandLine, Environment, RUNTIMES, Runtime};
-use crate::sources::SOURCE;
+use crate::sources::{SOURCE, number, user};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
@@ -52,6 +52,7 @@ impl RunningProcess {
         })?;
         let comm = read("comm").unwrap_or_default();
         let status = read("status").unwrap_or_default();
+        let status = String::from_utf8_lossy(&status);
         let words = read("cmdline").unwrap_or_default();
         let words = words.strip_suffix(b"\0").unwrap_or(&words);
         // Of others' processes the environment may not be read.
@@ -61,7 +62,7 @@ impl RunningProcess {
         Ok(Self {
             pid,
             comm: String::from_utf8_lossy(comm.trim_ascii_end()).into_owned(),
-            inner: inner_pid(&status).unwrap_or(pid),
+            inner: number(&status, "NSpid:").unwrap_or(pid),
             words: if words.is_empty() {
                 Vec::new()
             } else {
@@ -123,20 +124,6 @@ fn path_of(map: &MappedNow) -> PathBuf {
     PathBuf::from(std::ffi::OsString::from_vec(map.path.clone()))
 }
 
-/// The user that it runs as: the second number of `Uid:`.
-fn user(status: &[u8]) -> Option<u32> {
-    let status = String::from_utf8_lossy(status);
-    let numbers = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    numbers.split_ascii_whitespace().nth(1)?.parse().ok()
-}
-
-/// The last number of `NSpid:`, that of the innermost namespace.
-fn inner_pid(status: &[u8]) -> Option<Pid> {
-    let status = String::from_utf8_lossy(status);
-    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-    numbers.split_ascii_whitespace().last()?.parse().ok().map(Pid)
-}
-
 impl MappedNow {
     /// `START-END PERMISSIONS OFFSET DEVICE INODE PATH`
     fn parse(line: &[u8]) -> Option<Self> {
@@ -177,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_innermost_number_is_the_last() {
-        assert_eq!(inner_pid(b"Name:\tx\nNSpid:\t4711\t77\t1\n"), Some(Pid(1)));
-        assert_eq!(inner_pid(b"Name:\tx\n"), None);
+        assert_eq!(number("Name:\tx\nNSpid:\t4711\t77\t1\n", "NSpid:"), Some(Pid(1)));
+        assert_eq!(number("Name:\tx\n", "NSpid:"), None);
     }
 }

@@ -64,7 +64,7 @@ impl LiveProcess {
         if let Err(why) = began_before(&own, proc, process, processes, site).and_then(|()| agrees(&own, process)) {
             return is_elsewhere.then_some(Err(why));
         }
-        let uid = field(&status, "Uid:").and_then(|uids| uids.get(1)?.parse().ok())?;
+        let uid = user(&status)?;
         let found = Root::open(&root, uid).map(|files| Self { root, files, inner, has_own_files });
         Some(found.map_err(|error| format!("its files cannot be seen: {error}")))
     }
@@ -122,9 +122,14 @@ pub(super) fn parents_with(proc: &Path, pid: Pid, memory: SharedMemory) -> Vec<P
     parents
 }
 
-/// The last number of a field.
-fn number(status: &str, key: &str) -> Option<Pid> {
+/// The last number of a field of `status`: of several namespaces' that of the innermost one.
+pub(crate) fn number(status: &str, key: &str) -> Option<Pid> {
     field(status, key)?.last()?.parse().ok().map(Pid)
+}
+
+/// The user that a process runs as: the second number of `Uid:`.
+pub(crate) fn user(status: &str) -> Option<u32> {
+    field(status, "Uid:")?.get(1)?.parse().ok()
 }
 
 fn is_our_root(root: &Path) -> bool {

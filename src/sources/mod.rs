@@ -34,7 +34,7 @@ mod trust;
 pub use account::{Account, ClockUse, Kind, SourceState};
 pub(crate) use discover::goes_with_recordings;
 pub use discover::{Found, FoundFile, find, find_at, inner_pid};
-pub(crate) use live::open_inside;
+pub(crate) use live::{number, open_inside, user};
 pub use load::Loaded;
 pub use options::{GivenFile, SourceOptions};
 pub use site::{Sampled, Site, is_this_machine};
