@@ -23,20 +23,8 @@ impl std::fmt::Debug for JobInputs<'_> {
     }
 }
 
-impl<'a> From<&'a [InPath]> for JobInputs<'a> {
-    fn from(paths: &'a [InPath]) -> Self {
-        Self { first: None, paths }
-    }
-}
-
-impl<'a> From<&'a Vec<InPath>> for JobInputs<'a> {
-    fn from(paths: &'a Vec<InPath>) -> Self {
-        paths.as_slice().into()
-    }
-}
-
-impl<'a, const COUNT: usize> From<&'a [InPath; COUNT]> for JobInputs<'a> {
-    fn from(paths: &'a [InPath; COUNT]) -> Self {
-        paths.as_slice().into()
+impl<'a, Paths: AsRef<[InPath]> + ?Sized> From<&'a Paths> for JobInputs<'a> {
+    fn from(paths: &'a Paths) -> Self {
+        Self { first: None, paths: paths.as_ref() }
     }
 }

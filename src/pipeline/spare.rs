@@ -4,14 +4,8 @@ use std::sync::Mutex;
 
 /// Things that threads pass around. Made by one thread and dropped by another, each block of text would cost fresh
 /// pages: on some runs the system took as long to clear them as all else together.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Spare<T>(Mutex<Vec<T>>);
-
-impl<T> Default for Spare<T> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
 
 impl<T: Default> Spare<T> {
     /// One that was given back, as it was; else a new one.

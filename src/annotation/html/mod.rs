@@ -125,19 +125,8 @@ impl ListingPage<'_> {
 
 /// A name in which nothing is markup, between tags and in an attribute, or does anything else.
 pub(super) fn escaped(name: &[u8]) -> String {
-    let readable = readable(name);
-    let mut text = String::with_capacity(readable.len());
-    for c in readable.chars() {
-        match c {
-            '<' => text.push_str("&lt;"),
-            '>' => text.push_str("&gt;"),
-            '&' => text.push_str("&amp;"),
-            '"' => text.push_str("&quot;"),
-            '\'' => text.push_str("&#39;"),
-            c => text.push(c),
-        }
-    }
-    text
+    let text = readable(name).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    text.replace('"', "&quot;").replace('\'', "&#39;")
 }
 
 #[cfg(test)]

@@ -45,23 +45,13 @@ pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
 
 /// Summarizes by label where the format has labels, and else by top-level spans.
 fn by_default(options: &StatsOptions, job: &Job, outcome: &mut Outcome) -> Result<Titled> {
-    let first =
-        options.inputs.first().map(|path| Opened::open(path, job)).transpose().map_err(|error| {
-            match options.inputs.first() {
-                Some(path) => error.in_file(&shown(path)),
-                None => error,
-            }
-        })?;
-    match first {
-        Some(first) if first.format().read.spans().is_some_and(|of| of.summary.is_some()) => {
-            summary::merged(first, &options.inputs, job, outcome)
-        }
-        Some(first) => {
-            let preset = Preset { questions: vec![Question::Spans], ..options.preset.clone() };
-            spans_of(Some(first), &preset, options, job, outcome)
-        }
-        None => Ok(Vec::new()),
+    let Some(path) = options.inputs.first() else { return Ok(Vec::new()) };
+    let first = Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?;
+    if first.format().read.spans().is_some_and(|of| of.summary.is_some()) {
+        return summary::merged(first, &options.inputs, job, outcome);
     }
+    let preset = Preset { questions: vec![Question::Spans], ..options.preset.clone() };
+    spans_of(Some(first), &preset, options, job, outcome)
 }
 
 /// Queries one trace after the other; only the answers are kept. `first` is the first input, if it is open already.

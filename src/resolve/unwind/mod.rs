@@ -98,7 +98,7 @@ pub struct Unwinder<'a> {
 }
 
 /// The rules that one thread has looked up.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Cache {
     /// The rule for an address of a process, and how long it stays so.
     known: FxHashMap<(Pid, FrameAddr), (Rules, Range<Nanos>)>,
@@ -107,13 +107,6 @@ pub struct Cache {
     in_files: FxHashMap<(DsoId, u64), Option<Rc<UnwindRow>>>,
     in_code: FxHashMap<(u32, u64, u64), Option<Rc<UnwindRow>>>,
     scratch: Scratch,
-}
-
-impl Default for Cache {
-    fn default() -> Self {
-        let (in_files, in_code) = (FxHashMap::default(), FxHashMap::default());
-        Self { known: FxHashMap::default(), in_link: FxHashMap::default(), in_files, in_code, scratch: Scratch::new() }
-    }
 }
 
 /// The rules for the code of a frame.
