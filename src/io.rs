@@ -161,7 +161,9 @@ fn map_unremembered(file: File) -> Result<Bytes> {
 
 /// Records that a directory is an input as a whole, such as that of a recording.
 pub fn opens_directory(path: &Path) {
-    opened::remember_directory(path);
+    if let Some(directory) = opened::FileId::at(path) {
+        opened::add(directory);
+    }
 }
 
 /// Maps a file that this process has made and that is private.

@@ -96,7 +96,7 @@ impl Serialize for ListingJson<'_> {
         object.serialize_entry("costs", &of.costs(&listing.costs))?;
         match &listing.code {
             Code::SourceLines { files, .. } | Code::Listed { files, .. } => {
-                object.serialize_entry("files", &file_names(files))?
+                object.serialize_entry("files", &files.iter().map(|file| text(&file.name)).collect::<Vec<_>>())?
             }
             Code::Missing(_) => {}
         }
@@ -226,10 +226,6 @@ impl AnnotationJson<'_> {
         self.put_calls(&mut object, &line.calls);
         Value::Object(object)
     }
-}
-
-fn file_names(files: &[SourceFile]) -> Value {
-    json!(files.iter().map(|file| text(&file.name)).collect::<Vec<_>>())
 }
 
 /// The number of the file, the line, and its text where that is here.

@@ -115,7 +115,12 @@ impl<'a> Lister<'a> {
                 version.expanded = code.lines.expanded();
                 version.extent = version.extent.or(Some((function.last.base, code.size)));
             }
-            (CodePlace::Bpf(id), Some(version)) => version.bpf = self.bpf(*id).map(bpf_source),
+            (CodePlace::Bpf(id), Some(version)) => {
+                version.bpf = self.bpf(*id).map(|function| {
+                    let (BpfFunction { program, .. }, name) = (function, function.source_name().map(<[u8]>::to_vec));
+                    BpfSource { program: program.id, program_name: program.name.clone(), function: name }
+                });
+            }
             _ => {}
         }
         listing
@@ -184,12 +189,6 @@ impl<'a> Lister<'a> {
             });
         });
     }
-}
-
-fn bpf_source(function: &BpfFunction) -> BpfSource {
-    let BpfFunction { program, .. } = function;
-    let name = function.source_name().map(<[u8]>::to_vec);
-    BpfSource { program: program.id, program_name: program.name.clone(), function: name }
 }
 
 /// Shows each address that leads out of its function: what it is added to at run time, itself, and what is there.

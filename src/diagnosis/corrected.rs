@@ -61,11 +61,6 @@ fn is_mended(problem: &Problem) -> bool {
     }
 }
 
-/// True if copies of stacks would mend it.
-fn needs_copies(problem: &Problem) -> bool {
-    matches!(problem, Problem::OfProcess(_, OfProcess::FramePointers { .. })) && is_mended(problem)
-}
-
 /// Gives each finding its command. The flags that one of them needs, the others get, too: one recording mends them all.
 pub(super) fn add(findings: &mut [Finding], context: DoctorContext<'_>) {
     let significant = || findings.iter().filter(|finding| finding.is_significant()).map(|finding| &finding.problem);
@@ -74,7 +69,10 @@ pub(super) fn add(findings: &mut [Finding], context: DoctorContext<'_>) {
         matches!(problem, Problem::OfProcess(_, OfProcess::Silent { given: None, .. }))
             && can_be_switched(problem, context)
     };
-    let copies = significant().any(needs_copies) && !significant().any(is_silent);
+    let is_without_pointers =
+        |problem: &Problem| matches!(problem, Problem::OfProcess(_, OfProcess::FramePointers { .. }));
+    let copies = significant().any(|problem| is_without_pointers(problem) && is_mended(problem))
+        && !significant().any(is_silent);
     let main =
         findings.iter().find_map(|finding| finding.problem.process().filter(|process| process.runtime.is_some()));
     let main = main.cloned();

@@ -93,10 +93,7 @@ fn of_jit(coverage: &Coverage, process: &Who, path: &std::path::Path, cost: u64)
                 frames: nameable + unnameable,
             };
             let other_run = nameable == 0 && unnameable > 0;
-            let problem = match other_run {
-                true => OfProcess::OtherRun { source },
-                false => OfProcess::Incomplete { source },
-            };
+            let problem = if other_run { OfProcess::OtherRun { source } } else { OfProcess::Incomplete { source } };
             found.extend((unnameable > 0).then(|| finding(problem, unnameable)));
             let not_yet = OfProcess::NotNamedYet { path: path.to_owned() };
             found.extend((nameable > 0).then(|| finding(not_yet, nameable)));

@@ -301,11 +301,6 @@ impl Problem {
         if let Self::OfProcess(process, _) = self { Some(process) } else { None }
     }
 
-    /// The same for other modules.
-    pub(super) fn process_mut(&mut self) -> Option<&mut Who> {
-        if let Self::OfProcess(process, _) = self { Some(process) } else { None }
-    }
-
     /// True if it is about stacks that end too soon.
     pub fn is_of_stacks(&self) -> bool {
         use OfProcess::{FramePointers, JvmFramePointers, NotUnwound};

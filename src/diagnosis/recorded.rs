@@ -53,13 +53,6 @@ pub(super) struct ProcessDiagnosis {
     pub(super) sources: Vec<(Account, SourceFile)>,
 }
 
-impl ProcessDiagnosis {
-    /// True if it is known to compile code as it runs.
-    pub(super) fn runs_jit(&self) -> bool {
-        self.named > 0 || self.process.runtime.is_some() || !self.sources.is_empty()
-    }
-}
-
 impl Diagnosis {
     pub(super) fn new(file: &Path, examined: &Examined<'_>, search: &SearchOptions, damage: Option<String>) -> Self {
         let tally = &Tally::new(examined, &places::facts(examined, search));

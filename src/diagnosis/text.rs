@@ -125,7 +125,8 @@ fn write_processes(processes: &[ProcessDiagnosis], out: &mut dyn Write) -> Resul
 
 fn write_process(process: &ProcessDiagnosis, out: &mut dyn Write) -> Result<()> {
     let runtime = process.process.runtime.map_or("no known runtime", |runtime| runtime.name);
-    let code = if process.runs_jit() { "JIT code" } else { "unnamed code (no file)" };
+    let runs_jit = process.named > 0 || process.process.runtime.is_some() || !process.sources.is_empty();
+    let code = if runs_jit { "JIT code" } else { "unnamed code (no file)" };
     let (pid, comm) = (problem_texts::number(process.process.pid), readable(process.process.comm.as_bytes()));
     let (named, whole) = (process.named, process.named + process.unnamed);
     writeln!(out, "\nProcess {pid} ({comm}), {runtime}: {named} of {whole} frames of {code} have a name")?;

@@ -104,14 +104,7 @@ pub(super) fn remember_file(about: &Metadata) {
     }
 }
 
-/// Remembers a directory that is an input as a whole: nothing may be written into it.
-pub(super) fn remember_directory(path: &Path) {
-    if let Some(directory) = FileId::at(path) {
-        add(directory);
-    }
-}
-
-fn add(file: FileId) {
+pub(super) fn add(file: FileId) {
     let mut log = log();
     if !log.runs.is_empty() {
         let now = log.now;

@@ -22,6 +22,7 @@ impl Terminal {
             return None;
         }
         let size = rustix::termios::tcgetwinsize(&stdout).ok();
+        let is_unset = |name| std::env::var_os(name).is_none_or(|value| value.is_empty());
         let of = |length: Option<u16>, usual| length.map(usize::from).filter(|length| *length > 0).unwrap_or(usual);
         Some(Self {
             columns: of(size.map(|size| size.ws_col), 80),
@@ -29,8 +30,4 @@ impl Terminal {
             colour: is_unset("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
         })
     }
-}
-
-fn is_unset(name: &str) -> bool {
-    std::env::var_os(name).is_none_or(|value| value.is_empty())
 }

@@ -70,7 +70,7 @@ const KNOWN: &[KnownFile] = &[
          the recording: mkdir DIR && tar xf FILE -C DIR, then --debug-dir DIR",
     ),
     (
-        is_perf_report,
+        |head| begins(head, b"# To display the perf.data header info") || contains(head, b"# Overhead "),
         "is the text of perf report, which has sums and no stacks: give perf.data itself, or the text of perf script",
     ),
     (
@@ -90,10 +90,6 @@ const ET_CORE: u8 = 4;
 fn elf_type(head: &[u8]) -> Option<u8> {
     let is_big = *head.strip_prefix(b"\x7fELF")?.get(1)? == 2;
     head.get(if is_big { 17 } else { 16 }).copied()
-}
-
-fn is_perf_report(head: &[u8]) -> bool {
-    begins(head, b"# To display the perf.data header info") || contains(head, b"# Overhead ")
 }
 
 /// True if it begins so, after blanks, whatever the case.

@@ -175,20 +175,11 @@ impl LookedFile {
         self.stream.peek(most)
     }
 
-    fn can_be_opened_again(&self) -> bool {
-        self.regular.is_some() && self.path != InPath::Stdin
-    }
-
     /// True if it is an archive, by its first bytes.
     pub(crate) fn is_archive(&mut self) -> Result<bool> {
         let head = self.stream.peek(HEAD)?;
         let may_be = wrapping(head).is_some() || archive::is_archive(head);
         Ok(may_be && archive::is_archive(&look_inside(head, ARCHIVE_HEAD).1))
-    }
-
-    fn into_archive(self) -> Result<Input> {
-        let (path, owner) = (shown(&self.path), self.owner);
-        Input::packed(archive::read(self.into_stream()?, &path, owner)?)
     }
 
     /// The stream inside its wrappings, to be read once; as it is, if it is not packed.
@@ -233,7 +224,8 @@ impl LookedFile {
     /// The whole of it, unpacked. An input from a pipe is recognized by its start before the rest is waited for.
     pub(crate) fn into_whole(mut self) -> Result<Input> {
         if self.is_archive()? {
-            return self.into_archive();
+            let (path, owner) = (shown(&self.path), self.owner);
+            return Input::packed(archive::read(self.into_stream()?, &path, owner)?);
         }
         let Some(file) = self.regular else {
             if self.known.is_none() {
@@ -295,7 +287,8 @@ impl Opened {
         };
         match looked.format()?.cloned() {
             Some((wrappings, format)) if format.read.is_streamed() => {
-                let plain = wrappings.is_empty() && looked.can_be_opened_again();
+                let is_there_again = looked.regular.is_some() && looked.path != InPath::Stdin;
+                let plain = wrappings.is_empty() && is_there_again;
                 Ok(Self::Stream { reader: unwrap(looked.stream.into_reader(), &wrappings)?, format, plain })
             }
             _ => looked.into_whole().map(Self::Whole),

@@ -45,7 +45,8 @@ impl Progress {
     /// A bar that moves as a file is read, unless the result goes to the terminal, too. An input that is not a regular
     /// file has no length to show.
     pub(crate) fn of_reading(file: File, job: &Job) -> (Self, Box<dyn Read + Send>) {
-        let progress = Self::shown_if(!job.quiet && !io::stdout().is_terminal(), regular_len(&file), job);
+        let len = file.metadata().ok().filter(|about| about.is_file()).map_or(0, |about| about.len());
+        let progress = Self::shown_if(!job.quiet && !io::stdout().is_terminal(), len, job);
         let reader: Box<dyn Read + Send> = match progress.0.wanted {
             true => Box::new(ReadFile { file, progress: progress.clone() }),
             false => Box::new(file),
@@ -81,11 +82,6 @@ impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
-}
-
-/// 0 if it is not a regular file.
-fn regular_len(file: &File) -> u64 {
-    file.metadata().ok().filter(|about| about.is_file()).map_or(0, |about| about.len())
 }
 
 /// A file whose bytes move the bar.

@@ -89,9 +89,10 @@ impl Sink for Whole {
         let names = self.naming.of(rows);
         let first = std::mem::take(&mut self.is_empty);
         if names == JitNames::Raw {
-            match first {
-                true => self.profile = std::mem::take(rows),
-                false => self.profile.merge(rows),
+            if first {
+                self.profile = std::mem::take(rows)
+            } else {
+                self.profile.merge(rows)
             }
             return Ok(());
         }

@@ -5,7 +5,7 @@ use super::job::{Job, Outcome};
 use super::open::{Opened, shown};
 use crate::analysis::filter::Filter;
 use crate::contract::format::{OpenLines, Read, ReadOptions};
-use crate::error::{Error, Result, Skipped};
+use crate::error::{Result, Skipped};
 use crate::io::{self, InPath};
 use crate::model::stacks::{Keep, Profile};
 use crate::runtimes::jit_names::JitNames;
@@ -20,12 +20,6 @@ pub(super) struct InputSums {
     /// The sums, or the reason for their absence.
     pub(super) profile: Result<Profile>,
     pub(super) outcome: Outcome,
-}
-
-impl InputSums {
-    fn failed(error: Error) -> Self {
-        Self { profile: Err(error), outcome: Outcome::default() }
-    }
 }
 
 /// The options for reading texts.
@@ -82,7 +76,7 @@ pub(super) fn read_texts<'a, T>(
         let apart = match opened.and_then(|opened| texts.take(path, opened)) {
             Ok(None) => continue,
             Ok(Some(opened)) => other(path, opened),
-            Err(error) => summed(InputSums::failed(error.in_file(&shown(path)))),
+            Err(error) => summed(InputSums { profile: Err(error.in_file(&shown(path))), outcome: Outcome::default() }),
         };
         texts.flush();
         all.extend(texts.sums.drain(..).map(&summed));

@@ -51,7 +51,9 @@ impl Conversion {
             if let Some(tsc) = clock.tsc.filter(usable) {
                 return (Self::Tsc(tsc), None);
             }
-            if same && times.looks_like_nanoseconds() {
+            // The first record is near the marker.
+            let near = times.marker.zip(times.first).is_some_and(|(mark, first)| mark.0.abs_diff(first) < PLAUSIBLE);
+            if same && near {
                 let why = "has the flag for processor time stamps, but its times are those of the recording's clock: taken as such";
                 return (Self::Same, Some(why.to_owned()));
             }
@@ -91,11 +93,6 @@ impl Conversion {
 }
 
 impl DumpTimes {
-    /// True if the records' clock can be the recording's: the first is near the marker.
-    fn looks_like_nanoseconds(&self) -> bool {
-        self.marker.zip(self.first).is_some_and(|(marker, first)| marker.0.abs_diff(first) < PLAUSIBLE)
-    }
-
     fn estimate(&self, clock: &Clock, why: &str) -> (Conversion, Option<String>) {
         let dropped = |why: &str| {
             (

@@ -38,7 +38,12 @@ pub(super) fn read<'data>(
     let dump = JitDump::parse(&source.bytes)?;
     let header = dump.header;
     warn_of_header(&header, source, warnings);
-    let times = times_of(&dump, source);
+    let times = DumpTimes {
+        arch: header.has_arch_timestamps(),
+        header: header.timestamp,
+        first: dump.records().flatten().next().map(|record| record.timestamp),
+        marker: source.marker,
+    };
     let is_timed = has_times(&dump);
     let conversion = choose_conversion(is_timed, &times, source, processes, warnings);
     let pids = Pids { source, header: Pid(header.pid), processes, options };
@@ -87,15 +92,6 @@ fn warn_of_header(header: &Header, source: &Source, warnings: &mut Warnings) {
         let message =
             Warning::new(format!("version {} is newer than any known (1 and 2): read as version 2", header.version));
         warnings.push(message.in_file(&source.path, Some(4)));
-    }
-}
-
-fn times_of(dump: &JitDump<'_>, source: &Source) -> DumpTimes {
-    DumpTimes {
-        arch: dump.header.has_arch_timestamps(),
-        header: dump.header.timestamp,
-        first: dump.records().flatten().next().map(|record| record.timestamp),
-        marker: source.marker,
     }
 }
 
@@ -209,7 +205,7 @@ impl<'data> DumpReader<'_, 'data> {
     ) -> DumpEnd {
         let mut skipped = Skipped::new("jitdump record");
         let mut end = DumpEnd::default();
-        ahead::each_record(dump, ahead, |record| match record {
+        ahead::in_pieces(dump, ahead, ahead::PIECE, |record| match record {
             Ok(Record { timestamp, body, offset, .. }) => {
                 end.last = Some(timestamp);
                 end.torn = matches!(&body, Body::Load(load) if load.code.is_none());

@@ -96,7 +96,9 @@ impl CallTree {
     /// before `a;c`, for `;` comes behind the blank.
     fn queue(&self, nodes: &[u32], length: usize, by: (&Lists<u32>, &LineOrder, u64), todo: &mut Vec<TreeStep>) {
         let (first, (children, order, narrow)) = (todo.len(), by);
-        for &node in nodes.iter().filter(|node| !self.is_left_out(**node, narrow)) {
+        // A node that is left out counts as its caller's own. A root has no caller: it would be missing from the whole.
+        let is_left_out = |node, total| total < narrow && self.parent(node) != ROOT || total == 0;
+        for &node in nodes.iter().filter(|&&node| !is_left_out(node, self.total[node as usize])) {
             if !children[node as usize].is_empty() {
                 todo.push(TreeStep::Enter(node, length));
             }
@@ -122,12 +124,6 @@ impl CallTree {
             }
             path.push_str(self.label(node));
         }
-    }
-
-    /// True if a node is counted as its caller's own. A root has no caller: it would be missing from the whole.
-    fn is_left_out(&self, node: u32, narrow: u64) -> bool {
-        let total = self.total[node as usize];
-        total < narrow && self.parent(node) != ROOT || total == 0
     }
 
     fn narrow_children(&self, node: u32, children: &Lists<u32>, narrow: u64) -> u64 {

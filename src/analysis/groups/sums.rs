@@ -11,8 +11,8 @@ use rustc_hash::FxHashMap;
 pub struct Group {
     /// The part of its name that threads decide; [`Group::values`] gives all.
     pub(super) track: u32,
-    /// The part that frames decide, if any does.
-    pub(super) frame: Option<u32>,
+    /// The number of the part that frames decide, if any does.
+    pub frame: Option<u32>,
     /// The weight that ends in it.
     pub own: Sum,
     /// The weight that goes through it.
@@ -63,11 +63,6 @@ impl Group {
     /// Its name, key by key of the grouping that it was made with.
     pub fn values<'g>(&self, grouping: &'g Grouping) -> impl DoubleEndedIterator<Item = &'g Value> {
         grouping.values(self.track, self.frame)
-    }
-
-    /// The number of the part that frames of it, if they decide anything.
-    pub fn frame_part(&self) -> Option<u32> {
-        self.frame
     }
 
     /// File and line where most ends in it, as text.
@@ -137,7 +132,14 @@ pub fn groups(profile: &Profile, series: &Series, weight: Weight, grouping: &Gro
         } else {
             let of_frames = of_frames(profile, &mut walk, rows, weight, grouping);
             let found = of_frames.into_iter().filter(|(_, found)| !found.total.is_zero());
-            groups.extend(found.map(|(part, found)| found.into_group(track, part)));
+            groups.extend(found.map(|(part, GatheredGroup { own, total, categories, lines, .. })| Group {
+                track,
+                frame: Some(part),
+                own,
+                total,
+                categories: categories.sorted(),
+                place: lines.heaviest(),
+            }));
         }
     }
     groups
@@ -200,11 +202,6 @@ impl GatheredGroup {
         if let Some(file) = frame.file {
             self.lines.add((file, frame.line), own);
         }
-    }
-
-    fn into_group(self, track: u32, frame: u32) -> Group {
-        let Self { own, total, categories, lines, .. } = self;
-        Group { track, frame: Some(frame), own, total, categories: categories.sorted(), place: lines.heaviest() }
     }
 }
 

@@ -22,16 +22,13 @@ const LAST: u8 = 0xff;
 pub(super) fn push(stack: &[u8], keys: &mut Vec<u8>) {
     let key = |&byte: &u8| if byte == SEPARATOR { END } else { byte + u8::from(byte < b'\n') };
     let behind_process = || memchr::memchr(SEPARATOR, stack).map(|end| end + 1);
-    let is_truncated = |at: &usize| begins_truncated(&stack[*at..]);
+    let is_truncated =
+        |at: &usize| stack[*at..].strip_prefix(TRUNCATED).is_some_and(|rest| matches!(rest, [] | [SEPARATOR, ..]));
     let truncated = Some(0).filter(is_truncated).or_else(|| behind_process().filter(is_truncated));
     let (process, rest) = stack.split_at(truncated.unwrap_or(0));
     keys.extend(process.iter().map(key));
     keys.extend(truncated.map(|_| LAST));
     keys.extend(rest.iter().map(key));
-}
-
-fn begins_truncated(stack: &[u8]) -> bool {
-    stack.strip_prefix(TRUNCATED).is_some_and(|rest| matches!(rest, [] | [SEPARATOR, ..]))
 }
 
 /// The text of frame's key.

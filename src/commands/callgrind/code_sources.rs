@@ -44,13 +44,8 @@ pub(super) fn code_sources(pid: Option<Pid>, options: &CallgrindOptions, outcome
         return Err(Error::new(format!(
             "no perf-{pid}.map and no jit-{pid}.dump is beside it, in /tmp, or in what --perf-map and --jitdump name: run the \
              program again with its runtime's switch for perf (such as {})",
-            under_valgrind()
+            RUNTIMES.iter().filter_map(|runtime| runtime.valgrind).collect::<Vec<_>>().join(", ")
         )));
     }
     Ok(CodeSources { found, processes, pid })
-}
-
-/// The way the runtimes are run that were tried under valgrind.
-fn under_valgrind() -> String {
-    RUNTIMES.iter().filter_map(|runtime| runtime.valgrind).collect::<Vec<_>>().join(", ")
 }

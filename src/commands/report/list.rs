@@ -41,7 +41,8 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Report {
     };
     groups.retain(|group| options.selection.takes(text(group, Key::Module), text(group, Key::Function)));
     let least = scene.least(0.0);
-    groups.retain(|group| basis(group, options.order) as f64 >= least);
+    let basis = |group: &Group| if options.order == Order::Total { group.total.weight } else { group.own.weight };
+    groups.retain(|group| basis(group) as f64 >= least);
     groups.sort_by(|a, b| compare(a, b, options.order, &grouping));
     let whole = scene.whole;
     let table = match keys {
@@ -65,11 +66,6 @@ fn columns(scene: &Scene<'_>) -> FunctionColumns {
     } else {
         FunctionColumns::All
     }
-}
-
-/// The weight that a row is sorted by.
-fn basis(group: &Group, order: Order) -> u64 {
-    if order == Order::Total { group.total.weight } else { group.own.weight }
 }
 
 fn compare(a: &Group, b: &Group, order: Order, grouping: &Grouping) -> std::cmp::Ordering {
@@ -111,7 +107,7 @@ fn row(group: &Group, grouping: &Grouping, scene: &Scene<'_>, columns: FunctionC
     match columns {
         FunctionColumns::All => {
             cells.extend(sums(group));
-            cells.extend([Cell::Word(heaviest_kind(group)), tiers(group), cell(module), cell(function), source()]);
+            cells.extend([Cell::Word(kind(heaviest(group))), tiers(group), cell(module), cell(function), source()]);
         }
         FunctionColumns::Terminal { samples, source: with_source } => {
             cells.extend(samples.then_some(Cell::Count(group.own.count)));
@@ -177,10 +173,6 @@ pub(super) fn cell(value: &Value) -> Cell {
 /// The sort of code that most of a function is.
 pub(super) fn heaviest(group: &Group) -> Category {
     group.categories.iter().next().map_or(Category::Unknown, |(category, _)| category)
-}
-
-fn heaviest_kind(group: &Group) -> &'static str {
-    kind(heaviest(group))
 }
 
 /// The tiers of JIT code, with their shares if there are several.

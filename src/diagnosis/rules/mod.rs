@@ -52,7 +52,9 @@ fn added_up(found: Vec<Finding>) -> Vec<Finding> {
             std::mem::swap(sum, &mut finding);
         }
         (sum.percent, sum.samples, sum.frames) = (percent, samples, frames);
-        sum.problem.process_mut().into_iter().for_each(|process| process.others = others);
+        if let Problem::OfProcess(process, _) = &mut sum.problem {
+            process.others = others;
+        }
     }
     sums
 }

@@ -135,7 +135,7 @@ pub(super) fn push(
         let tables = resolution.each_chunk(samples, tables, job, |rows| sink.take(rows))?;
         sink.end(&tables.profile)?;
     } else {
-        let rows = samples.into_rows();
+        let rows = samples.rows;
         tables.push(&rows);
         drop(rows);
         sink.take(&mut tables.profile)?;

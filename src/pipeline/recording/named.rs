@@ -248,7 +248,9 @@ impl FrameNaming<'_> {
                         jit_memory = true;
                         // Offsets in memory are addresses.
                         other_time = self.spots.codes.has_code_at_other_times(spot.pid, Addr(offset));
-                        let runs = self.runs_jit_compiler(spot.pid);
+                        // By the files that the process mapped, or since there is, or was, a dump, map or log of it.
+                        let runs =
+                            self.announced.contains(&spot.pid) || self.runtimes.of(spot.pid) != RuntimeSet::default();
                         kind = if runs { FrameKind::JitUnnamed } else { FrameKind::Anonymous };
                     }
                     // Of branches it is not recorded whose code they are in.
@@ -270,12 +272,6 @@ impl FrameNaming<'_> {
         let addr = (self.spots.keep_addr && !truncated).then(|| addr.wrapping_add(back));
         let entered = None;
         LocationInfo { module, addr, ip: spot.addr.0, back, kind, runtimes, truncated, jit_memory, other_time, entered }
-    }
-
-    /// True if it is known that the process compiles code as it runs: by the files that it mapped, or since there is,
-    /// or was, a dump, map or log of it.
-    fn runs_jit_compiler(&mut self, pid: Pid) -> bool {
-        self.announced.contains(&pid) || self.runtimes.of(pid) != RuntimeSet::default()
     }
 
     fn runtimes_of(&mut self, pid: Option<Pid>) -> RuntimeSet {

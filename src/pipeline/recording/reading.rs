@@ -70,7 +70,7 @@ pub(super) struct SampleReader<'a, 'data> {
     context: Context<'a>,
     /// The number of the thread.
     thread: usize,
-    samples: Samples,
+    pub(super) samples: Samples,
     /// The numbers of places, chains and tracks that the chunks before carry.
     sent: (usize, usize, usize),
     /// Call chains that were read before.
@@ -131,11 +131,6 @@ impl<'a, 'data> SampleReader<'a, 'data> {
             tracks: samples.tracks.items()[tracks..].to_vec(),
             taken: samples.take_rows(),
         }
-    }
-
-    /// All that was read.
-    pub(super) fn into_samples(self) -> Samples {
-        self.samples
     }
 
     /// Reads the samples among these records.
@@ -238,10 +233,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         frames.clear();
         // With a caller put in, the words of the chain are not all of its frames.
         let is_plain = leaf_caller.is_none() && self.is_plain(sample);
-        let by_words = match is_plain {
-            true => self.previous.shared_words(sample, pid, time, &mut frames),
-            false => None,
-        };
+        let by_words = if is_plain { self.previous.shared_words(sample, pid, time, &mut frames) } else { None };
         let (words, shared, end) = match by_words {
             Some((words, shared)) => (Some(words), shared, StackEnd::Recorded),
             None => {

@@ -10,7 +10,7 @@ use super::reading::{Context, SampleReader};
 use super::replaced::say_which_are_replaced;
 use super::samples::Samples;
 use super::survey::{Memory, Survey};
-use crate::error::{Error, Result, Warnings};
+use crate::error::{Error, Result, Skipped, Warnings};
 use crate::io::{self, Bytes};
 use crate::model::abi::EM_X86_64;
 use crate::model::chains::{Chains, PlaceId};
@@ -95,7 +95,7 @@ impl<'a> Resolution<'a> {
             all.samples
         };
         all.check()?;
-        all.report_skipped(self.survey.path, warnings);
+        std::mem::replace(&mut all.skipped, Skipped::new("sample")).report(self.survey.path, warnings);
         Ok(all)
     }
 
@@ -135,7 +135,7 @@ impl<'a> Resolution<'a> {
         self.with_context(keep, job, |context, chunks, progress| {
             let mut reading = SampleReader::new(context, 0);
             chunks.for_each(|(records, counted)| reading.read(with_progress(records, progress), &counted));
-            reading.into_samples()
+            reading.samples
         })
     }
 

@@ -4,7 +4,7 @@
 //! the file, so the result does not depend on the number of threads.
 
 use super::locator::FrameLocation;
-use crate::error::{Result, Skipped, Warnings};
+use crate::error::{Result, Skipped};
 use crate::model::about::TimeExtent;
 use crate::model::chains::{ChainId, Chains, PlaceId};
 use crate::model::interner::{self, Interner};
@@ -12,7 +12,6 @@ use crate::model::stacks::{Keep, Track};
 use crate::model::{Addr, Nanos};
 use crate::records::perf_data::Registers as SampledRegisters;
 use rustc_hash::FxHashMap;
-use std::path::Path;
 
 /// One sample, or the sum of those of equal event, thread and stack ([`Keep::Sums`]).
 #[derive(Debug, Clone, Copy)]
@@ -135,11 +134,6 @@ impl Samples {
         }
     }
 
-    /// The rows, without all that they are made from.
-    pub(super) fn into_rows(self) -> Vec<SampleRow> {
-        self.rows
-    }
-
     /// True if everything got a number of its own.
     pub(super) fn check(&self) -> Result<()> {
         self.chains.check()?;
@@ -162,11 +156,6 @@ impl Samples {
             beside: std::mem::take(&mut self.beside),
             skipped: std::mem::replace(&mut self.skipped, Skipped::new("sample")),
         }
-    }
-
-    /// Reports the number of samples that could not be read.
-    pub(super) fn report_skipped(&mut self, path: &Path, warnings: &mut Warnings) {
-        std::mem::replace(&mut self.skipped, Skipped::new("sample")).report(path, warnings);
     }
 }
 

@@ -130,7 +130,7 @@ fn places(profile: &Profile) -> Vec<Option<(NameId, u32)>> {
     let groups = profile.series.first().map(|series| groups(profile, series, Weight::Period, &grouping));
     let mut places = vec![None; grouping.frame_parts()];
     for group in groups.into_iter().flatten() {
-        if let Some(part) = group.frame_part() {
+        if let Some(part) = group.frame {
             places[part as usize] = group.place;
         }
     }

@@ -98,13 +98,6 @@ struct Layer {
     program: Option<Range<Nanos>>,
 }
 
-impl Layer {
-    /// True if untimed entries name what ran at a time.
-    fn names_untimed(&self, time: Option<Nanos>) -> bool {
-        self.program.as_ref().zip(time).is_none_or(|(program, time)| program.contains(&time))
-    }
-}
-
 impl<'data> CodeMap<'data> {
     /// Builds the map. There is one list for each source; where two speak of one place and time, the later one holds.
     pub fn build(lists: Vec<CodeList<'data>>, processes: &Processes, pool: &Pool) -> Self {
@@ -160,7 +153,10 @@ impl<'data> CodeMap<'data> {
         let live = || family.clone().find_map(|(layer, time)| layer.timed.live(self.segments(), addr, time));
         let beside = || family.clone().find_map(|(layer, time)| layer.beside.live(self.segments(), addr, time));
         let untimed = || {
-            let mut named = family.clone().filter(|(layer, time)| layer.names_untimed(*time));
+            let names = |program: &Option<Range<Nanos>>, time: Option<Nanos>| {
+                program.as_ref().zip(time).is_none_or(|(program, time)| program.contains(&time))
+            };
+            let mut named = family.clone().filter(|(layer, time)| names(&layer.program, *time));
             named.find_map(|(layer, _)| layer.untimed.live(self.segments(), addr, None))
         };
         let found = |how| move |at: usize| (how, at);

@@ -48,10 +48,6 @@ impl Reach {
     fn of(segment: &Segment, start: Addr) -> Self {
         Self { first: distance(segment.start, start), last: distance(Addr(segment.end.0.saturating_sub(1)), start) }
     }
-
-    fn may_hold(self, distance: u32) -> bool {
-        self.first <= distance && distance <= self.last
-    }
 }
 
 /// The distance of an address from the start of a group.
@@ -298,7 +294,8 @@ fn look_through(
 ) -> impl FnMut(Range<usize>) -> bool {
     move |among| {
         let first = among.start;
-        let mut near = reaches[among].iter().enumerate().filter(|(_, reach)| reach.may_hold(distance));
+        let mut near =
+            reaches[among].iter().enumerate().filter(|(_, reach)| (reach.first..=reach.last).contains(&distance));
         near.any(|(at, _)| each(first + at))
     }
 }

@@ -183,7 +183,8 @@ fn respelled(text: &str, target: Option<Target>) -> String {
         Some((stem, condition)) => format!("{stem}{condition}{width}"),
         None => mnemonic.to_owned(),
     };
-    if let Some(domain) = BARRIERS.iter().find(|(number, _)| operands == *number && is_barrier(name)) {
+    let is_barrier = matches!(name, "dmb" | "dsb" | "isb");
+    if let Some(domain) = BARRIERS.iter().find(|(number, _)| operands == *number && is_barrier) {
         return format!("{mnemonic:<6} {}", domain.1);
     }
     let mut out = String::with_capacity(operands.len() + 8);
@@ -212,10 +213,6 @@ const BARRIERS: [(&str, &str); 8] = [
     ("0xe", "st"),
     ("0xf", "sy"),
 ];
-
-fn is_barrier(mnemonic: &str) -> bool {
-    matches!(mnemonic, "dmb" | "dsb" | "isb")
-}
 
 fn operand(part: &str, branch: Option<Target>) -> String {
     match part {

@@ -106,19 +106,15 @@ impl SearchOptions {
             warnings.append(others);
         }
         if found.is_none() && dso.kind == DsoKind::File {
-            self.say_no_elf(dso, warnings);
-        }
-        found
-    }
-
-    /// A file that is here and is not an ELF file may hold the code that ran all the same.
-    fn say_no_elf(&self, dso: &Dso, warnings: &mut Warnings) {
-        for path in self.recorded_paths(&dso.path) {
-            if let Some(what) = self.no_elf(&path) {
-                let message = format!("is not an ELF file ({}): it has no symbols to read", what.name());
-                warnings.push(Warning::new(message).in_file(&path, None));
+            // A file that is here and is not an ELF file may hold the code that ran all the same.
+            for path in self.recorded_paths(&dso.path) {
+                if let Some(what) = self.no_elf(&path) {
+                    let message = format!("is not an ELF file ({}): it has no symbols to read", what.name());
+                    warnings.push(Warning::new(message).in_file(&path, None));
+                }
             }
         }
+        found
     }
 
     /// The image of the recorded kernel. One that is not given must have its build ID.

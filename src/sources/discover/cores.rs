@@ -5,7 +5,7 @@
 //! other places it is not of.
 
 use super::{Finder, Source, logs, used_unasked};
-use crate::error::{Error, Warning};
+use crate::error::Error;
 use crate::model::Pid;
 use crate::model::backing::base_name;
 use crate::model::process::Process;
@@ -126,13 +126,6 @@ impl Finder<'_> {
         let Kind::Log(kind) = source.kind else { return None };
         let process = self.processes.by_pid.get(&source.pid)?;
         disagrees(process, &logs::process(kind, &source.bytes)?)
-    }
-
-    /// A file that the user named is used, with a warning.
-    pub(super) fn warn_if_of_another(&mut self, source: &Source) {
-        if let Some(why) = self.core_is_of_another(source) {
-            self.warnings.push(Warning::new(why).in_file(&source.path, None));
-        }
     }
 }
 

@@ -98,19 +98,18 @@ impl Finder<'_> {
             let why = "contains no process ID: pass FILE@PID";
             return self.refused(path, kind, Pid(-1), Error::new(why));
         };
-        self.warn_if_not_recorded(path, pid);
-        self.seen.insert(path.to_owned());
-        let source = Source { inner, ..Source::new(path.to_owned(), kind, pid, opened) };
-        self.warn_if_of_another(&source);
-        self.add(source);
-    }
-
-    /// A text reports few of the processes that were recorded, a callgrind file of none but one.
-    fn warn_if_not_recorded(&mut self, path: &Path, pid: Pid) {
+        // A text reports few of the processes that were recorded, a callgrind file of none but one.
         if self.processes.is_recording && !self.processes.by_pid.contains_key(&pid) {
             let said = format!("is of process {pid}, which is not in the recording: it names nothing (pass FILE@PID)");
             self.warnings.push(Warning::new(said).in_file(path, None));
         }
+        self.seen.insert(path.to_owned());
+        let source = Source { inner, ..Source::new(path.to_owned(), kind, pid, opened) };
+        // A file that the user named is used, with a warning.
+        if let Some(why) = self.core_is_of_another(&source) {
+            self.warnings.push(Warning::new(why).in_file(&source.path, None));
+        }
+        self.add(source);
     }
 
     /// ELF objects that the user placed: for every process with memory for JIT code, else for every one.

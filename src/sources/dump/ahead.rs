@@ -5,16 +5,11 @@ use crate::parallel::Pool;
 use crate::records::jitdump::{JitDump, Record};
 
 /// Dumps are cut into pieces of this many bytes: a few of them for each thread are in memory as records.
-const PIECE: u64 = 1 << 20;
+pub(super) const PIECE: u64 = 1 << 20;
 
 /// Gives each record in the file's order, as [`JitDump::records`] would. With a pool the records of the next pieces are
 /// read meanwhile.
-pub(super) fn each_record<'data>(dump: &JitDump<'data>, pool: Option<&Pool>, each: impl FnMut(Result<Record<'data>>)) {
-    let pool = pool.filter(|pool| pool.threads() > 1);
-    in_pieces(dump, pool, PIECE, each);
-}
-
-fn in_pieces<'data>(
+pub(super) fn in_pieces<'data>(
     dump: &JitDump<'data>,
     pool: Option<&Pool>,
     piece: u64,
@@ -22,7 +17,7 @@ fn in_pieces<'data>(
 ) {
     let mut walk = dump.records();
     let extent = dump.extent();
-    if let Some(pool) = pool.filter(|_| extent.end - extent.start > 2 * piece) {
+    if let Some(pool) = pool.filter(|pool| pool.threads() > 1 && extent.end - extent.start > 2 * piece) {
         let starts = (extent.start..extent.end).step_by(usize::try_from(piece).unwrap_or(usize::MAX));
         let ranges = starts.map(|start| start..start.saturating_add(piece).min(extent.end));
         let read = |range: std::ops::Range<u64>| (range.end, dump.piece(range));
