@@ -79,6 +79,16 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Is(|head| head.starts_with(b"go 1.") && head.get(..16).is_some_and(|head| has(head, " trace\0"))),
     },
     UnreadFormat {
+        name: "a CPU profile of gperftools",
+        remedy: "pprof -proto PROGRAM FILE > x.pb.gz (or go tool pprof -proto) gives pprof",
+        signature: Is(is_gperftools),
+    },
+    UnreadFormat {
+        name: "a heap profile of gperftools or jemalloc",
+        remedy: "pprof -proto PROGRAM FILE > x.pb.gz (jeprof --collapsed for jemalloc) gives one that is read",
+        signature: Is(|head| head.starts_with(b"heap profile:") || head.starts_with(b"heap_v2/")),
+    },
+    UnreadFormat {
         name: "statistics of Python's cProfile",
         remedy: "they have no stacks; py-spy record -f speedscope, pyinstrument -r speedscope and perf record of python -X \
                  perf record some",
@@ -225,6 +235,18 @@ fn is_packet(bytes: &[u8], whole: bool) -> bool {
     known > 0 && (!whole || Fields::of(bytes).nth(known).is_none())
 }
 
+/// Five words: none, three words of header to come, version 0, the period, none.
+fn is_gperftools(head: &[u8]) -> bool {
+    let word = |at: usize, size: usize| {
+        let bytes = head.get(at * size..(at + 1) * size)?;
+        Some(bytes.iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte)))
+    };
+    [8, 4].into_iter().any(|size| {
+        let words = [0, 1, 2, 4].map(|at| word(at, size));
+        words == [Some(0), Some(3), Some(0), Some(0)] && word(3, size).is_some_and(|period| period > 0)
+    })
+}
+
 /// A marshalled dictionary whose keys are tuples of three.
 fn is_pstats(head: &[u8]) -> bool {
     // The highest bit marks what is referred to later.
@@ -268,6 +290,13 @@ pub(super) mod tests {
         ),
         ("nettrace", b"Nettrace\x14\0\0\0!FastSerialization.1"),
         ("execution trace of Go", b"go 1.22 trace\0\0\0\x01\x02"),
+        (
+            "CPU profile of gperftools",
+            b"\0\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x10\x27\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+        ),
+        ("CPU profile of gperftools", b"\0\0\0\0\x03\0\0\0\0\0\0\0\x10\x27\0\0\0\0\0\0"),
+        ("gperftools or jemalloc", b"heap profile:      1:   1048576 [     1:   1048576] @ heapprofile\n"),
+        ("gperftools or jemalloc", b"heap_v2/524288\n  t*: 28106: 56637512 [0: 0]\n"),
         ("cProfile", b"{\xa9\x03\xda\x07work.py\xe9\x01\0\0\0"),
         ("Xdebug", b"TRACE START [2026-11-22 01:20:00.000000]\n    0.0002     393216   -> {main}() /a.php:0\n"),
         ("Xdebug", b"Version: 3.2.0\nFile format: 4\nTRACE START [2026-11-22 01:20:00.000000]\n"),
