@@ -13,6 +13,21 @@ function mapOf(script) {
   return fs.existsSync(file) ? { json: JSON.parse(fs.readFileSync(file, 'utf8')), dir: path.dirname(file) } : null;
 }
 const own = (source, map) => /^[a-z]+:\/\//.test(source) ? ((u) => u[1] + path.posix.normalize(u[2].replace(/^\/+/, '')).replace(/^(\.\.\/)+/, '').replace(/\?.*$/, ''))(/^([a-z]+:\/\/)(.*)$/.exec(source)) : path.resolve(map.dir, map.json.sourceRoot ?? '', source);
+// Where a place of an authored file was written itself, if the text of that file has a map in it: a library that was compiled.
+const inlineMaps = new Map();
+async function earlier(file, text, { line, column }) {
+  if (!inlineMaps.has(file)) {
+    const url = /\/\/# sourceMappingURL=data:[^,]*;base64,(\S+)\s*$/.exec(text ?? '');
+    const json = url && JSON.parse(Buffer.from(url[1], 'base64'));
+    inlineMaps.set(file, json && { json, consumer: await new SourceMapConsumer(json) });
+  }
+  const found = inlineMaps.get(file);
+  const at = found?.consumer.originalPositionFor({ line, column });
+  if (!at?.source) return undefined;
+  const index = found.consumer.sources.indexOf(at.source), source = path.posix.join(found.json.sourceRoot ?? '', found.json.sources[index]);
+  const [, url, own] = /^([a-z]+:\/\/)?(.*)$/.exec(file);
+  return { file: (url ?? '') + path.posix.join(path.posix.dirname(own), source), line: at.line, column: at.column, text: found.json.sourcesContent?.[index] };
+}
 // Names of functions as V8 would give them.
 function keyName(key, computed) { return computed ? undefined : key.type === 'PrivateName' ? '#' + key.id.name : key.name ?? String(key.value); }
 function dotted(node) { if (node.type === 'Identifier') return node.name; if (node.type === 'ThisExpression') return 'this'; if (node.type === 'MemberExpression' && (!node.computed || node.property.type === 'StringLiteral')) { const o = dotted(node.object); return (o ? o + '.' : '') + keyName(node.property); } return undefined; }
@@ -77,16 +92,20 @@ const lineStarts = (text) => { const starts = [0]; for (let i = 0; i < text.leng
     if (!s) { counts.wrong++; bad.push(['unreadable', generated, shown]); continue; }
     const at = consumer.originalPositionFor({ line: +g[5], column: +g[6] - 1 });
     const file = at.source && own(map.json.sources[consumer.sources?.indexOf(at.source) >= 0 ? consumer.sources.indexOf(at.source) : 0] ?? at.source, map);
-    if (s[4] !== file || +s[5] !== at.line || +s[6] !== at.column + 1) { counts['wrong place']++; bad.push(['place', generated, shown, `${file}:${at.line}:${at.column + 1}`]); continue; }
-    const index = consumer.sources.indexOf(at.source);
-    const text = map.json.sourcesContent?.[index];
+    const compiled = { file, line: at.line, column: at.column, text: map.json.sourcesContent?.[consumer.sources.indexOf(at.source)] };
+    const places = [await earlier(file, compiled.text, at), compiled].filter(Boolean);
+    const place = places.find(({ file, line, column }) => s[4] === file && +s[5] === line && +s[6] === column + 1);
+    if (!place) { counts['wrong place']++; bad.push(['place', generated, shown, ...places.map(({ file, line, column }) => `${file}:${line}:${column + 1}`)]); continue; }
+    judge(generated, g, shown, s, place);
+  }
+  function judge(generated, g, shown, s, { file, line, column, text }) {
     if (!contents.has(file) && text != null) { contents.set(file, lineStarts(text)); functions.set(file, functionsOf(text, file)); }
     const list = functions.get(file);
-    if (!list) { counts['not judged']++; bad.push(['not parsed', generated, shown]); continue; }
-    const offset = contents.get(file)[at.line - 1] + at.column;
+    if (!list) { counts['not judged']++; bad.push(['not parsed', generated, shown]); return; }
+    const offset = contents.get(file)[line - 1] + column;
     const around = list.filter(f => f.start <= offset && offset < f.end).sort((a, b) => (a.end - a.start) - (b.end - b.start));
     // Tools that map statements lead to their start: the function is one that begins on the rest of that line.
-    const end = contents.get(file)[at.line] ?? text.length;
+    const end = contents.get(file)[line] ?? text.length;
     const later = list.filter(f => f.start >= offset && f.start < end);
     const inner = around[0], name = s[3], kept = name === g[3];
     const plain = name.replace(/^.*\./, '');

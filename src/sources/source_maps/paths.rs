@@ -48,6 +48,10 @@ pub(super) fn authored(source: &str, base: &Path) -> String {
             let path = rest.trim_start_matches('/').split('?').next().unwrap_or_default();
             format!("{scheme}://{}", shown(&plain(Path::new(path))))
         }
+        // The map of a file that is called by a URL itself.
+        None if base.to_str().is_some_and(|base| scheme(base).is_some()) && !source.starts_with('/') => {
+            return authored(&format!("{}/{source}", base.display()), base);
+        }
         None => shown(&plain(&base.join(source))),
     };
     let is_shown = name.len() <= LONGEST && !name.chars().any(char::is_control);
@@ -87,6 +91,9 @@ mod tests {
         assert_eq!(authored("file:///abs/a%20b.ts", base), "/abs/a b.ts");
         assert_eq!(authored("webpack://app/./src/words.ts?1f2e", base), "webpack://app/src/words.ts");
         assert_eq!(authored("webpack:///src/../words.ts", base), "webpack://words.ts");
+        let within = Path::new("webpack://app/dist");
+        assert_eq!(authored("../src/words.ts", within), "webpack://app/src/words.ts");
+        assert_eq!(authored("/abs/words.ts", within), "/abs/words.ts");
         assert_eq!(authored("a\nb.ts", base), "");
         assert_eq!(authored(&"a".repeat(5000), base), "");
     }
