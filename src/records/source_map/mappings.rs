@@ -44,29 +44,32 @@ pub(super) fn decode(mappings: &[u8], begin: Place, first: Numbers, own: Numbers
 #[derive(Default)]
 struct State {
     generated: Place,
-    source: u32,
-    authored: Place,
-    name: u32,
+    source: i64,
+    line: i64,
+    column: i64,
+    name: i64,
 }
 
 impl State {
     #[inline(always)]
     fn segment(&mut self, text: &mut &[u8], first: Numbers, own: Numbers) -> Option<Segment> {
-        let generated = &mut self.generated;
-        generated.column = moved(generated.column, text)?;
-        if is_end(text) {
-            return Some(Segment { generated: *generated, authored: self.authored, source: NONE, name: NONE });
-        }
-        self.source = moved(self.source, text).filter(|source| (*source as usize) < own.sources)?;
-        self.authored.line = moved(self.authored.line, text)?;
-        self.authored.column = moved(self.authored.column, text)?;
-        let mut name = NONE;
+        let generated = i64::from(self.generated.column) + vlq::signed(text)?;
+        let (mut source, mut name) = (NONE, NONE);
         if !is_end(text) {
-            self.name = moved(self.name, text).filter(|name| (*name as usize) < own.names)?;
-            name = (first.names + self.name as usize) as u32;
+            self.source += vlq::signed(text)?;
+            self.line += vlq::signed(text)?;
+            self.column += vlq::signed(text)?;
+            source = number(self.source, first.sources, own.sources)?;
+            if !is_end(text) {
+                self.name += vlq::signed(text)?;
+                name = number(self.name, first.names, own.names)?;
+            }
         }
-        let source = (first.sources + self.source as usize) as u32;
-        is_end(text).then_some(Segment { generated: *generated, authored: self.authored, source, name })
+        // One that is negative or too large makes all of them so.
+        u32::try_from(generated | self.line | self.column).ok()?;
+        self.generated.column = generated as u32;
+        let authored = Place { line: self.line as u32, column: self.column as u32 };
+        is_end(text).then_some(Segment { generated: self.generated, authored, source, name })
     }
 }
 
@@ -75,8 +78,9 @@ fn is_end(text: &[u8]) -> bool {
     matches!(text.first(), None | Some(b',' | b';'))
 }
 
-/// A number and the difference at the start of a text.
+/// One of a map's `own` numbers as one of all, where its first is `first`.
 #[inline(always)]
-fn moved(number: u32, text: &mut &[u8]) -> Option<u32> {
-    u32::try_from(i64::from(number) + vlq::signed(text)?).ok()
+fn number(number: i64, first: usize, own: usize) -> Option<u32> {
+    let number = usize::try_from(number).ok().filter(|number| *number < own)?;
+    Some((first + number) as u32)
 }

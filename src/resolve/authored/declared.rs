@@ -117,6 +117,9 @@ fn declared_at(text: &str) -> usize {
 
 /// True if a tool may have made one word of another to distinguish it from others: `_Matrix`, `Matrix2`, `Matrix$1`.
 fn is_spelling_of(word: &str, authored: &str) -> bool {
+    if word == authored {
+        return !word.is_empty();
+    }
     let Some(at) = word.find(authored).filter(|_| !authored.is_empty()) else { return false };
     let (before, after) = (&word[..at], &word[at + authored.len()..]);
     let digits = after.strip_prefix('$').unwrap_or(after);

@@ -15,7 +15,7 @@ use super::declared::{Declared, Role, own_name};
 use super::fit::Fit;
 use super::function::{FunctionText, begins_word};
 use super::text::Text;
-use super::words::{around, first_word, is_identifier};
+use super::words::{around, behind, first_word, is_identifier};
 use crate::model::script_map::{JsonString, NONE, Place, ScriptMap, Segment};
 use crate::model::script_scopes::ScriptScopes;
 use std::borrow::Cow;
@@ -302,8 +302,7 @@ impl AuthoredScript {
         if segment.source == NONE {
             return None;
         }
-        let (text, byte) = around(text, byte, BEFORE, AFTER);
-        let own = first_word(&text[byte..]);
+        let own = first_word(behind(text, byte, AFTER));
         if !own.is_empty() && !begins_word(text, byte) {
             return Some(false);
         }
@@ -330,8 +329,7 @@ fn is_import(called: &[u8], word: &str) -> bool {
 
 /// True if a word is in what follows a place on its line; in most cases, right there.
 fn is_on_line(text: &str, at: usize, word: &[u8]) -> bool {
-    let (text, at) = around(text, at, BEFORE, AFTER);
-    let rest = &text.as_bytes()[at..];
+    let rest = behind(text, at, AFTER).as_bytes();
     let line = || &rest[..memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len())];
     rest.starts_with(word) || memchr::memmem::find(line(), word).is_some()
 }

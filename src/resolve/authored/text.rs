@@ -8,8 +8,8 @@ use crate::model::script_map::{JsonString, Place};
 #[derive(Debug)]
 pub(super) struct Text {
     text: String,
-    /// Where lines begin.
-    lines: Vec<usize>,
+    /// Where lines begin: no text is as long as 4 GiB.
+    lines: Vec<u32>,
     /// How many UTF-16 units are before each [`STEP`]th byte, or the first letter behind it; empty if each byte is one.
     units: Vec<usize>,
 }
@@ -30,7 +30,7 @@ impl Text {
         let mut lines = vec![0];
         let text = json.text_and(|letter, behind| {
             if letter == '\n' {
-                lines.push(behind);
+                lines.push(behind as u32);
             }
         })?;
         // Other ends of lines are rare, and so is a mark in front.
@@ -38,7 +38,7 @@ impl Text {
         Some(if has_others { Self::new(text) } else { Self::with_lines(text, lines) })
     }
 
-    fn with_lines(text: String, lines: Vec<usize>) -> Self {
+    fn with_lines(text: String, lines: Vec<u32>) -> Self {
         let mut units = Vec::new();
         if !text.is_ascii() {
             let mut count = 0;
@@ -59,8 +59,8 @@ impl Text {
     /// The byte at a place; `None` if the text has no such place.
     pub(super) fn byte(&self, place: Place) -> Option<usize> {
         let line = place.line as usize;
-        let start = *self.lines.get(line)?;
-        let end = self.lines.get(line + 1).copied().unwrap_or(self.text.len());
+        let start = *self.lines.get(line)? as usize;
+        let end = self.lines.get(line + 1).map_or(self.text.len(), |next| *next as usize);
         let byte = match self.is_plain(start, start + place.column as usize) {
             true => start + place.column as usize,
             false => self.byte_of_unit(self.unit_of_byte(start) + place.column as usize)?,
@@ -76,8 +76,8 @@ impl Text {
 
     /// The place of a byte.
     pub(super) fn place(&self, byte: usize) -> Place {
-        let line = self.lines.partition_point(|start| *start <= byte).saturating_sub(1);
-        let start = self.lines.get(line).copied().unwrap_or_default();
+        let line = self.lines.partition_point(|start| *start as usize <= byte).saturating_sub(1);
+        let start = self.lines.get(line).map_or(0, |start| *start as usize);
         let column = match self.is_plain(start, byte) {
             true => byte - start,
             false => self.unit_of_byte(byte) - self.unit_of_byte(start),
@@ -114,13 +114,13 @@ impl Text {
     }
 }
 
-fn line_starts(text: &str) -> Vec<usize> {
+fn line_starts(text: &str) -> Vec<u32> {
     let (bytes, mut lines) = (text.as_bytes(), vec![0]);
     for at in memchr::memchr3_iter(b'\n', b'\r', 0xe2, bytes) {
         match bytes[at] {
             b'\r' if bytes.get(at + 1) == Some(&b'\n') => {}
-            b'\n' | b'\r' => lines.push(at + 1),
-            _ if ["\u{2028}", "\u{2029}"].iter().any(|end| text[at..].starts_with(end)) => lines.push(at + 3),
+            b'\n' | b'\r' => lines.push(at as u32 + 1),
+            _ if ["\u{2028}", "\u{2029}"].iter().any(|end| text[at..].starts_with(end)) => lines.push(at as u32 + 3),
             _ => {}
         }
     }

@@ -19,6 +19,11 @@ pub(super) fn around(text: &str, at: usize, before: usize, after: usize) -> (&st
     (&text[begin..end.max(at)], at - begin)
 }
 
+/// So much of a text behind a place.
+pub(super) fn behind(text: &str, at: usize, most: usize) -> &str {
+    &text[at..text.floor_char_boundary(at.saturating_add(most)).max(at)]
+}
+
 /// The identifier at the start of a text; empty if it starts with something else.
 pub(super) fn first_word(text: &str) -> &str {
     let is_plain = |byte: &u8| PLAIN[usize::from(*byte)];
