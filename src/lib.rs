@@ -25,7 +25,7 @@
 //! | [`analysis`] | what is computed from a profile: call graphs and trees, groups, categories, timelines, sorted stacks |
 //! | [`runtimes`] | what is known of each runtime: switches, names, tiers, where it leaves its files |
 //! | [`model`] | plain data that readers fill and writers get: stacks, code, processes, units |
-//! | [`bytes`] | cursors, numbers and protocol buffers, below the level of any format |
+//! | [`bytes`] | cursors, numbers, lines, escapes and protocol buffers, below the level of any format |
 //! | [`parallel`] | the only threads |
 //! | [`io`] | inputs, outputs, the only memory maps; the limit of memory |
 //! | [`error`] | errors, warnings, what was skipped |
@@ -165,7 +165,7 @@
 //! Only what is shown here is meant to last. The rooms are public for the program, its tests, benches and fuzz
 //! targets; they are hidden from these pages and change from version to version.
 
-#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::unwrap_used))]
 // Much of the rooms below is there for the commands alone.
 #![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 

@@ -1,6 +1,6 @@
 //! Runs jitgraft, prints what stopped it, and chooses the exit code: 0 done, 1 failed, 2 usage.
 
-#![warn(clippy::disallowed_methods)]
+#![warn(clippy::disallowed_methods, clippy::unwrap_used)]
 
 use jitgraft::cli::{Cli, stderr};
 use jitgraft::io::guard::{GuardedAllocator, leave_nothing_behind, watch_mapped_files};
