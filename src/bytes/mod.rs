@@ -1,4 +1,5 @@
-//! Reading and writing bytes below the level of any format: cursors, numbers, protocol buffers.
+//! Reading and writing bytes below the level of any format: cursors, numbers, lines, escapes, protocol
+//! buffers.
 
 pub mod byte_writer;
 pub mod csv_line;

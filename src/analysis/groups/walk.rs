@@ -26,7 +26,7 @@ impl Sum {
         self == Self::default()
     }
 
-    /// What is summed of it.
+    /// The one of the two that is asked for.
     pub fn of(self, weight: Weight) -> u64 {
         match weight {
             Weight::Period => self.weight,
