@@ -33,7 +33,7 @@ impl<'a, 'data> Image<'a, 'data> {
 
     /// Pieces with their code. The code of neighbors lies all over a dump, far from any cache: of a few pieces at a
     /// time all is requested at once, so that the processor waits for them together and not for one after the other.
-    /// It buys a fifth of `inject --all-functions`, a million of them.
+    /// It buys a fifth of `inject --all-functions` with a million functions.
     pub(super) fn with_code<'i>(
         &'i self,
         pieces: &'i [Piece],

@@ -8,7 +8,7 @@ use crate::model::script_map::{JsonString, Place};
 #[derive(Debug)]
 pub(super) struct Text {
     text: String,
-    /// Where lines begin: no text is as long as 4 GiB.
+    /// Where lines begin. Scripts and maps are at most 1 GiB, so 32 bits are enough.
     lines: Vec<u32>,
     /// How many UTF-16 units are before each [`STEP`]th byte, or the first letter behind it; empty if each byte is one.
     units: Vec<usize>,

@@ -19,7 +19,7 @@ pub(super) fn around(text: &str, at: usize, before: usize, after: usize) -> (&st
     (&text[begin..end.max(at)], at - begin)
 }
 
-/// So much of a text behind a place.
+/// The text from a place on, but no more than `most` bytes of it.
 pub(super) fn behind(text: &str, at: usize, most: usize) -> &str {
     &text[at..text.floor_char_boundary(at.saturating_add(most)).max(at)]
 }
