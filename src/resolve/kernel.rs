@@ -21,7 +21,7 @@ use crate::error::{Error, Result, Warning, Warnings};
 use crate::io;
 use crate::io::door::{self, Door, Start};
 use crate::model::process::BuildId;
-use lines::{Lines, name};
+use lines::name;
 use object::{Object, ObjectSymbol};
 use running::RunningKernel;
 pub use running::running_build_id;
@@ -182,7 +182,7 @@ impl KernelSymbols {
         // The function before, and the lowest address wanted from there on: nobody requests that function if the next
         // one begins there or below.
         let (mut before, mut lowest) = (None, 0);
-        for (addr, kind, at) in Lines::of(&text) {
+        for (addr, kind, at) in lines::symbols(&text) {
             let (b't' | b'T' | b'w' | b'W', Ok(at)) = (kind, u32::try_from(at)) else { continue };
             has_addresses |= addr != 0;
             if before.is_none_or(|(start, _)| addr < start) || addr > lowest {
