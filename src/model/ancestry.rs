@@ -9,9 +9,9 @@
 //! Numbers of processes are used again. An ancestor that was itself forked later than its child is such a case: the
 //! line of ancestors ends with it.
 
-use super::near_map::NearMap;
 use super::process::Processes;
 use super::{Nanos, Pid};
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// Lines that are longer are damage, or an attempt to make every lookup slow: this many processes would have to run
@@ -21,7 +21,7 @@ const MAX_GENERATIONS: u32 = 1 << 14;
 /// The forks of a recording, for many lookups.
 #[derive(Debug, Clone, Default)]
 pub struct Ancestry {
-    forks: NearMap<Pid, Fork>,
+    forks: FxHashMap<Pid, Fork>,
     endless: Vec<Pid>,
 }
 
@@ -87,7 +87,7 @@ impl Ancestry {
                 Fork { parent, at, exec, generation: 0, asked: Some((parent, at)), ever_asked: Some((parent, at)) },
             ))
         });
-        let mut ancestry = Self { forks: NearMap::default(), endless: Vec::new() };
+        let mut ancestry = Self { forks: FxHashMap::default(), endless: Vec::new() };
         ancestry.forks.reserve(processes.by_pid.len());
         ancestry.forks.extend(forked);
         ancestry.end_lines(processes.by_pid.keys().copied());
@@ -185,7 +185,7 @@ impl Ancestry {
     fn end_lines(&mut self, pids: impl Iterator<Item = Pid>) {
         // The number of ancestors that a process has, of those that others may have for one; not yet true of those in
         // the line under way.
-        let mut depths: NearMap<Pid, u32> = NearMap::default();
+        let mut depths: FxHashMap<Pid, u32> = FxHashMap::default();
         let mut line = Vec::new();
         for pid in pids {
             // Children of processes that were not forked themselves, or are known: nearly all.

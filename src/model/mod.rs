@@ -13,7 +13,6 @@ pub mod frame_counts;
 pub mod interner;
 pub mod lasting;
 pub mod lists;
-pub mod near_map;
 pub mod perf_command;
 pub mod prefix_tree;
 pub mod printable;

@@ -3,9 +3,9 @@
 //! A thread has the name of its last COMM record before; a new one has its parent's at the fork, until it gets one of
 //! its own; a process that execs names all anew. perf shows a thread without a name as `:TID`.
 
-use super::near_map::NearMap;
 use super::texts::Texts;
 use super::{Nanos, Pid, Tid};
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
 /// The names of a recording's threads. Fill it, then [`Threads::settle`], then ask.
@@ -14,7 +14,7 @@ pub struct Threads {
     events: Vec<ThreadEvent>,
     texts: Texts<ThreadNameNo>,
     /// By thread, where its names are in `names`.
-    threads: NearMap<Tid, (u32, u32)>,
+    threads: FxHashMap<Tid, (u32, u32)>,
     /// In time order for each thread: from when, and which.
     names: Vec<(Nanos, ThreadNameNo)>,
 }
@@ -53,7 +53,7 @@ impl Threads {
         let mut events = std::mem::take(&mut self.events);
         events.sort_by_key(|event| event.time);
         let nameless = self.texts.intern(b"");
-        let mut last: NearMap<Tid, ThreadNameNo> = NearMap::default();
+        let mut last: FxHashMap<Tid, ThreadNameNo> = FxHashMap::default();
         let mut named: Vec<(Tid, Nanos, ThreadNameNo)> = Vec::with_capacity(events.len());
         for ThreadEvent { time, tid, kind } in events {
             let name = match kind {

@@ -20,10 +20,10 @@ use super::dso::{Dso, DsoId, DsoKind, Dsos};
 use crate::model::ancestry::{Ancestry, Descent};
 use crate::model::backing;
 use crate::model::lasting::{ALWAYS, Lasting, Quiet, both};
-use crate::model::near_map::NearMap;
 use crate::model::process::{CpuMode, Mapping, Process, Processes};
 use crate::model::ranges::{Entry, OrderedRanges, RangeMap, Ranks, SharedRanges, Span};
 use crate::model::{Addr, Nanos, Pid};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -59,10 +59,10 @@ pub struct KernelReference {
 #[derive(Debug, Default)]
 pub struct AddressSpaces {
     dsos: Dsos,
-    spaces: NearMap<(Pid, Realm), Space>,
+    spaces: FxHashMap<(Pid, Realm), Space>,
     kernel_reference: Option<KernelReference>,
     /// The mappings of processes when they were forked.
-    inherited: NearMap<Pid, SharedRanges<VisiblePart>>,
+    inherited: FxHashMap<Pid, SharedRanges<VisiblePart>>,
     /// As long as they have it.
     ancestry: Ancestry,
 }
@@ -144,7 +144,7 @@ impl AddressSpaces {
 
     /// Follows all processes from fork to fork.
     fn inherit(&mut self, processes: &Processes) {
-        let (mut ranks, mut parents) = (Ranks::default(), NearMap::default());
+        let (mut ranks, mut parents) = (Ranks::default(), FxHashMap::default());
         for Descent { child, parent, at } in self.ancestry.descents() {
             let followed = parents.entry(parent).or_insert_with(|| FollowedProcess {
                 forked: self.ancestry.forked(parent),

@@ -4,7 +4,6 @@ use super::runtime::Runtime;
 use super::table::RUNTIMES;
 use crate::model::ancestry::{Ancestry, Descent};
 use crate::model::backing::base_name;
-use crate::model::near_map::NearMap;
 use crate::model::process::{Process, Processes};
 use crate::model::{Nanos, Pid};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -64,7 +63,7 @@ pub struct ProcessRuntimes<'a> {
     processes: &'a Processes,
     files: FxHashMap<&'a [u8], RuntimeSet>,
     /// The own mappings of a process and their start times, since it last replaced its program.
-    mapped: NearMap<Pid, Vec<(Nanos, RuntimeSet)>>,
+    mapped: FxHashMap<Pid, Vec<(Nanos, RuntimeSet)>>,
     inherited: Option<InheritedRuntimes>,
 }
 
@@ -73,7 +72,7 @@ pub struct ProcessRuntimes<'a> {
 struct InheritedRuntimes {
     ancestry: Ancestry,
     /// As of their forks.
-    forked_with: NearMap<Pid, RuntimeSet>,
+    forked_with: FxHashMap<Pid, RuntimeSet>,
 }
 
 impl InheritedRuntimes {
@@ -87,7 +86,7 @@ impl InheritedRuntimes {
 impl<'a> ProcessRuntimes<'a> {
     /// The runtimes of these processes.
     pub fn new(processes: &'a Processes) -> Self {
-        Self { processes, files: FxHashMap::default(), mapped: NearMap::default(), inherited: None }
+        Self { processes, files: FxHashMap::default(), mapped: FxHashMap::default(), inherited: None }
     }
 
     /// Those that the process runs in the end.
@@ -99,7 +98,7 @@ impl<'a> ProcessRuntimes<'a> {
 
     fn inherited(&mut self) -> InheritedRuntimes {
         let mut inherited =
-            InheritedRuntimes { ancestry: Ancestry::new(self.processes), forked_with: NearMap::default() };
+            InheritedRuntimes { ancestry: Ancestry::new(self.processes), forked_with: FxHashMap::default() };
         for Descent { child, parent, at } in inherited.ancestry.descents() {
             let set = self.mapped(parent, at).with(inherited.of(parent, Some(at)));
             if set != RuntimeSet::default() {

@@ -1,9 +1,8 @@
 //! The newest answer for each of many keys, with the stretch of time in which it holds.
 
 use crate::model::Nanos;
-use crate::model::interner::InternedNumbers;
+use crate::model::interner::{InternedNumbers, hash_of};
 use crate::model::lasting::Lasting;
-use crate::model::near_map::near_hash;
 use std::hash::Hash;
 
 /// Answers by key. A key keeps its number when a newer answer replaces the one before.
@@ -23,7 +22,7 @@ impl<K: Copy + Eq + Hash, V: Copy> NewestAnswers<K, V> {
     /// The number of the answer for a key at a time. `find` finds the answer if the newest one does not hold then.
     #[inline]
     pub(super) fn number(&mut self, key: K, time: Nanos, find: impl FnOnce() -> Lasting<V>) -> u32 {
-        let hash = near_hash(&key);
+        let hash = hash_of(&key);
         let known = self.numbers.find(hash, |number| self.answers[number as usize].0 == key);
         match known {
             Some(number) if self.answers[number as usize].1.holds.contains(&time) => number,
