@@ -158,8 +158,5 @@ impl RunReader<'_> {
 
 /// The length of the common prefix of two texts, in bytes.
 pub fn shared_len(a: &[u8], b: &[u8]) -> usize {
-    const WORD: usize = 16;
-    let ((a_words, _), (b_words, _)) = (a.as_chunks::<WORD>(), b.as_chunks::<WORD>());
-    let words = a_words.iter().zip(b_words).take_while(|(a, b)| a == b).count() * WORD;
-    words + a[words..].iter().zip(&b[words..]).take_while(|(a, b)| a == b).count()
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }

@@ -61,16 +61,8 @@ impl<'data> Words<'data> {
 
     /// The number of words at the end of two lists are the same.
     pub fn same_at_end(self, other: Self) -> usize {
-        /// The number that is compared at a time.
-        const BLOCK: usize = 4;
         let ((own, _), (other, _)) = (self.bytes.as_chunks::<8>(), other.bytes.as_chunks::<8>());
-        let most = own.len().min(other.len());
-        let (own, other) = (&own[own.len() - most..], &other[other.len() - most..]);
-        let ((_, own_blocks), (_, other_blocks)) = (own.as_rchunks::<BLOCK>(), other.as_rchunks::<BLOCK>());
-        let blocks = own_blocks.iter().rev().zip(other_blocks.iter().rev()).take_while(|(own, other)| own == other);
-        let left = most - blocks.count() * BLOCK;
-        let words = own[..left].iter().rev().zip(other[..left].iter().rev());
-        most - left + words.take_while(|(own, other)| own == other).count()
+        own.iter().rev().zip(other.iter().rev()).take_while(|(own, other)| own == other).count()
     }
 
     /// All of them.

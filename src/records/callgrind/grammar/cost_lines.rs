@@ -206,22 +206,13 @@ fn address(text: &[u8]) -> Option<(u64, usize)> {
 }
 
 /// Digits as they are written.
-#[inline]
 fn hex_digit(byte: u8) -> Option<u64> {
-    let value = HEX_DIGITS[byte as usize];
-    (value < 16).then_some(u64::from(value))
-}
-
-/// The value of each byte as a digit: which kind comes next cannot be foreseen.
-const HEX_DIGITS: [u8; 256] = {
-    let mut values = [0xff; 256];
-    let mut value = 0;
-    while value < 16 {
-        values[b"0123456789abcdef"[value] as usize] = value as u8;
-        value += 1;
+    match byte {
+        b'0'..=b'9' => Some(u64::from(byte - b'0')),
+        b'a'..=b'f' => Some(u64::from(byte - b'a') + 10),
+        _ => None,
     }
-    values
-};
+}
 
 /// A number without zeros in front of it.
 #[inline]
