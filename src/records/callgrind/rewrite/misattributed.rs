@@ -91,25 +91,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_passed_over_up_to_the_first_address_that_is_not_low() {
-        let low = "0x4001f0 12 345\n".repeat(50);
-        let text = |line: &str, behind: usize| format!("fn=(1) 0x00007f0000001000\n{low}{line}{}", &low[..behind]);
-        let left = |text: &str| without_low(text.as_bytes(), 0x7f00_0000_1000).to_vec();
-        for behind in [0, 16, 160] {
-            // As much as is looked at in one go may be left.
-            let none = left(&text("calls=1 0x7f0000001000 0\n", behind));
-            assert!(none.len() < 2 * AT_ONCE, "{behind}");
-            for found in ["0x7f0000001000 1 2\n", "0x00007f0000001000\n", "0xffffffffffffffff 1\n"] {
-                let left = left(&text(found, behind));
-                assert!(memchr::memmem::find(&left, format!("\n{found}").as_bytes()).is_some(), "{found} {behind}");
-            }
-        }
-        let all = text("", 0);
-        assert_eq!(without_low(all.as_bytes(), 0x1000).len(), all.len(), "addresses as short as those of objects");
-        assert_eq!(without_low(all.as_bytes(), 0).len(), all.len());
-    }
-
-    #[test]
     fn full_addresses_begin_lines() {
         let found = |text: &str| {
             let mut told = Vec::new();
