@@ -20,7 +20,7 @@ mod numbers;
 mod positions;
 mod statements;
 
-pub(super) use block::{BlockContext, BlockItem, BlockMemory, Callee, FunctionBlock, ItemKind};
+pub(super) use block::{BlockContext, BlockItem, Callee, FunctionBlock, ItemKind};
 pub(super) use chunks::ReadChunks;
 pub use chunks::{CHUNK_SIZE, Chunk, chunks};
 pub(super) use cost_lines::{CostLines, surely_fit};

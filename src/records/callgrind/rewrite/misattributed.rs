@@ -7,7 +7,7 @@
 
 use super::jit_functions::{Covered, JitFunctions};
 use crate::bytes::digits::hex;
-use crate::records::callgrind::grammar::{BlockContext, BlockMemory, FunctionBlock, ItemKind, lines};
+use crate::records::callgrind::grammar::{BlockContext, FunctionBlock, ItemKind, lines};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The costs that were found on functions of known objects, of the first event.
@@ -60,8 +60,8 @@ impl Misattributed {
             return;
         }
         // A block that cannot be decoded is passed on untouched, like every block of this kind.
-        let (stretch_of, memory) = (&mut |addr| jit.around(addr).range, BlockMemory::default());
-        let Some(block) = FunctionBlock::parse(text, context, every_line_moves, stretch_of, memory) else { return };
+        let stretch_of = &mut |addr| jit.around(addr).range;
+        let Some(block) = FunctionBlock::parse(text, context, every_line_moves, stretch_of) else { return };
         let mut lowest = u64::MAX;
         for item in &block.items {
             let (Some(position), Some(cost)) = (item.position, item.self_cost()) else { continue };
@@ -82,8 +82,7 @@ fn any_full_address(text: &[u8], is_such: &mut impl FnMut(u64) -> bool) -> bool 
 
 fn full_address(line: &[u8]) -> Option<u64> {
     let digits = line.strip_prefix(b"0x")?;
-    let len = digits.iter().position(u8::is_ascii_whitespace)?;
-    hex(&digits[..len])
+    hex(digits.split(u8::is_ascii_whitespace).next()?)
 }
 
 #[cfg(test)]
@@ -102,6 +101,6 @@ mod tests {
         };
         let text =
             "fn=(1) 0x99\n0x1000000000 1 1\n0x1000000012 1 1\n+3 0x5 7\n0x10000000AB 1\n0x1000000100 1\n0x5\n0x7";
-        assert_eq!(found(text), [0x10_0000_0000, 0x10_0000_0012, 0x10_0000_00ab, 0x10_0000_0100, 5]);
+        assert_eq!(found(text), [0x10_0000_0000, 0x10_0000_0012, 0x10_0000_00ab, 0x10_0000_0100, 5, 7]);
     }
 }

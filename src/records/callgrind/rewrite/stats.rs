@@ -70,15 +70,6 @@ impl EntrySet {
         self.words[at] |= 1 << (entry % 64);
     }
 
-    /// Takes one out; whether it was there.
-    pub(super) fn remove(&mut self, entry: usize) -> bool {
-        let Some(word) = self.words.get_mut(entry / 64) else { return false };
-        let bit = 1 << (entry % 64);
-        let was_there = *word & bit != 0;
-        *word &= !bit;
-        was_there
-    }
-
     /// Their numbers, in order.
     pub fn iter(&self) -> impl Iterator<Item = usize> {
         let of_word = |(at, word): (usize, &u64)| {
