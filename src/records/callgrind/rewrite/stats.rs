@@ -54,7 +54,7 @@ impl RewriteStats {
     }
 }
 
-/// Some of the numbered functions, or of other small numbers: a bit for each.
+/// Some of the numbered functions: a bit for each.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct EntrySet {
     words: Vec<u64>,
