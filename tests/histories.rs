@@ -198,6 +198,21 @@ fn forks_of_a_process_with_many_mappings() {
 }
 
 #[test]
+fn a_list_of_the_kernel_that_is_one_long_line() {
+    is_linear(&["report"], |path, times| {
+        let mut history = History::new();
+        let addr = 0xffff_ffff_8100_0000;
+        let kernel = Mmap { addr, len: !addr, pgoff: addr, path: "[kernel.kallsyms]_text" };
+        history.data.kernel_mmap(Stamp::default(), kernel);
+        let in_kernel = -128i64 as u64;
+        history.sample(PID, &[in_kernel, addr + 0x10]);
+        fs::create_dir_all(path.join("kcore_dir")).unwrap();
+        history.write(&path.join("data"));
+        fs::write(path.join("kcore_dir/kallsyms"), "_text ".repeat(20 * times as usize)).unwrap();
+    });
+}
+
+#[test]
 fn spans_that_overlap_each_other() {
     is_linear(&["report", "report --clock active"], |path, times| {
         let span = |n| format!(r#"{{"name":"span {}","ph":"X","ts":{n},"dur":{times},"pid":7,"tid":7}}"#, n % 50);

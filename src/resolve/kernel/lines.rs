@@ -1,24 +1,18 @@
 //! The lines of a list of the kernel's symbols.
 
-use crate::bytes::digits::hex;
-use crate::bytes::lines::lines;
-use memchr::memmem;
-
 /// The facts in each symbol's line: address, kind and place of the name in the text.
 pub(super) fn symbols(text: &[u8]) -> impl Iterator<Item = (u64, u8, usize)> {
-    lines(text).filter_map(|(start, line)| fields(line).map(|(addr, kind, at)| (addr, kind, start as usize + at)))
+    let mut next = 0;
+    text.split(|&byte| byte == b'\n').filter_map(move |line| {
+        let start = next;
+        next += line.len() + 1;
+        fields(line).map(|(addr, kind, at)| (addr, kind, start + at))
+    })
 }
 
 /// The address of the first symbol of this name, whatever its kind.
 pub(super) fn address_of(text: &[u8], symbol: &[u8]) -> Option<u64> {
-    if symbol.is_empty() {
-        return None;
-    }
-    memmem::find_iter(text, symbol).find_map(|at| {
-        let start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |end| end + 1);
-        let (addr, _, name_at) = fields(&text[start..at + symbol.len()])?;
-        (start + name_at == at && name(&text[at..]) == symbol).then_some(addr)
-    })
+    symbols(text).find(|&(_, _, at)| name(&text[at..]) == symbol).map(|(addr, ..)| addr)
 }
 
 /// Address, kind and place of the name in a line: `ffffffff81000000 T _text`, and for modules a tab and `[ext4]`
@@ -26,7 +20,8 @@ pub(super) fn address_of(text: &[u8], symbol: &[u8]) -> Option<u64> {
 pub(super) fn fields(line: &[u8]) -> Option<(u64, u8, usize)> {
     let (digits, rest) = line.split_at(line.iter().position(|&byte| byte == b' ')?);
     let [_, kind, b' ', first, ..] = *rest else { return None };
-    (!matches!(first, b'\t' | b' ')).then_some((hex(digits)?, kind, digits.len() + 3))
+    let addr = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    (!matches!(first, b'\t' | b' ')).then_some((addr, kind, digits.len() + 3))
 }
 
 /// The name that a text begins with.
