@@ -10,7 +10,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-# tool:its Debian package
+# tool:its Debian packages
 tools=(
   perf:linux-perf prlimit:util-linux valgrind:valgrind readelf:binutils objdump:binutils eu-elflint:elfutils zstd:zstd gcc:gcc g++:g++ dwp:binutils xz:xz-utils dwz:dwz
   hotspot:hotspot aarch64-linux-gnu-objdump:binutils-aarch64-linux-gnu script:bsdutils bzip2:bzip2 chromium:chromium setpriv:util-linux
@@ -22,7 +22,8 @@ if [ "${1-}" = --all ]; then
   export JITGRAFT_STEP=1
   tools+=(node:nodejs npm:npm javac:default-jdk-headless go:golang-go)
   tools+=(qemu-system-aarch64:qemu-system-arm qemu-system-s390x:qemu-system-misc cpio:cpio)
-  tools+=(aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf s390x-linux-gnu-gcc:gcc-s390x-linux-gnu)
+  tools+=("aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu libc6-dev-arm64-cross" "arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf libc6-dev-armhf-cross")
+  tools+=("s390x-linux-gnu-gcc:gcc-s390x-linux-gnu libc6-dev-s390x-cross")
   tools+=(php:php-cli php-fpm8.2:php8.2-fpm cgi-fcgi:libfcgi-bin python3:python3 unshare:util-linux)
   case " $* " in
     *" -- "*) arguments=(--include-ignored) ;;
@@ -35,7 +36,8 @@ find_missing() {
   for pair in "${tools[@]}"; do
     if ! command -v "${pair%%:*}" >/dev/null; then
       missing+=("${pair%%:*}")
-      packages+=("${pair#*:}")
+      read -ra needed <<<"${pair#*:}"
+      packages+=("${needed[@]}")
     fi
   done
 }
