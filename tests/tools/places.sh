@@ -107,7 +107,8 @@ keep_cell() {
 
 # A JVM that does not end writes its map when it is queried to.
 ask_for_maps() { case $runtime in java*) for pid in "$@"; do timeout 20 jcmd "$pid" Compiler.perfmap >/dev/null 2>&1; done ;; esac; }
-recorded() { perf script -i "$cell/p.data" -F pid 2>/dev/null | sort -un; }
+# 0 and -1 (of a task that ends) are nobody, and to kill, they are whole groups.
+recorded() { perf script -i "$cell/p.data" -F pid 2>/dev/null | awk '$1 > 1' | sort -un; }
 # A process that stands still can be compared with itself.
 halt() { kill -STOP "$@" 2>/dev/null; }
 finish() { kill -9 "$@" 2>/dev/null; wait 2>/dev/null; for pid in "$@"; do rm -f "/tmp/perf-$pid.map" "/tmp/perfinfo-$pid.map" /tmp/jit-{,*-}"$pid".dump; done; }
