@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use rustix::fs::OFlags;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, IoSlice, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 /// An output under way. Dropped without [`Output::commit`], no file appears.
@@ -58,6 +58,16 @@ fn at_once(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len().min(AT_ONCE)]
 }
 
+/// As many of the slices as are not more; none if already the first is.
+fn slices_at_once<'s, 'data>(slices: &'s [IoSlice<'data>]) -> &'s [IoSlice<'data>] {
+    let mut len = 0;
+    let fits = |slice: &&IoSlice<'_>| {
+        len += slice.len();
+        len <= AT_ONCE
+    };
+    &slices[..slices.iter().take_while(fits).count()]
+}
+
 impl Destination {
     fn file(&mut self) -> io::Result<&mut File> {
         match &mut self.kind {
@@ -73,6 +83,13 @@ impl Destination {
 impl Write for Destination {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.file()?.write(at_once(bytes))
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match slices_at_once(slices) {
+            [] => self.write(slices.first().map_or(&[], |first| first)),
+            some => self.file()?.write_vectored(some),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -165,9 +182,21 @@ impl Write for Output {
         self.out.write(bytes).map_err(|error| unwritten(error, &self.shown))
     }
 
+    /// Writes them from where they are: they are not copied into a buffer first.
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        write_through(&mut self.out, slices).map_err(|error| unwritten(error, &self.shown))
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush().map_err(|error| unwritten(error, &self.shown))
     }
+}
+
+fn write_through(out: &mut BufWriter<impl Write>, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    if !out.buffer().is_empty() {
+        out.flush()?;
+    }
+    out.get_mut().write_vectored(slices)
 }
 
 /// Why an output could not be written, and which: what is recognized by the time it reaches the caller that asked for
@@ -211,6 +240,31 @@ mod tests {
         assert!(!path.exists());
         whole.commit().unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"whole");
+    }
+
+    #[test]
+    fn slices_are_written_behind_what_was_buffered_and_not_too_many_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out");
+        let mut out = Output::create(&OutPath::Path(path.clone()), &Run::begin()).unwrap();
+        out.write_all(b"first ").unwrap();
+        let (short, long) = (vec![b's'; AT_ONCE - 1], vec![b'l'; AT_ONCE + 1]);
+        let mut written = Vec::new();
+        for texts in [[&b""[..], b"one", &short], [&long[..], b"", b"two"]] {
+            let mut slices = texts.map(IoSlice::new);
+            let (mut left, mut counts) = (&mut slices[..], Vec::new());
+            IoSlice::advance_slices(&mut left, 0);
+            while !left.is_empty() {
+                counts.push(out.write_vectored(left).unwrap());
+                IoSlice::advance_slices(&mut left, counts[counts.len() - 1]);
+            }
+            written.push(counts);
+        }
+        out.write_all(b" last").unwrap();
+        out.commit().unwrap();
+        let expected = [&b"first one"[..], &short, &long, b"two last"].concat();
+        assert!(std::fs::read(&path).unwrap() == expected);
+        assert_eq!(written, [vec![3, AT_ONCE - 1], vec![AT_ONCE, 4]]);
     }
 
     fn directory() -> (tempfile::TempDir, impl Fn(&str) -> PathBuf) {

@@ -4,8 +4,9 @@ use crate::error::Result;
 use crate::io::Bytes;
 use crate::pipeline::Job;
 use crate::pipeline::progress::Progress;
+use crate::pipeline::spare::Spare;
 use crate::records::callgrind::{
-    Assembler, CHUNK_SIZE, FileIndex, JitFunctions, RewriteStats, chunks, rewrite_chunk, scan_chunk,
+    Assembler, CHUNK_SIZE, DraftMemory, FileIndex, JitFunctions, RewriteStats, chunks, rewrite_chunk, scan_chunk,
 };
 use std::io::Write;
 
@@ -55,12 +56,14 @@ pub(crate) fn rewrite<'a>(
     let release = text.releaser();
     let mut assembler = Assembler::new(index, jit);
     let mut stats = RewriteStats::default();
+    let spare: Spare<DraftMemory<'a>> = Spare::default();
     job.pool.stream(
         chunks(text, CHUNK_SIZE),
-        |chunk| (rewrite_chunk(&chunk, index, jit), chunk),
+        |chunk| (rewrite_chunk(&chunk, index, jit, spare.take()), chunk),
         |(mut rewritten, chunk)| {
             assembler.write(&rewritten, out)?;
             stats.append(std::mem::take(&mut rewritten.stats));
+            spare.give(rewritten.into_memory());
             let start = chunk.offset as usize;
             release(start..start + chunk.bytes.len());
             progress.done(chunk.bytes.len() as u64);

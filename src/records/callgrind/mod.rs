@@ -24,8 +24,8 @@ pub use instructions::{
     CostedCalls, CostedFunction, CostedInstruction, InstructionCosts, StatedFunction, instruction_costs,
 };
 pub use rewrite::{
-    Assembler, ChunkFacts, CodeLine, Covered, EntrySet, FileHeader, FileIndex, JitFunctions, Misattributed,
-    RewriteStats, RewrittenChunk, rewrite_chunk, scan_chunk,
+    Assembler, ChunkFacts, CodeLine, Covered, DraftMemory, EntrySet, FileHeader, FileIndex, JitFunctions,
+    Misattributed, RewriteStats, RewrittenChunk, rewrite_chunk, scan_chunk,
 };
 pub use stacks::{read, write};
 

@@ -99,6 +99,14 @@ pub(in super::super) struct Callee<'a> {
     pub(in super::super) function: NameField<'a>,
 }
 
+/// The memory of a block, for the next: fresh memory for each would cost more than filling it.
+#[derive(Debug, Default)]
+pub(in super::super) struct BlockMemory<'a> {
+    items: Vec<BlockItem<'a>>,
+    definitions: Vec<(IdSpace, u32, &'a [u8])>,
+    functions: FxHashMap<u32, &'a [u8]>,
+}
+
 impl<'a> FunctionBlock<'a> {
     /// Decodes the block at the beginning of a text. `context` is what it inherits. `None` if anything in it does not
     /// add up: then it had better be left as it is. Cost lines are one item as long as the addresses stay in one of the
@@ -108,10 +116,11 @@ impl<'a> FunctionBlock<'a> {
         context: BlockContext<'a>,
         every_line_moves: bool,
         stretch_of: &mut StretchOf<'_>,
+        memory: BlockMemory<'a>,
     ) -> Option<Self> {
         let mut rest = text;
         let Statement::Spec(Keyword::Fn, name) = Statement::parse(next_line(&mut rest)?) else { return None };
-        let mut parser = BlockParser::new(name_field(name), context, every_line_moves);
+        let mut parser = BlockParser::new(name_field(name), context, every_line_moves, memory);
         let mut stretch = Stretch::new(stretch_of);
         while let Some(&first) = rest.first() {
             if matches!(first, b'0'..=b'9' | b'+' | b'-' | b'*')
@@ -144,6 +153,15 @@ impl<'a> FunctionBlock<'a> {
         parser.block.len = text.len() - rest.len();
         Some(parser.block)
     }
+
+    /// Its memory.
+    pub(in super::super) fn into_memory(self) -> BlockMemory<'a> {
+        let Self { mut items, mut definitions, mut functions, .. } = self;
+        items.clear();
+        definitions.clear();
+        functions.clear();
+        BlockMemory { items, definitions, functions }
+    }
 }
 
 /// Takes a line off, without its line feed.
@@ -166,8 +184,13 @@ struct BlockParser<'a> {
 }
 
 impl<'a> BlockParser<'a> {
-    fn new(function: NameField<'a>, context: BlockContext<'a>, every_line_moves: bool) -> Self {
-        let (items, definitions, functions) = (Vec::new(), Vec::new(), FxHashMap::default());
+    fn new(
+        function: NameField<'a>,
+        context: BlockContext<'a>,
+        every_line_moves: bool,
+        memory: BlockMemory<'a>,
+    ) -> Self {
+        let BlockMemory { items, definitions, functions } = memory;
         let (compressed, open_file, len) = (false, None, 0);
         let block = FunctionBlock { function, items, definitions, functions, compressed, open_file, len };
         let decoder = PositionDecoder::new(context.columns, every_line_moves);

@@ -20,10 +20,10 @@ mod numbers;
 mod positions;
 mod statements;
 
-pub(super) use block::{BlockContext, BlockItem, Callee, FunctionBlock, ItemKind};
+pub(super) use block::{BlockContext, BlockItem, BlockMemory, Callee, FunctionBlock, ItemKind};
 pub(super) use chunks::ReadChunks;
 pub use chunks::{CHUNK_SIZE, Chunk, chunks};
-pub(super) use cost_lines::{CostLines, surely_fit};
+pub(super) use cost_lines::{AddressText, CostLines, surely_fit};
 pub(super) use id_table::IdTable;
 pub(super) use names::{
     IdSpace, NameField, NameRef, UNKNOWN, has_raw_caller, name_field, push_id, raw_name, replace_callers, same_name,
@@ -31,4 +31,4 @@ pub(super) use names::{
 };
 pub(super) use numbers::{add_costs, event_names, first_cost, number};
 pub(super) use positions::{Columns, Position, PositionDecoder, PositionEncoder};
-pub(super) use statements::{Keyword, Statement, lines, statements};
+pub(super) use statements::{Keyword, Statement, line_len, lines, statements};

@@ -1,7 +1,6 @@
 //! Numbers and costs, read and written.
 
 use crate::bytes::digits::{decimal, hex};
-use std::io::Write;
 
 /// A number as the format writes it: decimal, or hexadecimal behind `0x`.
 pub(in super::super) fn number(word: &[u8]) -> Option<u64> {
@@ -35,9 +34,25 @@ pub(in super::super) fn first_cost(costs: &[u8]) -> u64 {
     number(&costs[..end]).unwrap_or(0)
 }
 
-/// Appends a number in hexadecimal digits.
+/// Appends a number in hexadecimal digits. Numbers are most of the output: `format!` would take an allocation each.
 pub(in super::super) fn push_hex(value: u64, out: &mut Vec<u8>) {
-    write!(out, "{value:x}").expect("a vector takes everything");
+    let digits = (67 - value.leading_zeros() as usize) / 4;
+    let text = u128::from(hex_text((value >> 32) as u32)) | u128::from(hex_text(value as u32)) << 64;
+    let end = out.len() + digits.max(1);
+    // At once: see `push_decimal`.
+    out.extend_from_slice(&(text >> (8 * (16 - digits.max(1)))).to_le_bytes());
+    out.truncate(end);
+}
+
+/// Eight digits, the first in the lowest byte.
+fn hex_text(value: u32) -> u64 {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    let value = u64::from(value);
+    let fours = (value | value << 16) & 0x0000_ffff_0000_ffff;
+    let pairs = (fours | fours << 8) & 0x00ff_00ff_00ff_00ff;
+    let digits = (pairs | pairs << 4) & (0x0f * EACH);
+    let is_letter = (digits + 6 * EACH) >> 4 & EACH;
+    (digits + 0x30 * EACH + is_letter * u64::from(b'a' - b'0' - 10)).swap_bytes()
 }
 
 #[cfg(test)]

@@ -192,7 +192,7 @@ pub(in super::super) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8]
 
 /// The length of the first line of a text, without its line feed. Most are so short that calling memchr takes longer.
 #[inline]
-fn line_len(text: &[u8]) -> usize {
+pub(in super::super) fn line_len(text: &[u8]) -> usize {
     const EACH: u64 = 0x0101_0101_0101_0101;
     let mut at = 0;
     while let Some(bytes) = text[at..].first_chunk().filter(|_| at < 32) {

@@ -8,16 +8,18 @@
 use super::draft::{Piece, RewrittenChunk};
 use super::index::FileIndex;
 use super::jit_functions::JitFunctions;
+use super::stats::EntrySet;
 use crate::error::{Error, Result};
-use crate::records::callgrind::grammar::{IdSpace, push_id};
+use crate::records::callgrind::grammar::{IdSpace, push_id, same_name};
 use hashbrown::HashTable;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 use std::borrow::Cow;
 use std::hash::BuildHasher;
-use std::io::Write;
+use std::io::{ErrorKind, IoSlice, Write};
 
-/// At least so much is written at once.
-const AT_ONCE: usize = 1 << 17;
+/// So much is written at once, of this many parts of the input.
+const AT_ONCE: usize = 3 << 15;
+const MOST_PARTS: usize = 500;
 
 /// Writes the chunks of one file, which must come in order.
 pub struct Assembler<'a> {
@@ -27,12 +29,15 @@ pub struct Assembler<'a> {
     names: [AddedNames<'a>; 3],
     /// Places of the names of code in those of functions; [`NOT_YET`] where it has none.
     entries: Vec<AddedName>,
-    /// Ids whose definitions are gone.
-    dropped: FxHashSet<u32>,
+    dropped: DroppedIds,
     /// Counts the headers at which ids are dropped.
     era: u32,
-    /// The text that is yet to be written.
+    /// The text that is yet to be written and not in the input, and the parts of the input in between, each with its
+    /// place here.
     buffer: Vec<u8>,
+    parts: Vec<(usize, &'a [u8])>,
+    /// The length of the parts.
+    in_parts: usize,
 }
 
 impl std::fmt::Debug for Assembler<'_> {
@@ -47,6 +52,8 @@ struct AddedNames<'a> {
     names: Vec<NewName<'a>>,
     /// Finds them.
     places: HashTable<AddedName>,
+    /// The one asked for last: mostly it is requested again.
+    last: Option<AddedName>,
 }
 
 /// A place in [`AddedNames::names`].
@@ -78,9 +85,11 @@ impl<'a> Assembler<'a> {
             last_ids: index.max_ids,
             names,
             entries: Vec::new(),
-            dropped: FxHashSet::default(),
+            dropped: DroppedIds::default(),
             era: 0,
             buffer: Vec::with_capacity(AT_ONCE),
+            parts: Vec::with_capacity(MOST_PARTS),
+            in_parts: 0,
         }
     }
 
@@ -88,7 +97,7 @@ impl<'a> Assembler<'a> {
     pub fn write(&mut self, chunk: &RewrittenChunk<'a>, out: &mut dyn Write) -> Result<()> {
         let mut written = 0;
         for piece in &chunk.pieces {
-            if self.buffer.len() >= AT_ONCE {
+            if self.buffer.len() + self.in_parts >= AT_ONCE || self.parts.len() == MOST_PARTS {
                 self.flush(out)?;
             }
             match piece {
@@ -96,7 +105,10 @@ impl<'a> Assembler<'a> {
                     self.buffer.extend_from_slice(&chunk.own[written..*end]);
                     written = *end;
                 }
-                Piece::Input(bytes) => self.buffer.extend_from_slice(bytes),
+                Piece::Input(bytes) => {
+                    self.parts.push((self.buffer.len(), bytes));
+                    self.in_parts += bytes.len();
+                }
                 Piece::Object(name) => self.put_shared(IdSpace::Object, name)?,
                 Piece::File(name) => self.put_shared(IdSpace::File, name)?,
                 Piece::Jit(entry, tail) => self.put_code(*entry, tail)?,
@@ -115,20 +127,41 @@ impl<'a> Assembler<'a> {
                 }
                 Piece::InputFunction(id, name) => {
                     push_id(*id, &mut self.buffer);
-                    if self.dropped.remove(id) {
+                    if self.dropped.remove(*id) {
                         push_name(name, &mut self.buffer);
                     }
                 }
-                Piece::Dropped(id) => _ = self.dropped.insert(*id),
+                Piece::Dropped(id) => self.dropped.insert(*id),
                 Piece::Forget => self.era += 1,
             }
         }
         self.flush(out)
     }
 
+    /// Writes what there is. The parts of the input are written from where they are: copying them first would take as
+    /// long again.
     fn flush(&mut self, out: &mut dyn Write) -> Result<()> {
-        out.write_all(&self.buffer)?;
+        let mut slices = Vec::with_capacity(2 * self.parts.len() + 1);
+        let mut done = 0;
+        for (place, part) in &self.parts {
+            slices.extend([IoSlice::new(&self.buffer[done..*place]), IoSlice::new(part)]);
+            done = *place;
+        }
+        slices.push(IoSlice::new(&self.buffer[done..]));
+        let mut left = &mut slices[..];
+        // Those in front that are empty are gone, too.
+        IoSlice::advance_slices(&mut left, 0);
+        while !left.is_empty() {
+            match out.write_vectored(left) {
+                Ok(0) => return Err(std::io::Error::from(ErrorKind::WriteZero).into()),
+                Ok(written) => IoSlice::advance_slices(&mut left, written),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
         self.buffer.clear();
+        self.parts.clear();
+        self.in_parts = 0;
         Ok(())
     }
 
@@ -138,7 +171,14 @@ impl<'a> Assembler<'a> {
     }
 
     fn put_shared(&mut self, space: IdSpace, name: &'a [u8]) -> Result<()> {
-        let place = self.place(space, name, || Cow::Borrowed(name))?;
+        let names = &mut self.names[space as usize];
+        let last =
+            names.last.filter(|last| names.names.get(*last as usize).is_some_and(|last| same_name(&last.name, name)));
+        let place = match last {
+            Some(place) => place,
+            None => self.place(space, name, || Cow::Borrowed(name))?,
+        };
+        self.names[space as usize].last = Some(place);
         self.put_new(space, place);
         Ok(())
     }
@@ -200,5 +240,30 @@ fn push_name(name: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(name);
     for byte in out[start..].iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
         *byte = b' ';
+    }
+}
+
+/// Ids whose definitions are gone. They count up from 1, if nobody made them up.
+#[derive(Debug, Default)]
+struct DroppedIds {
+    near: EntrySet,
+    others: FxHashSet<u32>,
+}
+
+/// Ids below this have a bit each: 8 MiB for all of them.
+const NEAR: u32 = 1 << 26;
+
+impl DroppedIds {
+    fn insert(&mut self, id: u32) {
+        if id < NEAR {
+            self.near.insert(id as usize);
+        } else {
+            self.others.insert(id);
+        }
+    }
+
+    /// True if it was one.
+    fn remove(&mut self, id: u32) -> bool {
+        if id < NEAR { self.near.remove(id as usize) } else { self.others.remove(&id) }
     }
 }

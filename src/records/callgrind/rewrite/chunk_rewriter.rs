@@ -4,7 +4,7 @@
 //! calls such code has the statements in front of its `calls=` lines replaced. A block of unknown memory is decoded
 //! and written anew, as [`LineGroups`].
 
-use super::draft::{ChunkDraft, OutputName, Piece, ReaderContext, RewrittenChunk};
+use super::draft::{ChunkDraft, DraftMemory, OutputName, Piece, ReaderContext, RewrittenChunk};
 use super::group_writer::write_groups;
 use super::index::FileIndex;
 use super::jit_functions::{Covered, JitFunctions};
@@ -13,25 +13,31 @@ use super::name_resolver::{NameResolver, ResolvedName};
 use super::stats::RewriteStats;
 use crate::error::Error;
 use crate::records::callgrind::grammar::{
-    BlockContext, Chunk, FunctionBlock, Keyword, NameField, NameRef, Statement, name_field, statements,
+    BlockContext, BlockMemory, Chunk, FunctionBlock, Keyword, NameField, NameRef, Statement, name_field, statements,
 };
 use rustc_hash::FxHashSet;
 
 /// Rewrites one chunk, independently of all others.
-pub fn rewrite_chunk<'a>(chunk: &Chunk<'a>, index: &'a FileIndex<'a>, jit: &'a dyn JitFunctions) -> RewrittenChunk<'a> {
+pub fn rewrite_chunk<'a>(
+    chunk: &Chunk<'a>,
+    index: &'a FileIndex<'a>,
+    jit: &'a dyn JitFunctions,
+    memory: DraftMemory<'a>,
+) -> RewrittenChunk<'a> {
     let context = index.context_at(chunk.index);
     let names = NameResolver { index, jit };
     let rewriter = ChunkRewriter {
         chunk: *chunk,
         names,
         context,
-        draft: ChunkDraft::with_room_for(chunk.bytes.len()),
+        draft: ChunkDraft::with_room_for(chunk.bytes.len(), memory),
         stats: RewriteStats::default(),
         copied: 0,
         covered: Covered { range: 0..0, entry: None },
         reader: None,
         lines: Vec::new(),
         callees: Vec::new(),
+        memory: BlockMemory::default(),
         defined: FxHashSet::default(),
     };
     rewriter.run()
@@ -53,7 +59,8 @@ struct ChunkRewriter<'a> {
     lines: Vec<(usize, &'a [u8], Statement<'a>)>,
     /// The new names of the callees in them.
     callees: Vec<ResolvedName<'a>>,
-    /// The functions that a block of unknown memory has defined.
+    /// The memory of the blocks of unknown memory, and the functions that one has defined.
+    memory: BlockMemory<'a>,
     defined: FxHashSet<u32>,
 }
 
@@ -197,7 +204,7 @@ impl<'a> ChunkRewriter<'a> {
         };
         let text = &self.chunk.bytes[start..];
         let by_others = !self.names.index.is_by_valgrind();
-        let parsed = FunctionBlock::parse(text, context, by_others, stretch_of);
+        let parsed = FunctionBlock::parse(text, context, by_others, stretch_of, std::mem::take(&mut self.memory));
         let Some(block) = parsed else {
             self.stats.skipped.add(Error::new("its positions do not add up").at(offset));
             return None;
@@ -213,6 +220,7 @@ impl<'a> ChunkRewriter<'a> {
         } else {
             self.leave(start, context);
         }
+        self.memory = block.into_memory();
         Some(end)
     }
 

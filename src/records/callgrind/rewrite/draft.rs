@@ -39,6 +39,23 @@ pub(super) enum Piece<'a> {
     Forget,
 }
 
+impl<'a> RewrittenChunk<'a> {
+    /// Its memory, for another.
+    pub fn into_memory(self) -> DraftMemory<'a> {
+        let Self { mut own, mut pieces, .. } = self;
+        own.clear();
+        pieces.clear();
+        DraftMemory { own, pieces }
+    }
+}
+
+/// Memory that a rewritten chunk is kept in. Fresh memory for each would cost more than filling it.
+#[derive(Debug, Default)]
+pub struct DraftMemory<'a> {
+    own: Vec<u8>,
+    pieces: Vec<Piece<'a>>,
+}
+
 /// The name of an object or file in the output.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum OutputName<'a> {
@@ -92,8 +109,13 @@ pub(super) struct ChunkDraft<'a> {
 
 impl<'a> ChunkDraft<'a> {
     /// For a chunk of this many bytes. Unused room costs nothing: growing would, again and again.
-    pub(super) fn with_room_for(len: usize) -> Self {
-        Self { own: Vec::with_capacity(len / 8), placed: 0, pieces: Vec::with_capacity(len / 64) }
+    pub(super) fn with_room_for(len: usize, memory: DraftMemory<'a>) -> Self {
+        let DraftMemory { mut own, mut pieces } = memory;
+        if pieces.capacity() == 0 {
+            own.reserve(len / 8);
+            pieces.reserve(len / 64);
+        }
+        Self { own, placed: 0, pieces }
     }
 
     #[inline]

@@ -7,7 +7,7 @@
 
 use super::jit_functions::{Covered, JitFunctions};
 use crate::bytes::digits::hex;
-use crate::records::callgrind::grammar::{BlockContext, FunctionBlock, ItemKind, lines};
+use crate::records::callgrind::grammar::{AddressText, BlockContext, BlockMemory, FunctionBlock, ItemKind, line_len};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The costs that were found on functions of known objects, of the first event.
@@ -49,6 +49,8 @@ impl Misattributed {
     ) {
         let Some(column) = context.columns.instr else { return };
         // A jump that far is written in full, so most blocks need no decoding.
+        let below = jit.around(0);
+        let lowest = if below.entry.is_some() { 0 } else { below.range.end };
         let mut covered = Covered { range: 0..0, entry: None };
         let mut is_jit = |addr| {
             if !covered.range.contains(&addr) {
@@ -56,12 +58,12 @@ impl Misattributed {
             }
             covered.entry.is_some()
         };
-        if !(column == 0 && any_full_address(text, &mut is_jit)) {
+        if !(column == 0 && any_full_address(without_low(text, lowest), &mut is_jit)) {
             return;
         }
         // A block that cannot be decoded is passed on untouched, like every block of this kind.
-        let stretch_of = &mut |addr| jit.around(addr).range;
-        let Some(block) = FunctionBlock::parse(text, context, every_line_moves, stretch_of) else { return };
+        let (stretch_of, memory) = (&mut |addr| jit.around(addr).range, BlockMemory::default());
+        let Some(block) = FunctionBlock::parse(text, context, every_line_moves, stretch_of, memory) else { return };
         let mut lowest = u64::MAX;
         for item in &block.items {
             let (Some(position), Some(cost)) = (item.position, item.self_cost()) else { continue };
@@ -75,19 +77,89 @@ impl Misattributed {
     }
 }
 
+/// The part of a text that must be looked at: lines before it begin with no address from `lowest` on. JIT code mostly
+/// has addresses of more digits than there are in objects, and that can be seen of many bytes at once.
+#[inline(never)] // Elsewhere it is not made to look at many bytes at once.
+fn without_low(text: &[u8], lowest: u64) -> &[u8] {
+    let digits = (67 - lowest.leading_zeros() as usize) / 4;
+    let mut at = 0;
+    if digits < LAST_DIGITS {
+        return text;
+    }
+    loop {
+        // A line feed, `0x` and this many digits.
+        let first_of = |offset: usize| text.get(at + offset..).and_then(<[u8]>::first_chunk::<AT_ONCE>);
+        let (Some(feeds), Some(marks), Some(_)) = (first_of(0), first_of(2), first_of(digits + 2)) else { break };
+        let mut least = [u8::MAX; AT_ONCE];
+        for digit in (digits + 3 - LAST_DIGITS..digits + 3).filter_map(first_of) {
+            least.iter_mut().zip(digit).for_each(|(least, digit)| *least = (*least).min(*digit));
+        }
+        let mut found = 0;
+        for ((feed, mark), least) in feeds.iter().zip(marks).zip(&least) {
+            found |= u8::from(*feed == b'\n') & u8::from(*mark == b'x') & u8::from(*least > b' ');
+        }
+        if found != 0 {
+            break;
+        }
+        at += AT_ONCE;
+    }
+    &text[at..]
+}
+
+/// The number of bytes at once.
+const AT_ONCE: usize = 64;
+
+/// The number of last digits that are looked for: addresses in objects are seldom shorter by more.
+const LAST_DIGITS: usize = 6;
+
 /// True if one of the addresses at the beginnings of lines that are not relative to others is such.
 fn any_full_address(text: &[u8], is_such: &mut impl FnMut(u64) -> bool) -> bool {
-    lines(text).skip(1).any(|(_, line)| full_address(line).is_some_and(&mut *is_such))
+    let (mut rest, mut before): (_, Option<AddressText>) = (text, None);
+    while let Some(line) = rest.get(line_len(rest) + 1..) {
+        rest = line;
+        if !line.starts_with(b"0x") {
+            continue;
+        }
+        let like_before = before.as_ref().and_then(|before| before.same_but_two_digits(line));
+        let addr = like_before.or_else(|| {
+            before = AddressText::read(line);
+            full_address(line)
+        });
+        if addr.is_some_and(&mut *is_such) {
+            return true;
+        }
+    }
+    false
 }
 
 fn full_address(line: &[u8]) -> Option<u64> {
     let digits = line.strip_prefix(b"0x")?;
-    hex(digits.split(u8::is_ascii_whitespace).next()?)
+    let len = digits.iter().position(u8::is_ascii_whitespace)?;
+    hex(&digits[..len])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_passed_over_up_to_the_first_address_that_is_not_low() {
+        let low = "0x4001f0 12 345\n".repeat(50);
+        let text = |line: &str, behind: usize| format!("fn=(1) 0x00007f0000001000\n{low}{line}{}", &low[..behind]);
+        let left = |text: &str| without_low(text.as_bytes(), 0x7f00_0000_1000).to_vec();
+        for behind in [0, 16, 160] {
+            // As much as is looked at in one go may be left.
+            let none = left(&text("calls=1 0x7f0000001000 0\n", behind));
+            assert!(none.len() < 2 * AT_ONCE, "{behind}");
+            for found in ["0x7f0000001000 1 2\n", "0x00007f0000001000\n", "0xffffffffffffffff 1\n"] {
+                let left = left(&text(found, behind));
+                assert!(memchr::memmem::find(&left, format!("\n{found}").as_bytes()).is_some(), "{found} {behind}");
+            }
+        }
+        let all = text("", 0);
+        assert_eq!(without_low(all.as_bytes(), 0x1000).len(), all.len(), "addresses as short as those of objects");
+        assert_eq!(without_low(all.as_bytes(), 0).len(), all.len());
+    }
 
     #[test]
     fn full_addresses_begin_lines() {
@@ -101,6 +173,6 @@ mod tests {
         };
         let text =
             "fn=(1) 0x99\n0x1000000000 1 1\n0x1000000012 1 1\n+3 0x5 7\n0x10000000AB 1\n0x1000000100 1\n0x5\n0x7";
-        assert_eq!(found(text), [0x10_0000_0000, 0x10_0000_0012, 0x10_0000_00ab, 0x10_0000_0100, 5, 7]);
+        assert_eq!(found(text), [0x10_0000_0000, 0x10_0000_0012, 0x10_0000_00ab, 0x10_0000_0100, 5]);
     }
 }

@@ -24,7 +24,7 @@ mod tests;
 
 pub use assembler::Assembler;
 pub use chunk_rewriter::rewrite_chunk;
-pub use draft::RewrittenChunk;
+pub use draft::{DraftMemory, RewrittenChunk};
 pub use index::{FileHeader, FileIndex};
 pub use jit_functions::{CodeLine, Covered, JitFunctions};
 pub use misattributed::Misattributed;

@@ -54,7 +54,7 @@ impl RewriteStats {
     }
 }
 
-/// Some of the numbered functions: a bit for each.
+/// Some of the numbered functions, or of other small numbers: a bit for each.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct EntrySet {
     words: Vec<u64>,
@@ -68,6 +68,15 @@ impl EntrySet {
             self.words.resize(at + 1, 0);
         }
         self.words[at] |= 1 << (entry % 64);
+    }
+
+    /// Takes one out; whether it was there.
+    pub(super) fn remove(&mut self, entry: usize) -> bool {
+        let Some(word) = self.words.get_mut(entry / 64) else { return false };
+        let bit = 1 << (entry % 64);
+        let was_there = *word & bit != 0;
+        *word &= !bit;
+        was_there
     }
 
     /// Their numbers, in order.

@@ -42,7 +42,7 @@ fn rewritten(body: &str) -> (String, RewriteStats) {
     let index = index.finish();
     let (mut assembler, mut stats, mut out) = (Assembler::new(&index, &Code), RewriteStats::default(), Vec::new());
     for chunk in chunks(text.as_bytes(), CHUNK_SIZE) {
-        let chunk = rewrite_chunk(&chunk, &index, &Code);
+        let chunk = rewrite_chunk(&chunk, &index, &Code, DraftMemory::default());
         assembler.write(&chunk, &mut out).unwrap();
         stats.append(chunk.stats);
     }
