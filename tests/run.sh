@@ -24,7 +24,7 @@ if [ "${1-}" = --all ]; then
   tools+=(qemu-system-aarch64:qemu-system-arm qemu-system-s390x:qemu-system-misc cpio:cpio)
   tools+=("aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu libc6-dev-arm64-cross" "arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf libc6-dev-armhf-cross")
   tools+=("s390x-linux-gnu-gcc:gcc-s390x-linux-gnu libc6-dev-s390x-cross")
-  tools+=(php:php-cli php-fpm8.2:php8.2-fpm cgi-fcgi:libfcgi-bin python3:python3 unshare:util-linux)
+  tools+=(php:php-cli php-fpm8.2:php8.2-fpm cgi-fcgi:libfcgi-bin "python3:python3 python3-venv" unshare:util-linux)
   case " $* " in
     *" -- "*) arguments=(--include-ignored) ;;
     *) arguments=(-- --include-ignored) ;;

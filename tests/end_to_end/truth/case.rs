@@ -37,7 +37,7 @@ pub(crate) fn case_named(name: &str) -> Case {
     case(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)).unwrap()
 }
 
-/// Spans of time become spans, not sums of stacks: `tests/end_to_end/formats.rs` checks whether all of them are written.
+/// Spans of time become spans, not sums of stacks: `src/formats/table_tests.rs` checks whether all of them are written.
 const SPANS: &[&str] = &["mm_profdata", "json"];
 
 fn case(folder: &Path) -> Option<Case> {
