@@ -5,9 +5,6 @@
 
 #[path = "truth/about.rs"]
 mod about;
-#[cfg(feature = "tables")]
-#[path = "truth/arrow.rs"]
-mod arrow;
 #[path = "truth/callgrind.rs"]
 mod callgrind;
 #[path = "truth/case.rs"]

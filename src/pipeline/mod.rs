@@ -37,7 +37,6 @@ pub(crate) mod mistaken;
 mod nothing_left;
 pub mod open;
 pub(crate) mod outputs;
-mod parts;
 #[cfg_attr(not(feature = "cli"), path = "no_progress.rs")]
 pub(crate) mod progress;
 mod readers;

@@ -19,7 +19,6 @@ fn in_format(directory: &Path, shape: &Shape, format: &'static str) -> Shape {
     let bytes = fs::read(directory.join("to")).unwrap();
     let unpacked = match format {
         "pprof" => gunzipped(&bytes),
-        "parquet" => values_of(&bytes),
         _ => bytes.len() as u64,
     };
     Shape { format, bytes, unpacked, ..shape.clone() }
@@ -29,20 +28,6 @@ fn gunzipped(gzip: &[u8]) -> u64 {
     std::io::copy(&mut flate2::read::MultiGzDecoder::new(gzip), &mut std::io::sink()).unwrap()
 }
 
-/// The bytes of a table, unpacked: four for each value of its columns.
-#[cfg(feature = "tables")]
-fn values_of(file: &[u8]) -> u64 {
-    use parquet::file::reader::{FileReader, SerializedFileReader};
-    let file = SerializedFileReader::new(bytes::Bytes::copy_from_slice(file)).unwrap();
-    let columns = file.metadata().row_groups().iter().flat_map(|group| group.columns());
-    4 * columns.map(|column| column.num_values().unsigned_abs()).sum::<u64>()
-}
-
-#[cfg(not(feature = "tables"))]
-fn values_of(_: &[u8]) -> u64 {
-    0
-}
-
 #[test]
 fn a_written_file_is_read_in_bounded_memory() {
     let directory = tempfile::tempdir().unwrap();
@@ -50,7 +35,7 @@ fn a_written_file_is_read_in_bounded_memory() {
     let of_format =
         |format: &Format| texts.iter().map(|shape| in_format(directory.path(), shape, format.name)).collect();
     let shapes: Vec<Vec<Shape>> = written().map(of_format).collect();
-    assert_eq!(shapes.len(), 7 + usize::from(cfg!(feature = "tables")));
+    assert_eq!(shapes.len(), 7);
     check_all(shapes.concat());
 }
 
@@ -302,8 +287,7 @@ fn by_hand() -> Vec<Shape> {
 fn formats_that_are_written_take_bounded_memory() {
     let shapes = by_hand();
     let is_here = |name: &str| shapes.iter().any(|shape| shape.format == name);
-    // Tables have tests/hostile_tables.rs.
-    for format in written().filter(|format| format.name != "parquet") {
+    for format in written() {
         assert!(is_here(format.name), "{} has no input", format.name);
     }
     check_all(shapes);

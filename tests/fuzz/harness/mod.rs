@@ -20,8 +20,6 @@ mod recordings;
 pub mod scene;
 pub mod scratch;
 mod spans;
-#[cfg(feature = "tables")]
-mod tables;
 
 /// The work on an input.
 pub type Run = fn(bytes: &[u8]);
@@ -64,6 +62,4 @@ pub const TARGETS: &[(&str, Run)] = &[
     ("speedscope", readers::speedscope),
     ("json", readers::json),
     ("texts", readers::texts),
-    #[cfg(feature = "tables")]
-    ("tables", tables::parquet),
 ];
