@@ -115,15 +115,13 @@ impl Sink for RowSink<'_> {
         let (is_only, all_lost) = (recordings.len() == 1, rows.about.lost);
         for (recording, of_recording) in recordings {
             rows.series.iter_mut().zip(of_recording).for_each(|(series, rows)| series.rows = rows);
-            let recording = match (&recording.input, is_only) {
-                (Some(_), _) => Recording::clone(&recording),
-                (None, true) => recording_of(rows),
-                (None, false) => of_machine(recording.host.clone(), rows),
-            };
-            if !is_only {
+            let recording = if is_only {
+                recording_of(rows)
+            } else {
                 let of_host = recording.host.as_ref().and_then(|host| rows.about.lost_on.get(host));
                 rows.about.lost = of_host.copied().unwrap_or(0);
-            }
+                of_machine(recording.host.clone(), rows)
+            };
             self.begin(recording, rows)?;
             self.rows(rows)?;
             self.writer.end(rows)?;
