@@ -12,8 +12,6 @@ mod callgrind;
 mod calls;
 #[path = "annotate/objdump.rs"]
 mod objdump;
-#[path = "annotate_machines/page.rs"]
-mod page;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -181,13 +181,6 @@ fn deep_stacks_are_read_without_going_down_them() {
                 "threads":[{{"name":"a","samples":{{"stack":[{last}]}}}}]}}"#
             ),
         ),
-        (
-            "json",
-            format!(
-                r#"{{"frames":[{{"name":"f","kind":"user"}}],"events":[{{"name":"x","stacks":[{{"weight":1,"count":1,
-                "frames":[{zeros}]}}]}}]}}"#
-            ),
-        ),
         ("dtrace", format!("\n\n{}  1\n", "  a`f+0x1\n".repeat(DEEP))),
         (
             "xctrace",

@@ -112,7 +112,6 @@ const RUNS: &[(Kind, &str)] = &[
     (Json, "doctor --format json perf.data"),
     (Text, "annotate --limit 100 perf.data"),
     (Text, "annotate --format text --whole --limit 100 --syntax intel perf.data"),
-    (Picture, "annotate --format html --limit 100 perf.data"),
     (Json, "annotate --format json --limit 100 perf.data"),
     (Page, "view --no-open -o - perf.data"),
     (Page, "view --no-open -o - --diff stacks trace.json"),

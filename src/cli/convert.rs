@@ -54,7 +54,7 @@ impl Convert {
     /// The refusal of a format that the output's name gave once.
     pub(super) fn removed_format(&self) -> Option<String> {
         match &self.output {
-            OutPath::Path(path) => removed::refused_output(path.extension()?.to_str()),
+            OutPath::Path(path) => removed::refused_export(path),
             OutPath::Stdout => None,
         }
     }

@@ -1,6 +1,8 @@
 //! Flags and values that jitgraft no longer has, and what replaces them.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::ffi::OsStr;
+use std::path::Path;
 
 /// A flag, or a value of one.
 struct Removed {
@@ -17,9 +19,13 @@ const REMOVED: &[Removed] = &[
         instead: "DuckDB and Spark copy a data set into fewer files (see docs/sql.md)",
     },
     Removed { flag: "--to", value: Some("arrow"), instead: ARROW },
+    Removed { flag: "--format", value: Some("html"), instead: PAGE },
+    Removed { flag: "--palette", value: None, instead: "--hash gives a name the same color in every picture" },
 ];
 
 const ARROW: &str = "use --to parquet; pyarrow, Polars and DuckDB read it batch by batch";
+
+const PAGE: &str = "jitgraft view writes a page with the hot code";
 
 /// The error for words that were right once says what replaces them; others stay as they are.
 pub(super) fn explain(error: clap::Error) -> clap::Error {
@@ -47,10 +53,14 @@ pub(super) fn refusal(flag: &str, value: Option<&str>) -> Option<String> {
     Some(format!("{flag}{value} was removed: {}", removed.instead))
 }
 
-/// The same for an output that was written in a format of that extension.
-pub(super) fn refused_output(extension: Option<&str>) -> Option<String> {
-    match extension {
-        Some("arrows") => Some(format!("Arrow's streams are no longer written: {ARROW}")),
-        _ => None,
-    }
+/// The same for an output of `export` whose name gave its format.
+pub(super) fn refused_export(output: &Path) -> Option<String> {
+    let is_removed = output.extension() == Some(OsStr::new("arrows"));
+    is_removed.then(|| format!("Arrow's streams are no longer written: {ARROW}"))
+}
+
+/// The same for an output of `annotate`.
+pub(super) fn refused_page(output: &Path) -> Option<String> {
+    let is_removed = [OsStr::new("html"), OsStr::new("htm")].into_iter().any(|page| output.extension() == Some(page));
+    is_removed.then(|| format!("annotate no longer writes pages: {PAGE}"))
 }

@@ -116,8 +116,6 @@ pub const FORMATS: &[Format] = &[
         name: "json",
         about: "stacks with all that is known of them (plain JSON)",
         files: &["*.json"],
-        sniff: Some(json::sniff),
-        read: Read::Stacks(json::read),
         write: Some(Writer { by_cpu: true, ..writer(json::write) }),
         ..PLAIN
     },

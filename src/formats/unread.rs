@@ -46,6 +46,11 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Is(is_gecko),
     },
     UnreadFormat {
+        name: "stacks in jitgraft's own JSON",
+        remedy: "export the profile that it was made from, or export that to pprof (-o x.pb.gz), which is read again",
+        signature: Is(is_own_json),
+    },
+    UnreadFormat {
         name: "a heap snapshot of V8",
         remedy: "it shows objects, and has no stacks; node --cpu-prof records a .cpuprofile",
         signature: Words(&["{\"snapshot\"", "\"node_fields\""]),
@@ -178,6 +183,12 @@ fn has(head: &[u8], text: &str) -> bool {
     memchr::memmem::find(head, text.as_bytes()).is_some()
 }
 
+/// It begins with its frames, or what is known of the whole before them.
+fn is_own_json(head: &[u8]) -> bool {
+    let words = Words(&["{\"frames\":[{\"name\":", "\"kind\":\""]).fits(head);
+    words || Words(&["{\"frames\":[],\"events\":["]).fits(head) || Words(&["{\"about\":{", "\"lost\":"]).fits(head)
+}
+
 /// The unprocessed profile has its tables as lists of rows with a schema, and no version of the processed one.
 fn is_gecko(head: &[u8]) -> bool {
     let gecko = Words(&["{\"meta\"", "\"stackwalk\""]);
@@ -296,6 +307,9 @@ pub(super) mod tests {
             "Gecko",
             br#"{"meta":{"version":24,"startTime":1.5,"interval":1,"stackwalk":1,"debug":0},"libs":[],"threads":[]}"#,
         ),
+        ("own JSON", br#"{"frames":[{"name":"f","kind":"user"}],"events":[]}"#),
+        ("own JSON", br#"{"frames":[],"events":[]}"#),
+        ("own JSON", b"{\n  \"about\": {\n  \"command\":[\"php\"], \"lost\": 0 }, \"frames\": []"),
         ("heap snapshot of V8", br#"{"snapshot":{"meta":{"node_fields":["type","name"]}}}"#),
         (
             "heap profile of V8",

@@ -35,7 +35,7 @@ fn a_written_file_is_read_in_bounded_memory() {
     let of_format =
         |format: &Format| texts.iter().map(|shape| in_format(directory.path(), shape, format.name)).collect();
     let shapes: Vec<Vec<Shape>> = written().map(of_format).collect();
-    assert_eq!(shapes.len(), 7);
+    assert_eq!(shapes.len(), 6);
     check_all(shapes.concat());
 }
 
@@ -199,34 +199,6 @@ fn pprof() -> Vec<Shape> {
     ]
 }
 
-fn json() -> Vec<Shape> {
-    let file = |frames: &str, rows: String| {
-        // A file is known by its first frame.
-        format!(
-            "{{\"frames\":[{{\"name\":\"a\",\"kind\":\"user\"}},{frames}],\"events\":[{{\"name\":\"n\",\"unit\":\"samples\",\"stacks\":[{rows}]}}]}}"
-        )
-    };
-    let repeated = |count: usize, what: &str| vec![what; count].join(",");
-    let rows = |each: &dyn Fn(usize) -> String| (0..20_000).map(each).collect::<Vec<_>>().join(",");
-    let threads = rows(&|n| format!("{{\"tid\":{n},\"weight\":1,\"count\":1,\"frames\":[0]}}"));
-    let frames = rows(&|n| format!("{{\"name\":\"f\",\"address\":\"{n:#x}\"}}"));
-    let own = rows(&|n| format!("{{\"weight\":1,\"count\":1,\"frames\":[{n}]}}"));
-    let a = "{\"name\":\"b\"}";
-    vec![
-        Shape::new("json", "tiny samples", file(a, repeated(100_000, "{\"weight\":1,\"frames\":[0]}"))),
-        Shape::new("json", "samples without frames", file(a, repeated(100_000, "{\"weight\":1,\"frames\":[]}"))),
-        Shape::new(
-            "json",
-            "a deep stack",
-            file(a, format!("{{\"weight\":1,\"frames\":[{}]}}", repeated(100_000, "0"))),
-        )
-        .functions(100_000),
-        Shape::new("json", "threads", file(a, threads)).threads(20_000),
-        Shape::new("json", "one name at many addresses", file(&frames, own)).functions(20_000),
-        Shape::new("json", "frames of nobody", file(&repeated(100_000, a), String::new())).functions(100_000),
-    ]
-}
-
 fn callgrind() -> Vec<Shape> {
     let file = |body: String| {
         format!("# callgrind format\nversion: 1\ncmd: a\npart: 1\npositions: line\nevents: Ir\n\n{body}")
@@ -280,7 +252,7 @@ fn otlp() -> Vec<Shape> {
 }
 
 fn by_hand() -> Vec<Shape> {
-    [firefox(), speedscope(), pprof(), json(), callgrind(), folded(), otlp()].concat()
+    [firefox(), speedscope(), pprof(), callgrind(), folded(), otlp()].concat()
 }
 
 #[test]

@@ -60,6 +60,5 @@ pub const TARGETS: &[(&str, Run)] = &[
     ("firefox", readers::firefox),
     ("inject_firefox", readers::inject_firefox),
     ("speedscope", readers::speedscope),
-    ("json", readers::json),
     ("texts", readers::texts),
 ];
