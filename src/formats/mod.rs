@@ -23,6 +23,7 @@ pub mod vsprof;
 pub mod vtune;
 pub mod xctrace;
 
+use crate::bytes::glob::matches_glob;
 use crate::contract::format::{Detail, Events, Format, Read, Rewriter, StartRowsFn, WriteFn, Writer};
 use crate::model::stacks::Keep;
 use crate::records::{callgrind, perf_data, perf_script};
@@ -290,11 +291,9 @@ pub fn for_file(name: &[u8]) -> Option<&'static Format> {
 }
 
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
-    let Some(star) = pattern.iter().position(|&byte| byte == b'*') else { return name == pattern };
-    let (begin, end) = (&pattern[..star], &pattern[star + 1..]);
     // A name that is nothing but the ending is hidden, and has no ending.
-    name.len() > begin.len() + end.len() && name.starts_with(begin) && name.ends_with(end)
-        || (end.is_empty() && name == begin)
+    let is_hidden = pattern.starts_with(b"*") && name.len() < pattern.len();
+    !is_hidden && matches_glob(pattern, name)
 }
 
 /// The format of an input, by its first bytes (give at least 4 KiB, or all there are).
