@@ -82,9 +82,6 @@ fn read(bytes: &[u8]) {
             open(&options).read(bytes, &mut Skipped::new("line"));
             Ok(())
         }
-        Some(Read::Pieces(open)) => open(bytes, &options).map(|pieces| {
-            (0..pieces.count()).for_each(|piece| drop(pieces.read(piece, &mut Skipped::new(pieces.what()))));
-        }),
         Some(Read::Spans(of)) => read_spans(&of, bytes, &options, warnings),
         Some(Read::Addresses | Read::No) | None => Ok(()),
     };

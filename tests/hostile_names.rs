@@ -87,8 +87,6 @@ const RUNS: &[(Kind, &str)] = &[
     (Json, "export --to otlp-json perf.data"),
     #[cfg(feature = "tables")]
     (Binary, "export --to parquet perf.data"),
-    #[cfg(feature = "tables")]
-    (Binary, "export --to arrow perf.data"),
     (Lines, "merge --to folded stacks stacks"),
     (Lines, "merge --to callgrind perf.data perf.data"),
     (Csv, "merge --to csv stacks stacks"),
@@ -102,8 +100,6 @@ const RUNS: &[(Kind, &str)] = &[
     (Json, "merge --to otlp-json stacks stacks"),
     #[cfg(feature = "tables")]
     (Binary, "merge --to parquet stacks stacks"),
-    #[cfg(feature = "tables")]
-    (Binary, "merge --to arrow stacks stacks"),
     (Binary, "pack perf.data -o -"),
     (Text, "pack --list perf.data"),
     (Text, "doctor -v perf.data"),

@@ -473,7 +473,7 @@ fn stacks_have_one_number_in_every_file() {
         numbers(&table(options, &[&path]), "stack_id").into_iter().flatten().collect::<Vec<_>>()
     };
     let (one, other) = (ids("a;b 1\na;c 2\n", &[]), ids("x 1\na;c 5\n", &["--detail", "names"]));
-    assert!(one[0] != one[1] && one[1] == other[1] && one.iter().chain(&other).all(|id| *id > 0), "{one:?} {other:?}");
+    assert!(one[0] != one[1] && one[1] == other[0] && one.iter().chain(&other).all(|id| *id > 0), "{one:?} {other:?}");
     // As docs/sql.md states it: SHA-1 of the caller's number, the function, a zero byte and the module.
     let id = |caller: i64, function: &str| {
         let hash = Sha1::digest([&caller.to_be_bytes()[..], function.as_bytes(), b"\0"].concat());
@@ -511,9 +511,9 @@ fn opentelemetry_s_resources_are_those_of_each_recording() {
         resources.map(told).collect()
     };
     let wanted = |rows: [[&str; 3]; 2]| BTreeSet::from(rows.map(|row| row.map(str::to_owned)));
-    // Without a command, a service is called after its thread.
+    // A service is called after its program.
     let of_both = resources(&dir.path().join("both.otlp"), &[]);
-    assert_eq!(of_both, wanted([["a", "tiers", ""], ["b", "php", ""]]));
+    assert_eq!(of_both, wanted([["a", "tiers", ""], ["b", "php8.2", ""]]));
     let given = ["--label", "service.name=shop", "--label", "team=y"];
     let of_both = resources(&dir.path().join("both.otlp"), &given);
     assert_eq!(of_both, wanted([["a", "shop", "y"], ["b", "shop", "y"]]));

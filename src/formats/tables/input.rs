@@ -1,6 +1,5 @@
 //! The common cells of the rows of one input, with every name spelled once.
 
-use super::waiting::TableRow;
 use crate::analysis::category::Category;
 use crate::analysis::label;
 use crate::contract::rows::{RowOrigin, WrittenNames};
@@ -255,6 +254,19 @@ fn recording(recording: &Recording, texts: &mut TextList) -> RecordingCells {
         command: number(command),
         rest: recording.clone(),
     }
+}
+
+/// A sample, or the sum of several.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TableRow {
+    /// An index into the input's events.
+    pub(super) event: usize,
+    pub(super) track: TrackId,
+    pub(super) stack: Option<StackId>,
+    pub(super) weight: i64,
+    pub(super) count: i64,
+    /// In nanoseconds of the recording's clock, but before its 0 where a stretch of the wall clock begins there.
+    pub(super) time: Option<i64>,
 }
 
 /// A row, and what it refers to.

@@ -10,8 +10,8 @@
 //! Spec: <https://parquet.apache.org/docs/file-format/>
 
 use super::columns::{COLUMNS, Cells, Column, PARTITIONS, VERSION, VERSION_KEY, schema};
-use super::input::{RowCells, TableInput};
-use super::waiting::{GROUP, TableRow, WaitingRows};
+use super::input::{RowCells, TableInput, TableRow};
+use super::waiting::{GROUP, WaitingRows};
 use crate::contract::options::WriteOptions;
 use crate::contract::rows::{self, RowOrigin, RowWriter, clamp};
 use crate::error::{Error, Result};
@@ -76,8 +76,10 @@ struct PendingRows {
     rows: Vec<TableRow>,
 }
 
-/// The inputs of rows that will share a group keep this many stacks at most.
-const PENDING_STACKS: usize = 1 << 22;
+/// Rows wait for others to share a group with until their inputs keep this many stacks, or are this many: memory does not
+/// grow with the number of inputs.
+const PENDING_STACKS: usize = 1 << 20;
+const PENDING_INPUTS: usize = 1 << 10;
 
 impl TableWriter<'_> {
     /// Adds rows to those that will share a group.
@@ -152,7 +154,8 @@ impl RowWriter for TableWriter<'_> {
         }
         self.pending.retain(|pending| !pending.rows.is_empty());
         let stacks: usize = self.pending.iter().map(|pending| pending.input.stack_count()).sum();
-        if self.has_groups || stacks > PENDING_STACKS { self.write_pending() } else { Ok(()) }
+        let is_much = stacks > PENDING_STACKS || self.pending.len() > PENDING_INPUTS;
+        if self.has_groups || is_much { self.write_pending() } else { Ok(()) }
     }
 
     fn finish(&mut self) -> Result<()> {

@@ -1,6 +1,6 @@
 //! The rows of an event until their row group is full.
 
-use super::input::TableInput;
+use super::input::{TableInput, TableRow};
 use crate::contract::rows::{clamp, stretch_of};
 use crate::model::stacks::{Row, StackId, TrackId};
 use rustc_hash::FxHashMap;
@@ -14,19 +14,6 @@ const SPAN: i64 = 60_000_000_000;
 
 /// A row group that is full for that reason has this many rows at least.
 const LEAST: usize = GROUP / 8;
-
-/// A sample, or the sum of several.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct TableRow {
-    /// An index into the input's events.
-    pub(super) event: usize,
-    pub(super) track: TrackId,
-    pub(super) stack: Option<StackId>,
-    pub(super) weight: i64,
-    pub(super) count: i64,
-    /// In nanoseconds of the recording's clock, but before its 0 where a stretch of the wall clock begins there.
-    pub(super) time: Option<i64>,
-}
 
 /// The rows of one event.
 #[derive(Debug, Default)]
