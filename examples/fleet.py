@@ -4,17 +4,17 @@
     spark-submit --master spark://HOST:7077 examples/fleet.py s3://profiles/ s3a://tables/fleet docs/sql.md
 
 The first is a directory that all machines see, or the address of one in an object store, as pyarrow.fs accepts it. The
-second becomes a data set as `jitgraft export --partition` makes it: samples, their distinct stacks, and a table
-`recordings` with a row for each file, with the reason why one could not be read. The questions of the third, a document with
-blocks of SQL, are run on these tables. A file is recognized by its path, size and time, and not fetched twice: another
-run adds what is new or changed, tries again what could not be read, and leaves all else as it is.
+second becomes a data set as `jitgraft export --partition` makes it: a file of samples for each recording. The questions of
+the third, a document with blocks of SQL, are run on the view `profile`: the samples of the event that has most. A file is
+recognized by its path, size and time, which the job lists below `_done`, and not fetched twice: another run adds what is new
+or changed, tries again what could not be read, and leaves all else as it is.
 
 Rows do not pass through Spark, which would take them apart value by value, and write them without the order and the
 filters that let engines skip most of a file: the command writes the files, Spark assigns and repeats the work.
 """
 
-import collections, fnmatch, glob, hashlib, mmap, os, re, struct, sys, tempfile, uuid, warnings  # noqa: E401
-import jitgraft, pyarrow, pyarrow.dataset, pyarrow.fs, pyarrow.parquet  # noqa: E401
+import collections, fnmatch, glob, json, mmap, os, re, struct, sys, tempfile, uuid, warnings  # noqa: E401
+import jitgraft, pyarrow, pyarrow.fs, pyarrow.parquet  # noqa: E401
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
@@ -79,18 +79,7 @@ def put(file, name, job):
     files.move(under_way, f"{root}/{name}")
 
 
-def changed(file, **values):
-    """The entry of a recording with some of its values changed."""
-    table = pyarrow.parquet.read_table(file)
-    for name, value in values.items():
-        at = table.schema.get_field_index(name)
-        field = table.schema.field(at)
-        table = table.set_column(at, field, pyarrow.array([value] * len(table), field.type))
-    pyarrow.parquet.write_table(table, file, compression="none", use_dictionary=False)
-    return table
-
-
-def each(found, job, compacted, beside, scratch):
+def each(found, job, beside, scratch):
     """A recording → its files. Nothing that is wrong with it fails the job."""
     path, output = found["path"], os.path.join(scratch, "set")
     with warnings.catch_warnings():
@@ -99,38 +88,25 @@ def each(found, job, compacted, beside, scratch):
             files = beside.get(os.path.dirname(path), [])
             jitgraft.write(fetched(path, files, scratch), output, partition=True, threads=TaskContext.get().cpus())
         except (jitgraft.Error, ValueError, OSError) as error:
-            said = str(error)
-    written = lambda table: glob.glob(f"{table}/**/*.parquet", root_dir=output, recursive=True)  # noqa: E731
-    tables = {table: written(table) for table in ("samples", "stacks", "recordings")}
-    if not tables["recordings"]:  # not even copied: the next run tries again
-        return {"path": path, "rows": 0, "error": said}
-    # The command's entry says where its copy was; the data set's says where the recording is.
-    own = os.path.join(output, tables["recordings"][0])
-    error = pyarrow.parquet.read_table(own, columns=["error"])["error"][0].as_py()
-    error = error and error.replace(f"{scratch}/source/", f"{os.path.dirname(path)}/")
-    row = changed(own, path=path, size=found["size"], mtime_ns=found["mtime"], error=error)
-    has_rows = row["input"][0].as_py() in compacted  # in a file of another name
-    for name in [] if has_rows else tables["samples"] + tables["stacks"]:
-        put(os.path.join(output, name), name, job)
-    # As the command names entries: by the recording and the start of its path's hash, or by that hash alone.
-    of_path = hashlib.sha1(path.encode()).hexdigest()
-    key = re.sub(r"[0-9a-f]+\.parquet$", "", os.path.basename(tables["recordings"][0]))
-    name, unread = f"{key}{of_path[:16]}.parquet", f"unread-{of_path}.parquet"
-    put(own, f"recordings/{unread if key == 'unread-' else name}", job)
-    files, root = place(DATASET)
-    if key != "unread-" and files.get_file_info(f"{root}/recordings/{unread}").is_file:
-        files.delete_file(f"{root}/recordings/{unread}")
-    return {"path": path, "rows": row["rows"][0].as_py(), "error": row["error"][0].as_py()}
+            # The command was told where a copy is.
+            said = str(error).replace(f"{scratch}/source/", f"{os.path.dirname(path)}/")
+            return {"path": path, "rows": 0, "error": said}
+    rows = 0
+    for name in glob.glob("samples/**/*.parquet", root_dir=output, recursive=True):
+        file = os.path.join(output, name)
+        rows += pyarrow.parquet.read_metadata(file).num_rows
+        put(file, name, job)
+    return {"path": path, "rows": rows, "error": None}
 
 
-def reader(job, compacted, beside):
+def reader(job, beside):
     def read(batches):
         """Recordings → files, on a worker."""
         for recordings in batches:
             for recording in recordings.to_pylist():
                 with tempfile.TemporaryDirectory() as scratch:
                     schema = pyarrow.schema({"path": pyarrow.string(), "rows": pyarrow.int64(), "error": pyarrow.string()})
-                    yield pyarrow.RecordBatch.from_pylist([each(recording, job, compacted, beside, scratch)], schema)
+                    yield pyarrow.RecordBatch.from_pylist([each(recording, job, beside, scratch)], schema)
 
     return read
 
@@ -159,58 +135,47 @@ def recordings():
     return {(info.path, info.size, info.mtime_ns or 0) for info in below if is_any(info.path, RECORDINGS)}, beside
 
 
-def entries():
-    """Those of recordings that were read."""
+def done_before():
+    """The recordings that earlier runs have read: path, size and time."""
     files, root = place(DATASET)
-    if files.get_file_info(f"{root}/recordings").type == pyarrow.fs.FileType.NotFound:
-        return []
-    table = pyarrow.dataset.dataset(f"{root}/recordings", filesystem=files)
-    names = ["path", "size", "mtime_ns", "input", "bucket_ns", "rows", "__filename"]
-    return table.to_table(columns=names, filter=pyarrow.dataset.field("error").is_null()).to_pylist()
+    lists = pyarrow.fs.FileSelector(f"{root}/_done", allow_not_found=True)
+    texts = [files.open_input_stream(info.path).read().decode() for info in files.get_file_info(lists)]
+    return {tuple(json.loads(line)) for text in texts for line in text.splitlines()}
 
 
-def is_compacted(entry):
-    """True if `export --compact` made its file."""
-    return os.path.basename(entry["__filename"]).startswith("compact-")
-
-
-def settle(entries, paths, job):
-    """Of files with the same bytes one has rows, as for the command: the first, or one that is compacted already."""
-    files, _ = place(DATASET)
-    having, first = [entry for entry in entries if entry["rows"] and (is_compacted(entry) or entry["path"] in paths)], {}
-    for entry in sorted(having, key=lambda entry: (not is_compacted(entry), entry["path"])):
-        if first.setdefault((entry["input"], entry["bucket_ns"]), entry) is entry or is_compacted(entry):
-            continue
-        with tempfile.TemporaryDirectory() as scratch:
-            copy = os.path.join(scratch, os.path.basename(entry["__filename"]))
-            pyarrow.fs.copy_files(entry["__filename"], copy, files, pyarrow.fs.LocalFileSystem())
-            names = set(pyarrow.parquet.read_schema(copy).names) - {"input", "path", "size", "mtime_ns", "bucket_ns"}
-            changed(copy, **{**dict.fromkeys(names), "rows": 0, "samples": 0, "lost": 0})
-            put(copy, f"recordings/{os.path.basename(copy)}", job)
+def remember(recordings, job):
+    """Lists recordings that were read."""
+    with tempfile.TemporaryDirectory() as scratch:
+        file = os.path.join(scratch, job)
+        with open(file, "w") as out:
+            out.writelines(json.dumps(recording) + "\n" for recording in sorted(recordings))
+        put(file, f"_done/{job}", job)
 
 
 def main():
     spark = SparkSession.builder.appName("jitgraft fleet").config("spark.sql.session.timeZone", "UTC").getOrCreate()
-    (all, beside), job, read = recordings(), str(uuid.uuid4()), entries()
-    new = all - {(entry["path"], entry["size"], entry["mtime_ns"]) for entry in read}
-    compacted, workers = {entry["input"] for entry in read if is_compacted(entry)}, spark.sparkContext.defaultParallelism
+    (all, beside), job = recordings(), str(uuid.uuid4())
+    new, workers = all - done_before(), spark.sparkContext.defaultParallelism
     print(f"{len(all)} recordings, {len(new)} of them new", flush=True)
     if new:
         groups = list(tasks(new, workers))
         inputs = spark.sparkContext.parallelize(groups, len(groups)).flatMap(list)
-        done = spark.createDataFrame(inputs, FOUND).mapInArrow(reader(job, compacted, beside), READ).collect()
-        unread = [row for row in done if row.error is not None]
+        done = spark.createDataFrame(inputs, FOUND).mapInArrow(reader(job, beside), READ).collect()
+        unread = {row.path: row.error for row in done if row.error is not None}
         print(f"{len(done) - len(unread)} read, {sum(row.rows for row in done)} rows, {len(unread)} not read", flush=True)
-        for row in sorted(unread, key=lambda row: row.path):
-            print(f"{row.path}: {row.error}")
-    settle(entries() if new else read, {path for path, _, _ in all}, job)
+        for path, error in sorted(unread.items()):
+            print(f"{path}: {error}")
+        remember([recording for recording in new if recording[0] not in unread], job)
     files, root = place(DATASET)
     if files.get_file_info(f"{root}/_under_way/{job}").type == pyarrow.fs.FileType.Directory:
         files.delete_dir(f"{root}/_under_way/{job}")
-    for table in ("samples", "stacks", "recordings") if QUESTIONS else ():
-        spark.read.option("mergeSchema", True).parquet(f"{DATASET}/{table}").createOrReplaceTempView(table)
+    if QUESTIONS:
+        spark.read.option("mergeSchema", True).parquet(f"{DATASET}/samples").createOrReplaceTempView("samples")
     for document in QUESTIONS:
-        for question in re.findall(r"```sql(?! duckdb| spark)[^\n]*\n(.*?)```", open(document).read(), re.S):
+        text = open(document).read()
+        for views in re.findall(r"```sql spark\n(CREATE TEMPORARY VIEW profile.*?)```", text, re.S):
+            spark.sql(views.rstrip().rstrip(";"))
+        for question in re.findall(r"```sql(?! duckdb| spark)[^\n]*\n(.*?)```", text, re.S):
             spark.sql(question.rstrip().rstrip(";")).show(truncate=80)
 
 

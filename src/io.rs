@@ -142,16 +142,6 @@ pub fn map_file(path: &Path) -> Result<Bytes> {
 /// Maps an open file from its start.
 pub fn map_open_file(file: File) -> Result<Bytes> {
     opened::remember(&file);
-    map_unremembered(file)
-}
-
-/// Maps a file that the run will write anew: it is not input that an output could destroy.
-pub fn map_to_replace(path: &Path) -> Result<Bytes> {
-    let file = open_typed(path)?;
-    map_unremembered(file).map_err(|error| error.in_file(path))
-}
-
-fn map_unremembered(file: File) -> Result<Bytes> {
     let metadata = file.metadata()?;
     if !metadata.is_file() || metadata.len() == 0 {
         return spool(file);

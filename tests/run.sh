@@ -2,7 +2,7 @@
 # Runs the tests, after installing by apt the tools that they drive, where this user may. Tools that cannot be installed
 # are named, and the run fails: no test is skipped silently. Arguments go to `cargo test`.
 #
-# Tables (Parquet, Arrow), which a plain build leaves out, are built and tested, too.
+# Tables (Parquet), which a plain build leaves out, are built and tested, too.
 #
 #   tests/run.sh          all tests but those that need a language's runtime or package manager
 #   tests/run.sh --all    these, too: they are marked `#[ignore = "needs node: tests/run.sh --all"]`; and python/test.sh,

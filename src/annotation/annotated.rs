@@ -395,16 +395,6 @@ impl Annotation {
     }
 }
 
-impl EventTotal {
-    /// A number of samples with its word; what is counted is not a sample.
-    pub(crate) fn counted(&self, count: u64) -> String {
-        match self.precision {
-            Precision::Exact => grouped(count),
-            _ => counted(count, "sample"),
-        }
-    }
-}
-
 impl Listing {
     /// The hottest of its versions.
     pub(super) fn hottest(&self) -> &Version {

@@ -9,7 +9,7 @@
 //! → targets        lister.rs       what branches lead to, in the process and at the time of the last sample
 //! → source lines   sources.rs      the dump's entries, DWARF; text where the file is here
 //! → told            together.rs    codes of one name together, or by source line alone
-//! → text, page, JSON  text/, html/, json.rs
+//! → text, JSON      text/, json.rs
 //! ```
 //!
 //! A callgrind file has no samples but exact costs of addresses: `counted/` makes functions and listings of them.
@@ -21,7 +21,6 @@ mod costs;
 pub(crate) mod counted;
 mod functions;
 pub(crate) mod hot;
-pub(crate) mod html;
 pub(crate) mod json;
 mod lister;
 mod names;

@@ -71,8 +71,6 @@ pub struct CodeOptions {
 pub enum AnnotateFormat {
     /// For people.
     Text(TextOptions),
-    /// A page of everything, with this many instructions on either side of a hot one shown at first, `None`: all.
-    Html(Option<usize>),
     /// For programs: everything.
     Json,
 }

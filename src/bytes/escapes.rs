@@ -1,6 +1,21 @@
-//! Letters as JSON, JavaScript and Java escape them: `\u00df`, a unit of UTF-16 each.
+//! Escapes: letters as JSON, JavaScript and Java have them (`\u00df`, a unit of UTF-16 each), and markup.
 
 use super::digits::hex;
+
+/// Text in which nothing is markup of XML or HTML, between tags and in an attribute in double quotes.
+pub(crate) fn escape_markup(text: impl IntoIterator<Item = char>) -> String {
+    let mut escaped = String::new();
+    for letter in text {
+        match letter {
+            '&' => escaped += "&amp;",
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '"' => escaped += "&quot;",
+            letter => escaped.push(letter),
+        }
+    }
+    escaped
+}
 
 /// The unit whose escape a text begins with.
 pub(crate) fn utf16_unit(text: &[u8]) -> Option<u16> {

@@ -1,4 +1,4 @@
-//! Reading and writing bytes below the level of any format: cursors, numbers, lines, escapes, protocol
+//! Reading and writing bytes below the level of any format: cursors, numbers, lines, escapes, patterns of names, protocol
 //! buffers.
 
 pub mod byte_writer;
@@ -7,6 +7,7 @@ pub mod cursor;
 pub(crate) mod decimal;
 pub(crate) mod digits;
 pub(crate) mod escapes;
+pub(crate) mod glob;
 pub(crate) mod lines;
 pub mod protobuf;
 pub mod splices;

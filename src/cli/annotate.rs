@@ -2,6 +2,7 @@
 
 use super::common::one_of;
 use super::input::{InputArgs, OutputArgs, WeightArgs};
+use super::removed;
 use crate::annotation::{AnnotateFormat, AnnotateOptions, CodeGrouping, CodeOptions, FunctionPattern, TextOptions};
 use crate::commands::annotate;
 use crate::contract::format::Detail;
@@ -32,7 +33,7 @@ pub(super) struct AnnotateArgs {
     /// Function by name, or by regular expression [default: hottest]
     #[arg(value_name = "FUNCTION")]
     function: Option<String>,
-    /// Include source text from source maps in HTML and JSON
+    /// Include source text from source maps in JSON
     ///
     /// Check that you may pass the text on.
     #[arg(long, hide_short_help = true)]
@@ -89,8 +90,6 @@ fn syntaxes() -> [(PossibleValue, Syntax); 2] {
 enum FormatName {
     /// For people
     Text,
-    /// A page without scripts
-    Html,
     /// For programs: all instructions, with bytes
     Json,
 }
@@ -100,7 +99,6 @@ impl FormatName {
     fn of(output: &OutPath) -> Self {
         let OutPath::Path(path) = output else { return Self::Text };
         match path.extension().and_then(|extension| extension.to_str()) {
-            Some("html" | "htm") => Self::Html,
             Some("json") => Self::Json,
             _ => Self::Text,
         }
@@ -114,6 +112,12 @@ impl AnnotateArgs {
         let (input, function) = input_and_function(self.function, given)?;
         let output: OutPath = self.output.into();
         let context = (!self.whole).then_some(self.context);
+        if let OutPath::Path(path) = &output
+            && self.format.is_none()
+            && let Some(refusal) = removed::refused_page(path)
+        {
+            return Err(Error::usage(refusal));
+        }
         let format = match self.format.unwrap_or_else(|| FormatName::of(&output)) {
             FormatName::Json => AnnotateFormat::Json,
             FormatName::Text => {
@@ -121,7 +125,6 @@ impl AnnotateArgs {
                 let (width, colour) = (terminal.map(|of| of.columns), terminal.is_some_and(|of| of.colour));
                 AnnotateFormat::Text(TextOptions { context, width, colour })
             }
-            FormatName::Html => AnnotateFormat::Html(context),
         };
         load.sources.source_maps.text = self.source_text || matches!(format, AnnotateFormat::Text(_));
         let recording = load.recording();
@@ -171,9 +174,8 @@ mod tests {
     #[test]
     fn an_output_states_by_its_name_how_it_is_written() {
         let of = |name: &str| FormatName::of(&OutPath::Path(name.into()));
-        assert_eq!([of("x.html"), of("x.htm")], [FormatName::Html; 2]);
         assert_eq!(
-            [of("/tmp/x.json"), of("x.txt"), of("html")],
+            [of("/tmp/x.json"), of("x.txt"), of("json")],
             [FormatName::Json, FormatName::Text, FormatName::Text]
         );
         assert_eq!(FormatName::of(&OutPath::Stdout), FormatName::Text);

@@ -2,6 +2,7 @@
 
 use super::common::one_of;
 use super::input::{InputArgs, OutputArgs, WeightArgs};
+use super::removed;
 use crate::analysis::label::{Annotate, By};
 use crate::commands::export::{ExportOptions, TableOptions};
 use crate::contract::format::{Detail, Format, WriteOptions};
@@ -46,6 +47,14 @@ impl Convert {
     pub(super) fn left_out_format(&self) -> Option<&'static LeftOut> {
         match &self.output {
             OutPath::Path(path) => formats::left_out_for_file(path.file_name()?.as_encoded_bytes()),
+            OutPath::Stdout => None,
+        }
+    }
+
+    /// The refusal of a format that the output's name gave once.
+    pub(super) fn removed_format(&self) -> Option<String> {
+        match &self.output {
+            OutPath::Path(path) => removed::refused_export(path),
             OutPath::Stdout => None,
         }
     }

@@ -3,6 +3,7 @@
 //! Its flags are in front of those that are typed, which win. A flag that the command does not have is passed over if
 //! another command has it, so that one list serves all.
 
+use super::removed;
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
 use std::ffi::OsString;
@@ -43,7 +44,9 @@ fn flags(command: &Command, defaults: &str) -> Result<Vec<Vec<String>>, clap::Er
     while let Some(word) = words.next() {
         let known = command.get_subcommands().find_map(|one| find(command, one, word));
         let Some(known) = known else {
-            let message = format!("{VARIABLE} has {word}, which is not a flag of any command\n");
+            let flag = word.split('=').next().unwrap_or(word);
+            let unknown = || format!("{VARIABLE} has {word}, which is not a flag of any command");
+            let message = removed::refusal(flag, None).unwrap_or_else(unknown) + "\n";
             return Err(clap::Error::raw(ErrorKind::UnknownArgument, message));
         };
         let mut flag = vec![word.to_owned()];

@@ -27,7 +27,7 @@ pub(super) struct ExportArgs {
 
 /// Flags for tables.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Tables (parquet, arrow)")]
+#[command(next_help_heading = "Tables (parquet)")]
 struct TableArgs {
     /// Sum equal stacks of a thread and event over this much time, such as 1s
     #[arg(long, value_name = "TIME", value_parser = bucket, hide_short_help = true)]
@@ -37,21 +37,15 @@ struct TableArgs {
     /// Less detail makes more stacks equal, so --bucket sums more.
     #[arg(long, value_parser = one_of(details()), value_name = "WHAT", hide_short_help = true)]
     detail: Option<Detail>,
-    /// Write a data set below -o DIR, with files for each input
+    /// Write a data set below -o DIR, with a file for each recording
     ///
-    /// They are samples/host=HOST/day=DAY/HASH.parquet, and the like in stacks/ and recordings/. A directory stands for the files in
-    /// it, @FILE for the paths that it lists. Inputs that cannot be read are left out, and the status is 1.
+    /// The files are samples/host=HOST/day=DAY/SHA1.parquet. A directory stands for the files in it, @FILE for the paths
+    /// that it lists. Inputs that cannot be read are left out, and the status is 1.
     #[arg(long, hide_short_help = true)]
     partition: bool,
-    /// Skip inputs that the data set has, if size and time are unchanged
+    /// Skip inputs that have a file in the data set, by the SHA-1 of their content
     #[arg(long, requires = "partition", hide_short_help = true)]
     skip_existing: bool,
-    /// Copy a data set, with one file for each host and day
-    ///
-    /// `jitgraft export --to parquet --partition --compact -o NEW OLD`: rows keep their input and all other columns.
-    #[arg(long, requires = "partition", conflicts_with_all = ["skip_existing", "bucket", "detail", "host", "day", "label"])]
-    #[arg(hide_short_help = true)]
-    compact: bool,
     /// Host of all inputs, instead of the recorded one (also for otlp)
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     host: Option<String>,
@@ -76,8 +70,8 @@ fn details() -> [(PossibleValue, Detail); 3] {
 
 impl TableArgs {
     fn options(self) -> TableOptions {
-        let Self { partition, skip_existing, compact, detail, host, day, label, .. } = self;
-        TableOptions { partition, skip_existing, compact, detail, host, day, labels: label.into_iter().collect() }
+        let Self { partition, skip_existing, detail, host, day, label, .. } = self;
+        TableOptions { partition, skip_existing, detail, host, day, labels: label.into_iter().collect() }
     }
 }
 
@@ -127,6 +121,9 @@ impl ExportArgs {
         }
         let asked = self.to.as_deref().and_then(named);
         let format = asked.or_else(|| convert.output_format()).ok_or_else(|| {
+            if let Some(refusal) = convert.removed_format() {
+                return Error::usage(refusal);
+            }
             let names: Vec<_> = written().map(|format| format.name).collect();
             let what = "unknown output format; pass --to or use a known file extension";
             Error::usage(format!("{what}. Formats: {}", names.join(", ")))

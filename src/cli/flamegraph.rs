@@ -79,10 +79,6 @@ struct LookArgs {
     #[arg(long, alias = "colordiffusion", hide_short_help = true)]
     #[arg(help_heading = "Only for --style inferno, which they imply")]
     color_diffusion: bool,
-    /// Keep the colors of names in this file, from picture to picture
-    #[arg(long, value_name = "FILE", hide_short_help = true)]
-    #[arg(help_heading = "Only for --style inferno, which they imply")]
-    palette: Option<PathBuf>,
     /// Color of search hits (`#rrggbb`)
     #[arg(long, value_name = "COLOR", hide_short_help = true)]
     search_color: Option<SearchColor>,
@@ -159,7 +155,6 @@ impl LookArgs {
             ("--bgcolors", self.bgcolors.is_some()),
             ("--hash", self.hash),
             ("--color-diffusion", self.color_diffusion),
-            ("--palette", self.palette.is_some()),
             ("--stroke-color", self.stroke_color.is_some()),
             ("--ui-color", self.ui_color.is_some()),
             ("--pretty-xml", self.pretty_xml),
@@ -219,7 +214,6 @@ impl FlamegraphArgs {
             output,
             load,
             write,
-            palette: self.look.palette.clone(),
             look: Look { negate: self.negate, style, ..self.look.into() },
             before: self.diff.map(|before| (before.into(), difference)),
         };
@@ -260,7 +254,6 @@ impl From<LookArgs> for Look {
             bgcolors: args.bgcolors,
             hash: args.hash,
             color_diffusion: args.color_diffusion,
-            palette: None,
             search_color: args.search_color,
             stroke_color: args.stroke_color,
             ui_color: args.ui_color,

@@ -20,6 +20,7 @@ mod intervals;
 mod merge;
 mod pack;
 mod record;
+mod removed;
 mod report;
 mod runtimes;
 mod script;
@@ -107,7 +108,7 @@ impl Cli {
         let defaults = std::env::var(defaults::VARIABLE).unwrap_or_default();
         let words = summary::with_command(&command, words.into_iter().collect());
         let words = defaults::with_defaults(&command, words, &defaults)?;
-        let matches = command.try_get_matches_from_mut(words)?;
+        let matches = command.try_get_matches_from_mut(words).map_err(removed::explain)?;
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
 

@@ -1,6 +1,6 @@
 //! `annotate`: hot code, instruction by instruction, straight from a recording and its dumps, or from callgrind.out.
 
-use crate::annotation::{AnnotateFormat, AnnotateOptions, counted, html, json, recorded, text};
+use crate::annotation::{AnnotateFormat, AnnotateOptions, counted, json, recorded, text};
 use crate::contract::format::Read;
 use crate::error::{Error, Result, Warning};
 use crate::io::{Output, Run};
@@ -31,7 +31,6 @@ pub fn run(options: &AnnotateOptions, job: &Job) -> Result<Outcome> {
     }
     match options.format {
         AnnotateFormat::Text(ref style) => text::write(&annotation, style, &mut output)?,
-        AnnotateFormat::Html(context) => html::write(&annotation, context, &mut output)?,
         AnnotateFormat::Json => write_text(&mut output, |out| json::write(&annotation, out))?,
     }
     output.commit()?;

@@ -5,7 +5,7 @@ use crate::analysis::sorted_stacks::Runs;
 use crate::contract::format::WriteOptions;
 use crate::error::{Error, Result};
 use crate::formats::folded;
-use crate::io::{self, InPath, OutPath, Output, Run};
+use crate::io::{InPath, OutPath, Output, Run};
 use crate::model::stacks::{Keep, Profile};
 use crate::pipeline::any::{LoadOptions, load, why_no_samples};
 use crate::pipeline::inputs::JobInputs;
@@ -15,9 +15,7 @@ use crate::pipeline::{Job, Outcome};
 use crate::render::flamegraph;
 use crate::render::flamegraph::{Difference, Look, Picture, Side, Style};
 use crate::runtimes::jit_names::JitNames;
-use inferno::flamegraph::color::PaletteMap;
 use std::io::Write;
-use std::path::{Path, PathBuf};
 
 /// The profile to draw, the output, and the look.
 #[derive(Debug)]
@@ -32,8 +30,6 @@ pub struct FlamegraphOptions {
     pub write: WriteOptions,
     /// Its look.
     pub look: Look,
-    /// A file that keeps the colors of names from picture to picture.
-    pub palette: Option<PathBuf>,
     /// Color by the difference from this input.
     pub before: Option<(InPath, Difference)>,
 }
@@ -71,27 +67,16 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
     };
     let mut look = options.look.clone();
     look.subject = look.subject.or_else(|| subject(&options.inputs));
-    let mut new_palette = None;
-    if let Some(file) = &options.palette {
-        new_palette = Some(Output::create(&OutPath::Path(file.to_owned()), &run)?);
-        look.palette = Some(read_palette(file)?);
-    }
     each_event(&profile, &options.output, &run, &mut outcome, |series, out| {
         let write = WriteOptions { series, ..options.write.clone() };
         match &before {
             Some((before, difference)) => {
                 let sides = [side_before(before, &profile, series)?, Side { profile: &profile, series }];
-                draw_difference(sides, *difference, &write, &mut look, job, out)
+                draw_difference(sides, *difference, &write, &look, job, out)
             }
-            None => {
-                flamegraph::draw(&profile, &write, &mut look, out, &|picture, out| write_picture(picture, job, out))
-            }
+            None => flamegraph::draw(&profile, &write, &look, out, &|picture, out| write_picture(picture, job, out)),
         }
     })?;
-    if let (Some(mut output), Some(palette)) = (new_palette, &look.palette) {
-        palette.to_writer(&mut output)?;
-        output.commit()?;
-    }
     Ok(outcome)
 }
 
@@ -137,7 +122,7 @@ fn draw_difference(
     [before, after]: [Side<'_>; 2],
     difference: Difference,
     write: &WriteOptions,
-    look: &mut Look,
+    look: &Look,
     job: &Job,
     out: &mut Output,
 ) -> Result<()> {
@@ -150,13 +135,4 @@ fn draw_difference(
         Ok::<_, Error>(lines)
     };
     flamegraph::draw_infernos_difference(&folded(before)?, &folded(after)?, difference, look, out)
-}
-
-fn read_palette(file: &Path) -> Result<PaletteMap> {
-    if !io::is_there(file) {
-        return Ok(PaletteMap::default());
-    }
-    let bytes = io::map_to_replace(file)?;
-    let palette = PaletteMap::from_reader(&mut &bytes[..]);
-    palette.map_err(|error| Error::new("cannot read the palette").because(error).in_file(file))
 }

@@ -45,7 +45,7 @@ pub fn run(options: &MergeOptions, job: &Job) -> Result<Outcome> {
 /// The format to write where none is requested: a profile that has weights of several sorts keeps them.
 fn usual(first: Option<&FirstInput>) -> &'static str {
     match first.map(|first| first.format().name) {
-        Some(name @ ("pprof" | "parquet")) => name,
+        Some("pprof") => "pprof",
         _ => "folded",
     }
 }

@@ -8,7 +8,6 @@ use crate::contract::rows::RowWriter;
 use crate::contract::spans::{Spans, Wants};
 use crate::contract::unsymbolized::OpenUnsymbolized;
 use crate::error::{Result, Skipped, Warnings};
-use crate::model::recorded::Entry;
 use crate::model::stacks::{Keep, Profile};
 use crate::runtimes::jit_names::JitNames;
 use std::io::{self, Write};
@@ -56,8 +55,6 @@ pub enum Read {
         /// Sorts.
         sort: SortLines,
     },
-    /// It names its own functions, in pieces that can be read side by side: bytes in, pieces out.
-    Pieces(OpenPieces),
     /// It holds spans of time, which may stay spans.
     Spans(Spans),
     /// It is perf script's text, in which `pipeline` names the frames of JIT code first: text in, stacks out.
@@ -83,21 +80,6 @@ pub trait ReadLines: Send {
     fn profile(&mut self) -> &mut Profile;
 }
 
-/// Looks at an input of pieces.
-pub type OpenPieces = for<'b> fn(bytes: &'b [u8], options: &ReadOptions) -> Result<Box<dyn ReadPieces + 'b>>;
-
-/// An input whose pieces can be read in any order: put together in theirs, they are what the input holds.
-pub trait ReadPieces: Sync {
-    /// Measure where something of a piece is skipped.
-    fn what(&self) -> &'static str;
-
-    /// The number of them: at least one, which may be empty.
-    fn count(&self) -> usize;
-
-    /// Reads one. Parts of it that cannot be read are skipped.
-    fn read(&self, piece: usize, skipped: &mut Skipped) -> Profile;
-}
-
 impl Read {
     /// The questions about it, if it contains spans.
     pub fn spans(&self) -> Option<&Spans> {
@@ -112,7 +94,7 @@ impl Read {
         match self {
             Self::Stream(_) | Self::Lines { .. } | Self::Script(_) => true,
             Self::Spans(spans) => spans.wants == Wants::Stream,
-            Self::Stacks(_) | Self::Pieces(_) | Self::Addresses | Self::No => false,
+            Self::Stacks(_) | Self::Addresses | Self::No => false,
         }
     }
 }
@@ -138,21 +120,8 @@ pub struct Writer {
     pub spans: Option<StartSpansFn>,
     /// Starts an output that is written while inputs are read; `None` if the whole profile must be there first.
     pub stream: Option<StartRowsFn>,
-    /// The other tables of a data set, in which each input has a file of its own; `None` for formats that cannot be one.
-    pub data_set: Option<DataSet>,
-}
-
-/// The tables that a data set has besides those of rows.
-#[derive(Debug, Clone, Copy)]
-pub struct DataSet {
-    /// Starts the distinct stacks of an input.
-    pub stacks: StartRowsFn,
-    /// Writes what it was made of.
-    pub write_entries: fn(entries: &[Entry], out: &mut dyn Write) -> Result<()>,
-    /// Reads them back.
-    pub read_entries: fn(bytes: &[u8]) -> Result<Vec<Entry>>,
-    /// The same, but only the files, `input` and bucket of their recordings, and errors: that is faster.
-    pub read_files: fn(bytes: &[u8]) -> Result<Vec<Entry>>,
+    /// True if each recording can have a file of its own, in directories named after host and day (`--partition`).
+    pub is_partitioned: bool,
 }
 
 /// The number of events ([`Profile::series`]) that one output of a format can hold.

@@ -32,8 +32,6 @@ pub struct ReadOptions {
     pub times: Vec<TimeRange>,
     /// The rows that are kept.
     pub keep: Keep,
-    /// The part of a frame that is needed; `None`: all. Formats that have it at no cost give more.
-    pub detail: Option<Detail>,
     /// True if rows of different recordings and labels are kept apart, for formats that have them.
     pub apart: bool,
     /// True if columns of functions are needed, to look them up in source maps.
@@ -74,6 +72,4 @@ pub struct WriteOptions {
     pub bucket: Option<u64>,
     /// True if the names of directories give the host and the day, so that rows need not.
     pub partitioned: bool,
-    /// True if small recordings share groups of rows, which are then not sorted.
-    pub shared_groups: bool,
 }

@@ -1,4 +1,4 @@
-//! Stacks as plain JSON, for programs of one's own: every row with all that is known of it.
+//! Stacks as plain JSON, for programs of one's own: every row with all that is known of it. It is only written.
 //!
 //! ```text
 //! {"about":{"command":[…],"host":…,"arch":…,"kernel":…,"cpus":…,"epoch":…,"first":…,"last":…,"lost":0,
@@ -11,10 +11,6 @@
 //! `frames` of a stack are positions in the list of frames; times are in nanoseconds of the recording's clock, of which
 //! `epoch` is the zero in nanoseconds since 1970. A frame of which no function is known is called after its module,
 //! `[libc.so.6]`, and is marked `"unnamed":true`. Unknown values are left out.
-
-mod read;
-
-pub use read::{read, sniff};
 
 use crate::analysis::label;
 use crate::contract::format::WriteOptions;

@@ -25,6 +25,7 @@ pub mod vsprof;
 pub mod vtune;
 pub mod xctrace;
 
+use crate::bytes::glob::matches_glob;
 use crate::contract::format::{Detail, Events, Format, Read, Rewriter, StartRowsFn, WriteFn, Writer};
 use crate::model::stacks::Keep;
 use crate::records::{callgrind, perf_data, perf_script};
@@ -39,7 +40,7 @@ const PLAIN: Format =
 /// The way most profiles are written: all that is known of each sample.
 const fn writer(run: WriteFn) -> Writer {
     let (rows, events, detail, jit_names) = (Keep::EachRow, Events::All, Detail::Addresses, JitNames::Raw);
-    Writer { run, rows, events, detail, jit_names, by_cpu: false, spans: None, stream: None, data_set: None }
+    Writer { run, rows, events, detail, jit_names, by_cpu: false, spans: None, stream: None, is_partitioned: false }
 }
 
 /// The way rows are written while inputs are read.
@@ -118,8 +119,6 @@ pub const FORMATS: &[Format] = &[
         name: "json",
         about: "stacks with all that is known of them (plain JSON)",
         files: &["*.json"],
-        sniff: Some(json::sniff),
-        read: Read::Stacks(json::read),
         write: Some(Writer { by_cpu: true, ..writer(json::write) }),
         ..PLAIN
     },
@@ -231,20 +230,7 @@ pub const FORMATS: &[Format] = &[
         name: "parquet",
         about: PARQUET,
         files: &["*.parquet"],
-        sniff: Some(tables::parquet::sniff),
-        read: Read::Pieces(tables::parquet::open),
-        write: Some(Writer {
-            data_set: Some(tables::DATA_SET),
-            ..row_writer(tables::parquet::write, tables::parquet::start)
-        }),
-        ..PLAIN
-    },
-    #[cfg(feature = "tables")]
-    Format {
-        name: "arrow",
-        about: ARROW,
-        files: &["*.arrows"],
-        write: Some(row_writer(tables::arrow::write, tables::arrow::start)),
+        write: Some(Writer { is_partitioned: true, ..row_writer(tables::parquet::write, tables::parquet::start) }),
         ..PLAIN
     },
 ];
@@ -258,8 +244,6 @@ pub struct LeftOut {
     pub about: &'static str,
     /// The way its files' names end.
     extension: &'static str,
-    /// The way they begin, if they are read.
-    magic: &'static [u8],
 }
 
 /// Profiles that have them.
@@ -267,27 +251,14 @@ pub const HAS_ALL: &str =
     "the releases and the wheel (pip install jitgraft) have it, and builds with --features tables";
 
 /// The formats that this build was made without.
-pub const LEFT_OUT: &[LeftOut] = if cfg!(feature = "tables") {
-    &[]
-} else {
-    &[
-        LeftOut { name: "parquet", about: PARQUET, extension: ".parquet", magic: b"PAR1" },
-        LeftOut { name: "arrow", about: ARROW, extension: ".arrows", magic: b"" },
-    ]
-};
+pub const LEFT_OUT: &[LeftOut] =
+    if cfg!(feature = "tables") { &[] } else { &[LeftOut { name: "parquet", about: PARQUET, extension: ".parquet" }] };
 
 const PARQUET: &str = "a row a sample, or a sum over a stretch of time (Parquet), for SQL";
-
-const ARROW: &str = "the same rows as a stream of Arrow's batches, written while the input is read";
 
 /// The format that a file of that name would be written in, had this build not been made without it.
 pub fn left_out_for_file(name: &[u8]) -> Option<&'static LeftOut> {
     LEFT_OUT.iter().find(|format| name.ends_with(format.extension.as_bytes()))
-}
-
-/// The format of an input that begins so, if this build was made without it.
-pub fn left_out(head: &[u8]) -> Option<&'static LeftOut> {
-    LEFT_OUT.iter().find(|format| !format.magic.is_empty() && head.starts_with(format.magic))
 }
 
 /// Formats whose outputs are for programs, and why a terminal should not get them.
@@ -295,7 +266,6 @@ const NOT_FOR_TERMINALS: &[(&str, &str)] = &[
     ("pprof", "binary"),
     ("otlp", "binary"),
     ("parquet", "binary"),
-    ("arrow", "binary"),
     ("otlp-json", "JSON for programs"),
     ("json", "JSON for programs"),
     ("firefox", "JSON for programs"),
@@ -323,11 +293,9 @@ pub fn for_file(name: &[u8]) -> Option<&'static Format> {
 }
 
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
-    let Some(star) = pattern.iter().position(|&byte| byte == b'*') else { return name == pattern };
-    let (begin, end) = (&pattern[..star], &pattern[star + 1..]);
     // A name that is nothing but the ending is hidden, and has no ending.
-    name.len() > begin.len() + end.len() && name.starts_with(begin) && name.ends_with(end)
-        || (end.is_empty() && name == begin)
+    let is_hidden = pattern.starts_with(b"*") && name.len() < pattern.len();
+    !is_hidden && matches_glob(pattern, name)
 }
 
 /// The format of an input, by its first bytes (give at least 4 KiB, or all there are).

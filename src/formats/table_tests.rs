@@ -82,9 +82,6 @@ fn read(bytes: &[u8]) {
             open(&options).read(bytes, &mut Skipped::new("line"));
             Ok(())
         }
-        Some(Read::Pieces(open)) => open(bytes, &options).map(|pieces| {
-            (0..pieces.count()).for_each(|piece| drop(pieces.read(piece, &mut Skipped::new(pieces.what()))));
-        }),
         Some(Read::Spans(of)) => read_spans(&of, bytes, &options, warnings),
         Some(Read::Addresses | Read::No) | None => Ok(()),
     };
@@ -179,13 +176,6 @@ fn deep_stacks_are_read_without_going_down_them() {
                 r#"{{"meta":{{"preprocessedProfileVersion":58}},"shared":{{"stringArray":["f"],"frameTable":{{"func":[0]}},
                 "funcTable":{{"name":[0]}},"stackTable":{{"frame":[{zeros}],"prefix":[{prefixes}]}}}},
                 "threads":[{{"name":"a","samples":{{"stack":[{last}]}}}}]}}"#
-            ),
-        ),
-        (
-            "json",
-            format!(
-                r#"{{"frames":[{{"name":"f","kind":"user"}}],"events":[{{"name":"x","stacks":[{{"weight":1,"count":1,
-                "frames":[{zeros}]}}]}}]}}"#
             ),
         ),
         ("dtrace", format!("\n\n{}  1\n", "  a`f+0x1\n".repeat(DEEP))),

@@ -28,6 +28,8 @@ use Signature::{Bytes, Is, Words};
 
 /// All of them. The first that fits is it.
 const UNREAD: &[UnreadFormat] = &[
+    UnreadFormat { name: "a table (Parquet)", remedy: TABLE_REMEDY, signature: Bytes(b"PAR1") },
+    UnreadFormat { name: "a table (Arrow)", remedy: TABLE_REMEDY, signature: Is(is_arrow) },
     UnreadFormat {
         name: "traces, metrics or logs of OpenTelemetry (OTLP)",
         remedy: "of OpenTelemetry's signals, profiles are read",
@@ -42,6 +44,11 @@ const UNREAD: &[UnreadFormat] = &[
         name: "a Gecko profile as Firefox itself writes it",
         remedy: "open it on profiler.firefox.com and save it there",
         signature: Is(is_gecko),
+    },
+    UnreadFormat {
+        name: "stacks in jitgraft's own JSON",
+        remedy: "export the profile that it was made from, or export that to pprof (-o x.pb.gz), which is read again",
+        signature: Is(is_own_json),
     },
     UnreadFormat {
         name: "a heap snapshot of V8",
@@ -118,6 +125,9 @@ const UNREAD: &[UnreadFormat] = &[
     },
 ];
 
+const TABLE_REMEDY: &str =
+    "DuckDB and Spark query it, and make folded stacks of any answer, which are read (docs/sql.md has the query)";
+
 /// The format of a file that begins so, if it is known and not read.
 pub fn known(head: &[u8]) -> Option<&'static UnreadFormat> {
     UNREAD.iter().find(|format| format.signature.fits(head))
@@ -171,6 +181,12 @@ fn begins(head: &[u8], with: &[u8]) -> bool {
 
 fn has(head: &[u8], text: &str) -> bool {
     memchr::memmem::find(head, text.as_bytes()).is_some()
+}
+
+/// It begins with its frames, or what is known of the whole before them.
+fn is_own_json(head: &[u8]) -> bool {
+    let words = Words(&["{\"frames\":[{\"name\":", "\"kind\":\""]).fits(head);
+    words || Words(&["{\"frames\":[],\"events\":["]).fits(head) || Words(&["{\"about\":{", "\"lost\":"]).fits(head)
 }
 
 /// The unprocessed profile has its tables as lists of rows with a schema, and no version of the processed one.
@@ -235,6 +251,17 @@ fn is_packet(bytes: &[u8], whole: bool) -> bool {
     known > 0 && (!whole || Fields::of(bytes).nth(known).is_none())
 }
 
+/// A file, or a stream: a mark, the length of its first message, and where in that its table begins.
+fn is_arrow(head: &[u8]) -> bool {
+    if head.starts_with(b"ARROW1") || head.starts_with(b"FEA1") {
+        return true;
+    }
+    let Some((start, _)) = head.split_first_chunk::<12>() else { return false };
+    let word = |at: usize| u32::from_le_bytes([start[at], start[at + 1], start[at + 2], start[at + 3]]);
+    let (len, table) = (word(4), word(8));
+    word(0) == u32::MAX && len % 8 == 0 && (8..1 << 24).contains(&len) && (4..256).contains(&table)
+}
+
 /// Five words: none, three words of header to come, version 0, the period, none.
 fn is_gperftools(head: &[u8]) -> bool {
     let word = |at: usize, size: usize| {
@@ -267,6 +294,9 @@ pub(super) mod tests {
 
     /// The beginning of a file of each row.
     pub(in crate::formats) const EXAMPLES: &[(&str, &[u8])] = &[
+        ("a table (Parquet)", b"PAR1\x15\x04\x15\x40\x15"),
+        ("a table (Arrow)", b"ARROW1\0\0\xff\xff\xff\xff\xf0\0\0\0\x10\0\0\0"),
+        ("a table (Arrow)", b"\xff\xff\xff\xff\xf0\x04\0\0\x10\0\0\0\0\0\x0a\0"),
         (
             "OpenTelemetry",
             b"\x0a\x2f\x0a\x17\x0a\x15\x0a\x0cservice.name\x12\x05\x0a\x03app\x12\x14\x12\x12\x0a\x100123456789abcdef",
@@ -277,6 +307,9 @@ pub(super) mod tests {
             "Gecko",
             br#"{"meta":{"version":24,"startTime":1.5,"interval":1,"stackwalk":1,"debug":0},"libs":[],"threads":[]}"#,
         ),
+        ("own JSON", br#"{"frames":[{"name":"f","kind":"user"}],"events":[]}"#),
+        ("own JSON", br#"{"frames":[],"events":[]}"#),
+        ("own JSON", b"{\n  \"about\": {\n  \"command\":[\"php\"], \"lost\": 0 }, \"frames\": []"),
         ("heap snapshot of V8", br#"{"snapshot":{"meta":{"node_fields":["type","name"]}}}"#),
         (
             "heap profile of V8",

@@ -241,25 +241,13 @@ unsafe impl GlobalAlloc for GuardedAllocator {
 
 fn given(memory: *mut u8, size: usize) -> *mut u8 {
     if memory.is_null() {
-        let mut digits = [0; 20];
-        let size = decimal(size, &mut digits);
+        // Nothing of this allocates.
+        let mut digits = itoa::Buffer::new();
+        let size = digits.format(size).as_bytes();
         let (start, end) = (&b"error: out of memory: "[..], &b" bytes more cannot be had (--max-memory)\n"[..]);
         leave(&[start, size, end]);
     }
     memory
-}
-
-/// A number's digits, without allocating.
-fn decimal(mut number: usize, digits: &mut [u8; 20]) -> &[u8] {
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 || at == 0 {
-            return &digits[at..];
-        }
-    }
 }
 
 /// True if standard output was closed when the program was started.
@@ -402,13 +390,6 @@ mod tests {
         assert_eq!("50%".parse::<MemoryLimit>().unwrap(), MemoryLimit::Share(50));
         for wrong in ["", "0", "G", "-1", "4X", "0%", "101%", "99999999999999T"] {
             assert!(wrong.parse::<MemoryLimit>().is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn numbers_are_written_without_allocating() {
-        for number in [0, 7, 10, 65_536, usize::MAX] {
-            assert_eq!(decimal(number, &mut [0; 20]), number.to_string().as_bytes());
         }
     }
 

@@ -223,7 +223,7 @@ fn unplaced(error: io::Error, shown: &Path) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::io::{map_file, map_to_replace, opens_directory};
+    use crate::io::{map_file, opens_directory};
     use std::fs;
 
     #[test]
@@ -319,15 +319,6 @@ mod tests {
             assert_eq!(fs::read(at(place)).unwrap(), b"a");
             fs::rename(at(place), at("a")).unwrap();
         }
-    }
-
-    #[test]
-    fn a_file_read_to_be_replaced_is_replaced() {
-        let (_dir, at) = directory();
-        let run = Run::begin();
-        assert_eq!(&map_to_replace(&at("a")).unwrap()[..], b"a");
-        write(&run, at("a")).unwrap();
-        assert_eq!(fs::read(at("a")).unwrap(), b"new");
     }
 
     #[test]

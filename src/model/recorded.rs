@@ -34,53 +34,6 @@ pub struct Recording {
     pub bucket: Option<i64>,
 }
 
-/// A file as it was when it was read: another size or time means that it has changed since.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct ReadFile {
-    /// Its path.
-    pub path: String,
-    /// Its size in bytes.
-    pub size: i64,
-    /// When it was changed last, in nanoseconds since 1970.
-    pub mtime: i64,
-}
-
-/// The event of a recording.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RecordedEvent {
-    /// The event.
-    pub name: String,
-    /// The unit of its weights.
-    pub unit: String,
-    /// The number of times that a second it was sampled, if that was requested.
-    pub frequency: Option<i64>,
-    /// The sampling period, if that was requested.
-    pub period: Option<i64>,
-}
-
-/// The facts about a file in a data set.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Entry {
-    /// The file.
-    pub file: ReadFile,
-    /// The recording in it.
-    pub recording: Recording,
-    /// The labels that were given to all of its rows.
-    pub labels: Labels,
-    /// From the first to the last of its samples, in nanoseconds.
-    pub duration: Option<i64>,
-    /// Its events.
-    pub events: Vec<RecordedEvent>,
-    /// The rows that were written.
-    pub rows: i64,
-    /// The samples that they are of.
-    pub samples: i64,
-    /// The samples that the recorder lost.
-    pub lost: i64,
-    /// Why it could not be read.
-    pub error: Option<String>,
-}
-
 /// The names in the path of a control group: its own, and those of the pod and the container that Kubernetes made it
 /// for.
 pub fn cgroup_labels(path: &str) -> Labels {

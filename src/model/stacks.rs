@@ -150,7 +150,7 @@ pub struct Track {
     pub cpu: Option<u32>,
     /// The labels that keep rows apart, if the output has room for them.
     pub labels: Labels,
-    /// The recording, where a table holds rows of several and the output keeps them apart.
+    /// The recording, where an input holds rows of several machines and the output keeps them apart.
     pub recording: Option<Arc<Recording>>,
     /// The number of the input, where the output keeps the rows of several inputs apart.
     pub input: Option<u32>,

@@ -7,7 +7,6 @@ use super::job::{Job, Outcome};
 use super::lines;
 use super::nothing_left;
 use super::open::{Opened, check_further, shown};
-use super::parts;
 use super::recording::{self, Ask, RecordingOptions};
 use super::script_text;
 use super::sink::{Naming, Sink, Whole};
@@ -218,12 +217,7 @@ fn read_stacks(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Profile> {
-    let read_options = ReadOptions {
-        keep,
-        detail: Some(options.detail),
-        columns: options.sources.source_maps.is_on(),
-        ..options.read.clone()
-    };
+    let read_options = ReadOptions { keep, columns: options.sources.source_maps.is_on(), ..options.read.clone() };
     if let Some(of) = opened.format().read.spans() {
         let mut warnings = Warnings::new();
         let profile = read_spans(opened, job, |input| (of.stacks)(input, &read_options, &mut warnings))?;
@@ -234,7 +228,6 @@ fn read_stacks(
     let profile = match opened {
         Opened::Whole(input) => match input.format.read {
             Read::Stacks(read) => read(&input.bytes, &read_options, &mut warnings)?,
-            Read::Pieces(open) => parts::read(&*open(&input.bytes, &read_options)?, keep, job, &mut warnings)?,
             _ => return Err(unreadable(input.format)),
         },
         Opened::Stream { mut reader, format, .. } => match format.read {

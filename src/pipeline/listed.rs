@@ -43,22 +43,19 @@ fn paths(text: &[u8]) -> impl Iterator<Item = &Path> {
     paths.map(|path| Path::new(OsStr::from_bytes(path)))
 }
 
-/// A recording's directory is one input. Of a data set, the inputs are its rows, and not the tables beside them.
+/// A recording's directory is one input.
 fn add(path: &Path, all: &mut Vec<InPath>) -> Result<()> {
     if !io::is_directory(path) || io::is_file(&path.join("data")) {
         all.push(InPath::Path(path.to_owned()));
         return Ok(());
     }
-    let samples = path.join("samples");
-    let is_data_set = io::is_directory(&samples) && io::is_directory(&path.join("recordings"));
-    let path = if is_data_set { &samples } else { path };
     for inside in sorted(path).map_err(|error| Error::from(error).in_file(path))? {
         add(&inside, all)?;
     }
     Ok(())
 }
 
-/// What is in a directory and not hidden: a data set's own files begin with `_` (`_SUCCESS`). Dumps, maps and logs that
+/// What is in a directory and not hidden: engines' own files begin with `_` (`_SUCCESS`). Dumps, maps and logs that
 /// name code are not inputs, but go with those beside them. A link to a directory is not followed: it may lead back
 /// here.
 fn sorted(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
@@ -91,12 +88,10 @@ mod tests {
     fn directories_and_lists_stand_for_their_files() {
         let dir = tempfile::tempdir().unwrap();
         let below = |name: &str| dir.path().join(name);
-        for directory in ["set/day=2", "set/day=1", "recording", "set/.hidden", "fleet/samples", "fleet/recordings"] {
+        for directory in ["set/day=2", "set/day=1", "recording", "set/.hidden"] {
             std::fs::create_dir_all(below(directory)).unwrap();
         }
         for file in [
-            "fleet/samples/s",
-            "fleet/recordings/r",
             "set/day=2/b",
             "set/day=2/a",
             "set/day=1/c",
@@ -112,14 +107,10 @@ mod tests {
         std::os::unix::fs::symlink(below("recording/data"), below("set/linked")).unwrap();
         let list = format!("{}\n{}\n\nmissing\n", below("recording").display(), below("set/day=1").display());
         std::fs::write(below("list"), list).unwrap();
-        let inputs = [
-            InPath::Path(below("set")),
-            InPath::Path(format!("@{}", below("list").display()).into()),
-            InPath::Path(below("fleet")),
-            InPath::Stdin,
-        ];
+        let inputs =
+            [InPath::Path(below("set")), InPath::Path(format!("@{}", below("list").display()).into()), InPath::Stdin];
         let set = ["set/day=1/c", "set/day=2/a", "set/day=2/b", "set/linked"];
-        let expected = [&set[..], &["recording", "set/day=1/c", "missing", "fleet/samples/s", "-"]].concat();
+        let expected = [&set[..], &["recording", "set/day=1/c", "missing", "-"]].concat();
         assert_eq!(names(&expand(&inputs).unwrap(), dir.path()), expected);
     }
 

@@ -2,7 +2,7 @@
 
 use crate::contract::format::Read;
 use crate::error::Error;
-use crate::formats::{FORMATS, HAS_ALL, left_out, unread};
+use crate::formats::{FORMATS, unread};
 use crate::io;
 use crate::records::{jitdump, perf_map};
 use std::path::Path;
@@ -22,9 +22,6 @@ pub(crate) fn refused(head: &[u8]) -> Error {
     }
     if let Some(known) = unread::known(head) {
         return Error::new(format!("is {}, which is not read: {}", known.name, known.remedy));
-    }
-    if let Some(format) = left_out(head) {
-        return Error::new(format!("is {}, which this build of jitgraft does not read: {HAS_ALL}", format.name));
     }
     let readable = FORMATS.iter().filter(|format| !matches!(format.read, Read::No)).map(|format| format.name);
     let general = || format!("is none of the formats that can be read: {}", readable.collect::<Vec<_>>().join(", "));

@@ -15,7 +15,7 @@
 //! | `repack` | an output that is packed as its input was |
 //! | [`recording`] | perf.data → samples whose addresses have names |
 //! | [`script_text`] | perf script's text → the same text with names, or its stacks |
-//! | `lines`, `parts`, `readers` | texts and tables that are read in blocks side by side → what their parts hold together |
+//! | `lines`, `readers` | texts that are read in blocks side by side → what their parts hold together |
 //! | `running` | a process that runs now: its command, what it has mapped, its files |
 //! | `sorted` | folded stacks → their sums, sorted, where no more is needed |
 //! | `spans` | inputs that hold spans of time → whatever their format reads of them |
@@ -37,7 +37,6 @@ pub(crate) mod mistaken;
 mod nothing_left;
 pub mod open;
 pub(crate) mod outputs;
-mod parts;
 #[cfg_attr(not(feature = "cli"), path = "no_progress.rs")]
 pub(crate) mod progress;
 mod readers;

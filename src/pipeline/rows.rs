@@ -9,8 +9,8 @@ use crate::contract::rows::{RowOrigin, RowWriter, recording_of};
 use crate::error::Result;
 use crate::io::{self, InPath};
 use crate::model::about::TimeExtent;
-use crate::model::recorded::{Entry, RecordedEvent, Recording};
-use crate::model::stacks::{Keep, Profile, Row, Sampling, Series, Track};
+use crate::model::recorded::Recording;
+use crate::model::stacks::{Keep, Profile, Row, Track};
 use rustc_hash::FxHashMap;
 use sha1::{Digest, Sha1};
 use std::collections::BTreeSet;
@@ -26,8 +26,7 @@ pub(crate) struct RowsRead {
 }
 
 impl RowsRead {
-    /// Pushes the rows of one input to a writer, and shows what it was: an entry for each recording in it, none of
-    /// which knows its file yet.
+    /// Pushes the rows of one input to a writer.
     pub(crate) fn push(
         &mut self,
         (opened, path): (Opened, &InPath),
@@ -35,11 +34,10 @@ impl RowsRead {
         options: &LoadOptions,
         writer: &mut dyn RowWriter,
         (job, outcome): (&Job, &mut Outcome),
-    ) -> Result<Vec<Entry>> {
-        let mut sink = RowSink { read: self, given, options, writer, entries: Vec::new(), has_ended: false };
+    ) -> Result<()> {
+        let mut sink = RowSink { read: self, given, options, writer, has_begun: false, has_ended: false };
         run_one(opened, path, options, (&mut sink, &mut |_, _, _| {}), job, outcome)
-            .map_err(|error| error.in_file(&shown(path)))?;
-        Ok(sink.entries)
+            .map_err(|error| error.in_file(&shown(path)))
     }
 
     /// Reports its absence, and refuses names that no event had.
@@ -65,8 +63,8 @@ struct RowSink<'a> {
     given: RowOrigin,
     options: &'a LoadOptions,
     writer: &'a mut dyn RowWriter,
-    /// The recordings so far; the writer has begun the last.
-    entries: Vec<Entry>,
+    /// True if the writer has begun a recording.
+    has_begun: bool,
     /// True if the writer has received all rows of the last.
     has_ended: bool,
 }
@@ -82,33 +80,17 @@ impl RowSink<'_> {
             labels: self.given.labels.clone(),
             jit_names: self.options.jit_names.of(rows),
         };
-        let (recording, labels) = (origin.recording.clone(), origin.labels.clone());
-        self.entries.push(Entry { recording, labels, ..Entry::default() });
+        self.has_begun = true;
         self.writer.begin(origin, rows)
     }
 
     fn begin_whole(&mut self, rows: &Profile) -> Result<()> {
-        if self.entries.is_empty() { self.begin(recording_of(rows), rows) } else { Ok(()) }
+        if !self.has_begun { self.begin(recording_of(rows), rows) } else { Ok(()) }
     }
 
     fn rows(&mut self, rows: &Profile) -> Result<()> {
-        let all = || rows.series.iter().flat_map(|series| &series.rows);
-        self.read.rows += all().count() as u64;
-        if let Some(entry) = self.entries.last_mut() {
-            entry.rows += all().count() as i64;
-            entry.samples = all().fold(entry.samples, |sum, row| sum.saturating_add_unsigned(row.count));
-        }
+        self.read.rows += rows.series.iter().map(|series| series.rows.len() as u64).sum::<u64>();
         self.writer.rows(rows)
-    }
-
-    fn end(&mut self, tables: &Profile) -> Result<()> {
-        if let Some(entry) = self.entries.last_mut() {
-            let duration = tables.about.sampled.map(TimeExtent::duration);
-            entry.duration = duration.and_then(|duration| i64::try_from(duration).ok());
-            entry.lost = tables.about.lost.try_into().unwrap_or(i64::MAX);
-            entry.events = tables.series.iter().map(event).collect();
-        }
-        self.writer.end(tables)
     }
 }
 
@@ -133,18 +115,16 @@ impl Sink for RowSink<'_> {
         let (is_only, all_lost) = (recordings.len() == 1, rows.about.lost);
         for (recording, of_recording) in recordings {
             rows.series.iter_mut().zip(of_recording).for_each(|(series, rows)| series.rows = rows);
-            let recording = match (&recording.input, is_only) {
-                (Some(_), _) => Recording::clone(&recording),
-                (None, true) => recording_of(rows),
-                (None, false) => of_machine(recording.host.clone(), rows),
-            };
-            if !is_only {
+            let recording = if is_only {
+                recording_of(rows)
+            } else {
                 let of_host = recording.host.as_ref().and_then(|host| rows.about.lost_on.get(host));
                 rows.about.lost = of_host.copied().unwrap_or(0);
-            }
+                of_machine(recording.host.clone(), rows)
+            };
             self.begin(recording, rows)?;
             self.rows(rows)?;
-            self.end(rows)?;
+            self.writer.end(rows)?;
         }
         rows.about.lost = all_lost;
         self.has_ended = true;
@@ -156,7 +136,7 @@ impl Sink for RowSink<'_> {
             return Ok(());
         }
         self.begin_whole(tables)?;
-        RowSink::end(self, tables)
+        self.writer.end(tables)
     }
 }
 
@@ -202,16 +182,6 @@ fn described(own: Recording, given: &Recording) -> Recording {
         bucket: given.bucket.or(own.bucket),
         ..own
     }
-}
-
-fn event(series: &Series) -> RecordedEvent {
-    let number = |number: u64| i64::try_from(number).ok();
-    let (frequency, period) = match series.sampling {
-        Some(Sampling::Frequency(hertz)) => (number(hertz), None),
-        Some(Sampling::Period(period)) => (None, number(period)),
-        None => (None, None),
-    };
-    RecordedEvent { name: series.name.clone(), unit: series.unit.name().to_owned(), frequency, period }
 }
 
 /// The SHA-1 of what an input holds, unpacked: of a file what `sha1sum` states, of a recording's directory that of its

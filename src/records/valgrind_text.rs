@@ -18,6 +18,7 @@
 //! `docs/internals/xml-output-protocol4.txt` in valgrind's sources.
 
 use crate::bytes::digits::{hex, number};
+use crate::bytes::escapes::escape_markup;
 use crate::error::Result;
 use memchr::memmem;
 use std::io::{BufRead, Write};
@@ -233,17 +234,8 @@ fn write_xml(function: ReportFunction<'_>, indent: &[u8], out: &mut dyn Write) -
 }
 
 fn escaped(value: &[u8]) -> String {
-    let mut text = String::new();
-    for c in String::from_utf8_lossy(value).chars() {
-        match c {
-            '<' => text.push_str("&lt;"),
-            '>' => text.push_str("&gt;"),
-            '&' => text.push_str("&amp;"),
-            c if c.is_control() => text.push(' '),
-            c => text.push(c),
-        }
-    }
-    text
+    let text = String::from_utf8_lossy(value);
+    escape_markup(text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }))
 }
 
 #[cfg(test)]
@@ -282,7 +274,7 @@ mod tests {
         let text = "<stack>\n  <frame>\n    <ip>0x1000</ip>\n  </frame>\n  <frame>\n    <ip>0x1011</ip>\n  </frame>\n  \
             <frame>\n    <ip>0x1012</ip>\n    <obj>/bin/x</obj>\n  </frame>\n</stack>\n";
         let (named, frames) = grafted(Report::Xml, text);
-        assert!(named.contains("    <ip>0x1000</ip>\n    <fn>f\"&lt;1&gt;</fn>\n  </frame>"), "{named}");
+        assert!(named.contains("    <ip>0x1000</ip>\n    <fn>f&quot;&lt;1&gt;</fn>\n  </frame>"), "{named}");
         assert!(
             named.contains("<fn>g</fn>\n    <dir>/src</dir>\n    <file>g.js</file>\n    <line>7</line>\n"),
             "{named}"

@@ -1,6 +1,7 @@
 //! The facts about a runtime, and the shapes of its names, which show tiers.
 
 use super::switch::{Flag, Stacks, Switch, Version};
+use crate::bytes::glob::matches_glob;
 use crate::model::tier::Tier;
 
 /// A runtime that compiles while it runs.
@@ -171,11 +172,11 @@ impl Runtime {
 
     /// True if it is the runtime's program that goes by this base name.
     pub fn is_program(&self, name: &[u8]) -> bool {
-        self.programs.iter().any(|program| is(program, name))
+        self.programs.iter().any(|program| matches_glob(program.as_bytes(), name))
     }
 
     pub(super) fn maps(&self, name: &[u8]) -> bool {
-        self.is_program(name) || self.libraries.iter().any(|library| is(library, name))
+        self.is_program(name) || self.libraries.iter().any(|library| matches_glob(library.as_bytes(), name))
     }
 }
 
@@ -185,13 +186,6 @@ fn starts_with_version(text: &str) -> bool {
     let (number, behind) = text.split_at(end);
     let is_word = behind.chars().take(2).filter(char::is_ascii_alphabetic).count() == 2;
     number.starts_with(|c: char| c.is_ascii_digit()) && (number.ends_with('.') || !is_word)
-}
-
-fn is(pattern: &str, name: &[u8]) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(start) => name.starts_with(start.as_bytes()),
-        None => name == pattern.as_bytes(),
-    }
 }
 
 /// The shape of a name.

@@ -32,7 +32,7 @@ const ARROWS: &[(&str, &str)] = &[
     ("resolve", "runtimes model parallel io"),
     ("contract", "analysis runtimes model"),
     ("analysis", "runtimes model"),
-    ("runtimes", "model"),
+    ("runtimes", "model bytes"),
     ("model", ""),
     ("bytes", ""),
     ("parallel", ""),

@@ -7,7 +7,6 @@ mod aarch64;
 mod callgrind;
 mod calls;
 use crate::support::objdump::{self, hex};
-mod page;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -340,7 +340,7 @@ fn source_text_is_shown_by_root_only_if_everybody_can_get_to_it() {
     let path = scene.at("st/jit-999300.dump");
     fs::write(&path, dump("f", &source)).unwrap();
     scene.stranger("r.data", recording(&[&path]));
-    let annotate = "annotate r.data --format html -o ../out/page.html";
+    let annotate = "annotate r.data --format json -o ../out/hot.json";
     let said = scene.told(annotate);
     assert!(!said.contains(SECRET) && !holds(&scene.outputs(), SECRET), "{said}");
     assert!(said.contains("not everybody may read it"), "{said}");

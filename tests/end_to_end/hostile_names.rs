@@ -82,8 +82,6 @@ const RUNS: &[(Kind, &str)] = &[
     (Json, "export --to otlp-json perf.data"),
     #[cfg(feature = "tables")]
     (Binary, "export --to parquet perf.data"),
-    #[cfg(feature = "tables")]
-    (Binary, "export --to arrow perf.data"),
     (Lines, "merge --to folded stacks stacks"),
     (Lines, "merge --to callgrind perf.data perf.data"),
     (Csv, "merge --to csv stacks stacks"),
@@ -97,8 +95,6 @@ const RUNS: &[(Kind, &str)] = &[
     (Json, "merge --to otlp-json stacks stacks"),
     #[cfg(feature = "tables")]
     (Binary, "merge --to parquet stacks stacks"),
-    #[cfg(feature = "tables")]
-    (Binary, "merge --to arrow stacks stacks"),
     (Binary, "pack perf.data -o -"),
     (Text, "pack --list perf.data"),
     (Text, "doctor -v perf.data"),
@@ -107,7 +103,6 @@ const RUNS: &[(Kind, &str)] = &[
     (Json, "doctor --format json perf.data"),
     (Text, "annotate --limit 100 perf.data"),
     (Text, "annotate --format text --whole --limit 100 --syntax intel perf.data"),
-    (Picture, "annotate --format html --limit 100 perf.data"),
     (Json, "annotate --format json --limit 100 perf.data"),
     (Page, "view --no-open -o - perf.data"),
     (Page, "view --no-open -o - --diff stacks trace.json"),

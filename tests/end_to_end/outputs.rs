@@ -371,7 +371,6 @@ fn lists_that_options_name_are_inputs() {
     scene.refuses("stats --preset questions trace.json -o questions");
     scene.write("ids", "00112233445566778899aabbccddeeff00112233 /bin/true\n");
     scene.refuses("inject -b -i perf.data --known-build-ids file://ids -o ids");
-    scene.refuses("flamegraph stacks --palette stacks -o new.svg");
 }
 
 #[test]
@@ -387,19 +386,14 @@ fn the_object_of_callgrind_takes_no_inputs_place() {
 #[test]
 fn two_outputs_have_two_names() {
     let scene = Scene::new();
-    scene.refuses("flamegraph stacks --palette new -o new");
     scene.refuses("callgrind callgrind.out --perf-map callgrind.map -o new --object new");
     scene.refuses("callgrind callgrind.out --perf-map callgrind.map -o new --object ./new");
     scene.refuses(&format!("inject -i perf.data -o jitted-{PID}.so"));
     scene.refuses(&format!("inject -i perf.data --image-dir . -o ../{}/jitted-{PID}.so", directory_name(&scene)));
-    symlink("new", scene.path("link")).unwrap();
-    scene.refuses("flamegraph stacks --palette link -o new");
     scene.write("perf.data", recording(&["a/b/", "a_b_"], &scene.path(&dump())));
     for job in ["collapse", "flamegraph", "report", "export --to folded"] {
         scene.refuses(&format!("{job} perf.data -o new.out"));
     }
-    let both = File::create(scene.path("both")).unwrap();
-    scene.refuses_run(scene.command("flamegraph stacks --palette both").stdout(both));
 }
 
 fn directory_name(scene: &Scene) -> String {
@@ -530,16 +524,6 @@ fn a_link_is_written_through() {
         }
         scene.write(target, "old");
     }
-}
-
-#[test]
-fn a_palette_is_read_and_written() {
-    let scene = Scene::new();
-    scene.done("flamegraph stacks --palette colours -o first.svg");
-    let colours = scene.text("colours");
-    assert!(colours.contains("->"), "{colours}");
-    scene.done("flamegraph stacks --palette colours -o second.svg");
-    assert_eq!((scene.text("colours"), scene.text("first.svg")), (colours, scene.text("second.svg")));
 }
 
 #[test]

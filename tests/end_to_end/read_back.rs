@@ -17,7 +17,7 @@ fn run(arguments: &[&str], input: &Path) -> String {
 }
 
 /// Formats that hold the names, the threads and the weights of a recording.
-const WHOLE: &[&str] = &["pprof", "otlp", "otlp-json", "speedscope", "firefox", "chrome", "json"];
+const WHOLE: &[&str] = &["pprof", "otlp", "otlp-json", "speedscope", "firefox", "chrome"];
 
 /// The recordings, and how many distinct stacks they have at least.
 const RECORDINGS: &[(&str, usize)] = &[("php-recording/perf.data.zst", 60), ("tiers-recording/perf.data.zst", 300)];

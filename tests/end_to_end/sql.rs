@@ -130,13 +130,50 @@ fn older_and_newer_files_are_queried_together() {
     assert!(newer[1].as_u64() > Some(0) && newer[1] == newer[3] && newer[1] == newer[4], "{newer}");
     assert!(older[1].as_u64() > Some(0) && older[3] == 0 && older[4] == 0, "{older}");
     assert!(rows(&spark, "sides").iter().zip([newer, older]).all(|(one, other)| is_equal(one, other)), "{spark:?}");
-    // This program reads both, too.
-    let folded = run(Command::new(env!("CARGO_BIN_EXE_jitgraft"))
-        .args(["collapse", "--quiet"])
-        .args([&old, &new].map(|directory| std::fs::read_dir(directory).unwrap().next().unwrap().unwrap().path())));
-    let folded = String::from_utf8(folded).unwrap();
-    let sum: u64 = folded.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum();
-    assert_eq!(Some(sum), newer[2].as_u64().zip(older[2].as_u64()).map(|(newer, older)| newer + older));
+}
+
+/// Any answer becomes folded stacks by the query of the document: of all rows, those of `collapse`, and a picture.
+#[test]
+#[ignore = "needs python3: tests/run.sh --all"]
+fn an_answer_becomes_the_stacks_of_collapse_and_a_flame_graph() {
+    let (dir, root) = (tempfile::tempdir().unwrap(), Path::new(env!("CARGO_MANIFEST_DIR")));
+    // Folded stacks leave out the parameters of C++'s functions, as inferno does: these have none.
+    let inputs =
+        ["tiers-recording", "recording-node"].map(|name| root.join("fixtures").join(name).join("perf.data.zst"));
+    let jitgraft = |args: &[&str]| run(Command::new(env!("CARGO_BIN_EXE_jitgraft")).args(args).args(&inputs));
+    let fleet = dir.path().join("fleet");
+    jitgraft(&["export", "--quiet", "--to", "parquet", "--partition", "-o", fleet.to_str().unwrap()]);
+    let document = std::fs::read_to_string(root.join("docs/sql.md")).unwrap();
+    let views = document.split("\n## Hottest functions").next().unwrap();
+    let query = document.split("```sql folded\n").nth(1).unwrap().split("```").next().unwrap();
+    let all = query.replace(" WHERE leaf_tier = 'optimised'", "");
+    assert_ne!(all, query);
+    let asked = dir.path().join("folded.md");
+    std::fs::write(&asked, format!("{views}\n```sql all\n{all}```\n```sql part\n{query}```\n")).unwrap();
+    let mut command = Command::new(python(&["duckdb"]));
+    command.arg(root.join("tests/sql/cookbook.py")).arg("duckdb").arg(&asked).current_dir(dir.path());
+    let answers: Answers = serde_json::from_slice(&run(&mut command)).unwrap();
+    let lines = |name: &str| -> Vec<String> {
+        rows(&answers, name).iter().map(|row| row[0].as_str().unwrap().to_owned()).collect()
+    };
+    let folded = jitgraft(&["collapse", "--quiet", "--merge-tiers", "--event", "cpu-clock:u"]);
+    let mut folded: Vec<_> = String::from_utf8(folded).unwrap().lines().map(str::to_owned).collect();
+    let mut all = lines("all");
+    folded.sort();
+    all.sort();
+    assert!(folded.len() > 100 && all == folded, "{:?}", all.iter().zip(&folded).find(|(one, other)| one != other));
+    // What ran optimized is a part of it, and a picture.
+    let (part, file) = (lines("part"), dir.path().join("part.folded"));
+    let weight = |lines: &[String]| {
+        lines.iter().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum::<u64>()
+    };
+    assert!(0 < weight(&part) && weight(&part) < weight(&all));
+    std::fs::write(&file, part.join("\n") + "\n").unwrap();
+    let svg = run(Command::new(env!("CARGO_BIN_EXE_jitgraft")).args(["flamegraph", "--quiet"]).arg(&file));
+    let svg = String::from_utf8(svg).unwrap();
+    let hottest = part.iter().max_by_key(|line| weight(std::slice::from_ref(line))).unwrap();
+    let leaf = hottest.rsplit_once(' ').unwrap().0.rsplit(';').next().unwrap();
+    assert!(svg.contains("<svg") && svg.contains(leaf.split(['<', '&', '>']).next().unwrap()), "{leaf}");
 }
 
 /// True if rows are equal, but for the last digits of quotients.

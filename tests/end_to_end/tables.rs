@@ -1,22 +1,13 @@
-//! Profiles as tables: what is in the files that `export` writes for engines, and what the program makes of them again.
+//! Profiles as tables: what is in the Parquet files that `export` writes for engines, read back by the reader of the
+//! `parquet` crate.
 #![cfg(feature = "tables")]
 
 use crate::support;
 
-use arrow_array::builder::{ListBuilder, StringBuilder};
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array, ArrayRef, LargeListArray, ListArray, ListViewArray, RecordBatch, StringArray};
-use arrow_buffer::OffsetBuffer;
-use arrow_ipc::reader::StreamReader;
-use arrow_schema::Field;
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
 use parquet::file::metadata::RowGroupMetaData;
-use parquet::file::properties::{WriterProperties, WriterVersion};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::statistics::Statistics;
+use parquet::record::Field;
 use serde_json::Value;
 use sha1::{Digest, Sha1};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +15,6 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::Arc;
 use support::bytes::Order;
 use support::perf_data::{Event, Mmap, Mode, PerfData, Stamp};
 
@@ -55,27 +45,47 @@ fn tiers() -> PathBuf {
     fixture("tiers-recording/perf.data.zst")
 }
 
-fn batches(stream: &[u8]) -> Vec<RecordBatch> {
-    StreamReader::try_new(stream, None).unwrap().map(Result::unwrap).collect()
+/// The rows of a table: their cells by column.
+type Rows = Vec<BTreeMap<String, Field>>;
+
+/// The table that `export` makes of inputs.
+fn table(options: &[&str], inputs: &[&Path]) -> Rows {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.parquet");
+    stdout(&[&["export", "-q", "-o", path.to_str().unwrap()], options].concat(), inputs);
+    read(&path)
 }
 
-/// The texts of a column of all batches.
-fn texts(batches: &[RecordBatch], name: &str) -> Vec<Option<String>> {
-    let mut all = Vec::new();
-    for batch in batches {
-        let column = batch.column_by_name(name).unwrap();
-        let values = column.as_any_dictionary();
-        let keys = values.normalized_keys();
-        let texts: &StringArray = values.values().as_string();
-        let text = |at: usize| values.keys().is_valid(at).then(|| texts.value(keys[at]).to_owned());
-        all.extend((0..column.len()).map(text));
+fn read(table: &Path) -> Rows {
+    let file = SerializedFileReader::new(File::open(table).unwrap()).unwrap();
+    file.get_row_iter(None).unwrap().map(|row| row.unwrap().into_columns().into_iter().collect()).collect()
+}
+
+/// The texts of a column.
+fn texts(rows: &Rows, name: &str) -> Vec<Option<String>> {
+    let text = |field: &Field| match field {
+        Field::Str(text) => Some(text.clone()),
+        Field::Null => None,
+        other => panic!("{name} is {other:?}"),
+    };
+    rows.iter().map(|row| text(&row[name])).collect()
+}
+
+fn numbers(rows: &Rows, name: &str) -> Vec<Option<i64>> {
+    let number = |field: &Field| match field {
+        Field::Int(number) => Some(i64::from(*number)),
+        Field::Long(number) => Some(*number),
+        Field::Null => None,
+        other => panic!("{name} is {other:?}"),
+    };
+    rows.iter().map(|row| number(&row[name])).collect()
+}
+
+fn list<'a>(row: &'a BTreeMap<String, Field>, name: &str) -> &'a [Field] {
+    match &row[name] {
+        Field::ListInternal(list) => list.elements(),
+        other => panic!("{name} is {other:?}"),
     }
-    all
-}
-
-fn numbers(batches: &[RecordBatch], name: &str) -> Vec<Option<i64>> {
-    let column = |batch: &RecordBatch| batch.column_by_name(name).unwrap().clone();
-    batches.iter().flat_map(|batch| column(batch).as_primitive::<Int64Type>().iter().collect::<Vec<_>>()).collect()
 }
 
 /// All files below a directory.
@@ -114,51 +124,6 @@ fn recorded(dir: &Path, samples: u64) -> PathBuf {
     path
 }
 
-#[test]
-fn a_report_of_the_table_is_the_report_of_the_recording() {
-    let dir = tempfile::tempdir().unwrap();
-    for name in ["tiers-recording/perf.data.zst", "php-recording/perf.data.zst", "recording-node/perf.data.zst"] {
-        let table = dir.path().join("table");
-        stdout(&["export", "--to", "parquet", "-o", table.to_str().unwrap()], &[&fixture(name)]);
-        let report = |input: &Path, names: &[&str]| -> BTreeMap<(String, String), Value> {
-            let told = stdout(&[&["report", "--format", "json"], names].concat(), &[input]);
-            let rows: Vec<Value> = serde_json::from_slice(&told).unwrap();
-            let file = |row: &Value| row["module"].as_str().and_then(|path| Some(path.rsplit('/').next()?.to_owned()));
-            let key = |row: &Value| (row["symbol"].to_string(), row["kind"].to_string() + &format!("{:?}", file(row)));
-            let without_places = |mut row: Value| {
-                let told = row.as_object_mut().unwrap();
-                // JIT code's is where its dump was found, and a table leaves that out.
-                told.remove("module");
-                // Any line of a function that only called is reported.
-                if told["self"] == 0 {
-                    told.remove("source");
-                }
-                row
-            };
-            rows.into_iter().map(|row| (key(&row), without_places(row))).collect()
-        };
-        let (of_table, of_recording) = (report(&table, &[]), report(&fixture(name), &["--merge-tiers"]));
-        assert!(of_recording.len() > 10);
-        assert_eq!(of_table, of_recording, "{name}");
-    }
-}
-
-#[test]
-fn pictures_of_the_table_are_those_of_the_recording() {
-    let dir = tempfile::tempdir().unwrap();
-    let table = dir.path().join("t.parquet");
-    stdout(&["export", "-o", table.to_str().unwrap()], &[&tiers()]);
-    let folded = |args: &[&str], input: &Path| {
-        let text = String::from_utf8(stdout(&[&["collapse"], args].concat(), &[input])).unwrap();
-        text.lines().map(str::to_owned).collect::<BTreeSet<_>>()
-    };
-    assert_eq!(folded(&[], &table), folded(&["--merge-tiers"], &tiers()));
-    let time = ["--time", "20%-60%"];
-    assert_eq!(folded(&time, &table), folded(&[&["--merge-tiers"], &time[..]].concat(), &tiers()));
-    let diff = stdout(&["flamegraph", "--diff", table.to_str().unwrap()], &[&table]);
-    assert!(diff.starts_with(b"<?xml") || diff.starts_with(b"<svg"), "{}", String::from_utf8_lossy(&diff[..50]));
-}
-
 /// The number of frames that have a name depends on which files of the recorded machine this one has.
 fn share_that_collapse_says(recording: &Path) -> f64 {
     let run = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("collapse").arg(recording).output().unwrap();
@@ -179,50 +144,48 @@ fn share_that_collapse_says(recording: &Path) -> f64 {
 
 #[test]
 fn a_row_shows_its_recording_thread_and_what_ran() {
-    let batches = batches(&stdout(&["export", "--to", "arrow"], &[&tiers()]));
+    let rows = table(&[], &[&tiers()]);
     // That of what is in the file, however it is packed.
     let unpacked = zstd::decode_all(File::open(tiers()).unwrap()).unwrap();
     let hash: String = Sha1::digest(unpacked).iter().map(|byte| format!("{byte:02x}")).collect();
     let only = |name: &str| -> Option<String> {
-        let all: BTreeSet<_> = texts(&batches, name).into_iter().collect();
+        let all: BTreeSet<_> = texts(&rows, name).into_iter().collect();
         assert_eq!(all.len(), 1, "{name}: {all:?}");
         all.into_iter().next().unwrap()
     };
     assert_eq!(only("input"), Some(hash));
     assert_eq!((only("event").unwrap(), only("unit").unwrap()), ("cpu-clock:u".to_owned(), "nanoseconds".to_owned()));
     assert_eq!(only("comm").unwrap(), "tiers");
-    assert_eq!(numbers(&batches, "weight").iter().flatten().sum::<i64>(), 1_881 * 50_000);
-    let batch = &batches[0];
-    let (functions, addresses) = (batch["functions"].as_list::<i32>(), batch["addresses"].as_list::<i32>());
-    assert_eq!(functions.value_offsets(), addresses.value_offsets());
-    assert_eq!(batch["leaf_address"].as_primitive::<Int64Type>().value(0), {
-        let of_first = addresses.value(0);
-        let of_first = of_first.as_primitive::<Int64Type>();
-        of_first.value(of_first.len() - 1)
-    });
-    assert_eq!(batch["depth"].as_primitive::<Int32Type>().value(0), functions.value_length(0));
-    let share = batch["share_named"].as_primitive::<arrow_array::types::Float64Type>().value(0);
-    assert!((share - share_that_collapse_says(&tiers())).abs() < 0.000_501, "{share}");
-    let (time, start) = (&batch["time"], &batch["start"]);
-    assert_eq!(time.as_primitive::<TimestampMicrosecondType>().null_count(), start.null_count());
+    assert_eq!(numbers(&rows, "weight").iter().flatten().sum::<i64>(), 1_881 * 50_000);
+    let share = share_that_collapse_says(&tiers());
+    for row in &rows {
+        let (functions, addresses) = (list(row, "functions"), list(row, "addresses"));
+        assert_eq!(functions.len(), addresses.len());
+        assert_eq!(row["depth"], Field::Int(functions.len() as i32));
+        assert_eq!(functions.last().unwrap_or(&Field::Null), &row["leaf"]);
+        assert_eq!(addresses.last().unwrap_or(&Field::Null), &row["leaf_address"]);
+        let unnamed = |name: &&Field| matches!(name, Field::Str(name) if name.starts_with('[') && name.ends_with(']'));
+        assert_eq!(row["unnamed"], Field::Int(functions.iter().filter(unnamed).count() as i32));
+        let Field::Double(told) = row["share_named"] else { panic!("{row:?}") };
+        assert!((told - share).abs() < 0.000_501, "{told}");
+        assert_eq!(row["time"] == Field::Null, row["start"] == Field::Null);
+    }
 }
 
 #[test]
 fn stretches_of_time_hold_what_was_in_them() {
-    let each = batches(&stdout(&["export", "--to", "arrow"], &[&tiers()]));
-    let summed = ["export", "--to", "arrow", "--bucket", "10ms", "--detail", "names"];
-    let summed = batches(&stdout(&summed, &[&tiers()]));
-    let total = |batches: &[RecordBatch]| {
-        let sum = |name: &str| numbers(batches, name).into_iter().flatten().sum::<i64>();
+    let each = table(&[], &[&tiers()]);
+    let summed = table(&["--bucket", "10ms", "--detail", "names"], &[&tiers()]);
+    let total = |rows: &Rows| {
+        let sum = |name: &str| numbers(rows, name).into_iter().flatten().sum::<i64>();
         (sum("weight"), sum("count"))
     };
     assert_eq!(total(&each), total(&summed));
-    let rows = |batches: &[RecordBatch]| batches.iter().map(RecordBatch::num_rows).sum::<usize>();
-    assert!(rows(&summed) * 3 < rows(&each) * 2, "{} of {}", rows(&summed), rows(&each));
-    let by_stretch = |batches: &[RecordBatch], time: &dyn Fn(i64) -> i64| {
+    assert!(summed.len() * 3 < each.len() * 2, "{} of {}", summed.len(), each.len());
+    let by_stretch = |rows: &Rows, time: &dyn Fn(i64) -> i64| {
         let mut sums = BTreeMap::<(i64, Option<String>), i64>::new();
-        let times = numbers(batches, "time_ns");
-        for ((at, leaf), count) in times.into_iter().zip(texts(batches, "leaf")).zip(numbers(batches, "count")) {
+        let times = numbers(rows, "time_ns");
+        for ((at, leaf), count) in times.into_iter().zip(texts(rows, "leaf")).zip(numbers(rows, "count")) {
             *sums.entry((time(at.unwrap()), leaf)).or_default() += count.unwrap();
         }
         sums
@@ -243,14 +206,14 @@ fn equal_recordings_are_equal_files_in_equal_places() {
         files_below(&fleet)
     };
     let first = export("1");
-    let of = |table: &str| first.keys().filter(|path| path.starts_with(table)).cloned().collect::<Vec<_>>();
-    assert_eq!(["samples", "stacks", "recordings"].map(|table| of(table).len()), [2; 3], "{:?}", first.keys());
-    for path in of("samples").iter().chain(&of("stacks")) {
+    assert_eq!(first.len(), 2, "{:?}", first.keys());
+    for path in first.keys() {
         let path = path.to_str().unwrap();
-        assert!(path.contains("/host=") && path.contains("/day=") && path.ends_with(".parquet"), "{path}");
+        assert!(path.starts_with("samples/host=") && path.contains("/day=") && path.ends_with(".parquet"), "{path}");
     }
     assert!(export("3") == first);
-    let file = SerializedFileReader::new(File::open(fleet.join(&of("samples")[0])).unwrap()).unwrap();
+    let some = fleet.join(first.keys().next().unwrap());
+    let file = SerializedFileReader::new(File::open(some).unwrap()).unwrap();
     let groups = file.metadata().row_groups();
     let sorted = |group: &RowGroupMetaData| Some(group.sorting_columns()?.first()?.column_idx);
     let leaf = |group: &RowGroupMetaData| {
@@ -304,91 +267,6 @@ fn groups_of_rows_can_be_left_out_by_what_is_in_them() {
 }
 
 #[test]
-fn a_stream_is_read_while_it_is_written() {
-    let dir = tempfile::tempdir().unwrap();
-    let recording = recorded(dir.path(), 100_000);
-    let mut program = Command::new(env!("CARGO_BIN_EXE_jitgraft"))
-        .args(["export", "--to", "arrow"])
-        .arg(&recording)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stream = StreamReader::try_new(program.stdout.take().unwrap(), None).unwrap();
-    let first = stream.next().unwrap().unwrap();
-    assert_eq!(first.num_rows(), 1 << 14);
-    // A pipe holds far less than what is left: it still runs, and a reader that goes away ends it.
-    assert!(program.try_wait().unwrap().is_none());
-    drop(stream);
-    assert!(program.wait().unwrap().success());
-}
-
-#[test]
-fn an_unreadable_input_is_reported_and_the_rest_is_read() {
-    let dir = tempfile::tempdir().unwrap();
-    let table = dir.path().join("t.parquet");
-    stdout(&["export", "-o", table.to_str().unwrap()], &[&tiers()]);
-    let mut bytes = fs::read(&table).unwrap();
-    fs::write(&table, &bytes[..bytes.len() / 2]).unwrap();
-    let said = refused(&["report"], &[&table]);
-    assert!(said.contains("t.parquet") && said.contains("cannot be read"), "{said}");
-    bytes[200] ^= 0xff;
-    fs::write(&table, &bytes).unwrap();
-    let output = jitgraft(&["report"], &[&table]);
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
-#[test]
-fn no_byte_of_a_table_panics_its_reader() {
-    use jitgraft::contract::format::{ReadOptions, WriteOptions};
-    use jitgraft::error::Skipped;
-    use jitgraft::formats::tables::parquet;
-    use jitgraft::model::stacks::{Frame, FrameKind, Profile, Row, Track, Unit};
-    let mut profile = Profile::new();
-    let (name, track) = (profile.name(b"f"), profile.track(Track::default()));
-    let frame = profile.frame(Frame::new(name, FrameKind::Jit));
-    let stack = Some(profile.stack(None, frame));
-    let series = profile.series_named("cycles", Unit::Samples);
-    profile.push(series, Row { track, stack, weight: 3, count: 1, time: None });
-    let mut file = Vec::new();
-    parquet::write(&profile, &WriteOptions::default(), &mut file).unwrap();
-    // Damage may be an error, or a warning.
-    let read = |bytes: &[u8]| {
-        let groups = parquet::open(bytes, &ReadOptions::default()).ok()?;
-        let profiles = (0..groups.count()).map(|group| groups.read(group, &mut Skipped::new(groups.what())));
-        Some(
-            profiles
-                .flat_map(|profile| profile.series)
-                .flat_map(|series| series.rows)
-                .map(|row| row.weight)
-                .sum::<u64>(),
-        )
-    };
-    assert_eq!(read(&file), Some(3));
-    for at in 0..file.len() {
-        read(&file[..at]);
-        for with in [0x00, 0x7f, 0xff] {
-            let mut changed = file.clone();
-            changed[at] = with;
-            read(&changed);
-        }
-    }
-}
-
-#[test]
-fn a_table_of_other_columns_is_refused_by_name() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("other.parquet");
-    let columns = [("n", std::sync::Arc::new(arrow_array::Int32Array::from(vec![1])) as arrow_array::ArrayRef)];
-    let batch = RecordBatch::try_from_iter(columns).unwrap();
-    let file = File::create(&path).unwrap();
-    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
-    writer.write(&batch).unwrap();
-    writer.close().unwrap();
-    let said = refused(&["report"], &[&path]);
-    assert!(said.contains("without a column called functions"), "{said}");
-}
-
-#[test]
 fn options_for_tables_are_refused_elsewhere() {
     for flag in [&["--bucket", "1s"][..], &["--partition"], &["--detail", "names"]] {
         let said = refused(&[&["export", "--to", "csv"], flag].concat(), &[&tiers()]);
@@ -405,7 +283,7 @@ fn standard_input_is_a_recording_too() {
     let mut packed = Vec::new();
     File::open(tiers()).unwrap().read_to_end(&mut packed).unwrap();
     let mut program = Command::new(env!("CARGO_BIN_EXE_jitgraft"))
-        .args(["export", "--to", "arrow", "--jitdump"])
+        .args(["export", "--to", "parquet", "--jitdump"])
         .arg(fixture("tiers-recording"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -416,141 +294,89 @@ fn standard_input_is_a_recording_too() {
     drop(stdin);
     let output = program.wait_with_output().unwrap();
     assert!(output.status.success());
-    let weights = |stream: &[u8]| numbers(&batches(stream), "weight").into_iter().flatten().sum::<i64>();
-    assert_eq!(weights(&output.stdout), weights(&stdout(&["export", "--to", "arrow"], &[&tiers()])));
-}
-
-#[test]
-fn a_table_of_version_1_is_read_and_its_code_without_a_name_gets_a_kind_by_its_module() {
-    let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/end_to_end/tables/version-1.parquet");
-    let samples = |input: &Path| -> BTreeMap<String, u64> {
-        let report = ["report", "--format", "json", "--group-by", "kind"];
-        let rows: Vec<Value> = serde_json::from_slice(&stdout(&report, &[input])).unwrap();
-        rows.iter().map(|row| (row["kind"].as_str().unwrap().to_owned(), row["samples"].as_u64().unwrap())).collect()
-    };
-    let kinds = [("native", 4), ("native, unnamed", 697), ("unnamed code (no file)", 1318)];
-    let wanted: BTreeMap<_, _> = kinds.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect();
-    assert_eq!(samples(&old), wanted);
-    // Written again, it is one of the version that is written now; what it holds is the same.
-    let dir = tempfile::tempdir().unwrap();
-    let new = dir.path().join("new.parquet");
-    stdout(&["export", "--to", "parquet", "-o", new.to_str().unwrap()], &[&old]);
-    assert_eq!(samples(&new), wanted);
-    let version = |path: &Path| {
-        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
-        reader.schema().metadata()["jitgraft.schema"].clone()
-    };
-    assert_eq!((version(&old), version(&new)), ("1".to_owned(), "2".to_owned()));
-}
-
-/// A table of two rows, its lists of the type that `lists` makes of the usual one.
-fn foreign(lists: impl Fn(ListArray) -> ArrayRef, properties: WriterProperties, path: &Path) {
-    let mut functions = ListBuilder::new(StringBuilder::new());
-    for stack in [&["main", "f"][..], &["main", "g"]] {
-        stack.iter().for_each(|function| functions.values().append_value(function));
-        functions.append(true);
-    }
-    let weights: ArrayRef = Arc::new(arrow_array::Float64Array::from(vec![3.0, 4.0]));
-    let hosts: ArrayRef = Arc::new(arrow_array::NullArray::new(2));
-    let columns = [("functions", lists(functions.finish()), false), ("weight", weights, false), ("host", hosts, true)];
-    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
-    let mut writer = ArrowWriter::try_new(File::create(path).unwrap(), batch.schema(), Some(properties)).unwrap();
-    writer.write(&batch).unwrap();
-    writer.close().unwrap();
-}
-
-#[test]
-fn tables_of_other_tools_are_read_whatever_they_are_packed_in_and_however_wide_their_lists_are() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.parquet");
-    let read = || {
-        let folded = String::from_utf8(stdout(&["collapse", "-q"], &[&path])).unwrap();
-        folded.lines().map(str::to_owned).collect::<BTreeSet<_>>()
-    };
-    let expected: BTreeSet<String> = ["main;f 3", "main;g 4"].map(str::to_owned).into();
-    let codecs = [
-        Compression::UNCOMPRESSED,
-        Compression::SNAPPY,
-        Compression::GZIP(GzipLevel::default()),
-        Compression::BROTLI(BrotliLevel::default()),
-        Compression::LZ4,
-        Compression::LZ4_RAW,
-        Compression::ZSTD(ZstdLevel::default()),
-    ];
-    for codec in codecs {
-        for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
-            let properties = WriterProperties::builder().set_compression(codec).set_writer_version(version).build();
-            foreign(|list| Arc::new(list), properties, &path);
-            assert_eq!(read(), expected, "{codec:?} {version:?}");
+    fs::write(&path, &output.stdout).unwrap();
+    let weights = |rows: Rows| numbers(&rows, "weight").into_iter().flatten().sum::<i64>();
+    assert_eq!(weights(read(&path)), weights(table(&[], &[&tiers()])));
+}
+
+/// Tables were once read: as an input, each is refused, and the sentence says what reads it.
+#[test]
+fn tables_and_what_was_done_with_them_are_refused_with_what_replaces_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/end_to_end/tables/version-1.parquet");
+    stdout(&["export", "-q", "-o", at("new.parquet").to_str().unwrap()], &[&tiers()]);
+    fs::write(at("file.arrow"), b"ARROW1\0\0\xff\xff\xff\xff\xf0\0\0\0\x10\0\0\0").unwrap();
+    fs::write(at("stream.arrows"), b"\xff\xff\xff\xff\xf0\x04\0\0\x10\0\0\0\0\0\x0a\0").unwrap();
+    for (input, what) in [
+        (&old, "a table (Parquet)"),
+        (&at("new.parquet"), "a table (Parquet)"),
+        (&at("file.arrow"), "a table (Arrow)"),
+        (&at("stream.arrows"), "a table (Arrow)"),
+    ] {
+        for command in ["report", "collapse", "flamegraph", "view", "merge"] {
+            let said = refused(&[command], &[input]);
+            assert!(
+                said.contains(what) && said.contains("DuckDB") && said.contains("docs/sql.md"),
+                "{command}: {said}"
+            );
         }
     }
-    let large = |list: ListArray| -> ArrayRef {
-        let (_, offsets, values, nulls) = list.into_parts();
-        let offsets = OffsetBuffer::new(offsets.iter().map(|offset| i64::from(*offset)).collect());
-        let field = Arc::new(Field::new("item", values.data_type().clone(), true));
-        Arc::new(LargeListArray::new(field, offsets, values, nulls))
-    };
-    foreign(large, WriterProperties::default(), &path);
-    assert_eq!(read(), expected);
-    foreign(|list| Arc::new(ListViewArray::from(list)), WriterProperties::default(), &path);
-    assert_eq!(read(), expected);
+    let said = refused(&["export", "--to", "arrow"], &[&tiers()]);
+    assert!(said.contains("--to arrow was removed: use --to parquet"), "{said}");
+    let said = refused(&["export", "-o", at("x.arrows").to_str().unwrap()], &[&tiers()]);
+    assert!(said.contains("no longer written: use --to parquet"), "{said}");
+    let set = at("set");
+    let words = ["export", "--to", "parquet", "--partition", "-o", set.to_str().unwrap()];
+    let said = refused(&[&words[..], &["--compact"]].concat(), &[&tiers()]);
+    assert!(said.contains("--compact was removed: DuckDB"), "{said}");
+    // Nobody gets a second copy of what an earlier version packed into one file.
+    fs::create_dir_all(set.join("samples/host=h/day=2026-11-22")).unwrap();
+    fs::write(set.join("samples/host=h/day=2026-11-22/compact-12ab.parquet"), "PAR1").unwrap();
+    let said = refused(&words, &[&tiers()]);
+    assert!(said.contains("compact-12ab.parquet: holds recordings"), "{said}");
 }
 
 #[test]
-fn a_table_of_which_nothing_can_be_decoded_fails() {
-    let dir = tempfile::tempdir().unwrap();
-    let (table, both) = (dir.path().join("t.parquet"), dir.path().join("both.parquet"));
-    foreign(|list| Arc::new(list), WriterProperties::default(), &table);
-    let mut bytes = fs::read(&table).unwrap();
-    bytes[4..40].fill(0xff);
-    fs::write(&table, &bytes).unwrap();
-    for command in [&["report"][..], &["collapse"], &["export", "--to", "arrow"], &["flamegraph"]] {
-        let said = refused(command, &[&table]);
-        assert!(said.contains("t.parquet: at byte") && said.contains("1 row group skipped"), "{command:?}: {said}");
-    }
-    // Where another group can be, it is read; with --strict that fails, too.
-    stdout(&["export", "-o", both.to_str().unwrap()], &[&recorded(dir.path(), 140_000)]);
-    let file = SerializedFileReader::new(File::open(&both).unwrap()).unwrap();
-    let columns = file.metadata().row_group(0).columns();
-    let functions = columns.iter().find(|column| column.column_path().string().starts_with("functions")).unwrap();
-    let (start, _) = functions.byte_range();
-    let mut bytes = fs::read(&both).unwrap();
-    bytes[start as usize..][..100].fill(0xff);
-    fs::write(&both, &bytes).unwrap();
-    let output = jitgraft(&["report"], &[&both]);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success() && said.contains("1 row group skipped"), "{said}");
-    assert!(refused(&["report", "--strict"], &[&both]).contains("1 row group skipped"));
-}
-
-#[test]
-fn a_table_of_several_recordings_becomes_the_same_table_again() {
+fn a_table_of_several_recordings_has_the_rows_of_each() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     let names = ["tiers-recording/perf.data.zst", "php-recording/perf.data.zst", "recording-node/perf.data.zst"];
     let recordings = names.map(fixture);
     let recordings = recordings.each_ref().map(PathBuf::as_path);
+    let sorted = |table: &Path| {
+        let mut rows = rows_of(table);
+        rows.sort();
+        rows
+    };
     for options in [&[][..], &["--bucket", "10ms"], &["--label", "team=a", "--label", "zone=b", "--host", "h"]] {
-        let export = |from: &[&Path], to: &Path, options: &[&str]| {
+        let export = |from: &[&Path], to: &Path| {
             stdout(&[&["export", "-q", "-o", to.to_str().unwrap()], options].concat(), from);
         };
-        export(&recordings, &at("one.parquet"), options);
-        export(&[&at("one.parquet")], &at("two.parquet"), &[]);
-        let [one, two] = ["one.parquet", "two.parquet"].map(|name| {
-            let mut rows = rows_of(&at(name));
-            rows.sort();
-            rows
-        });
-        assert!(one.len() > 1_000);
-        assert!(one == two, "{options:?}: {:?}", one.iter().zip(&two).find(|(one, two)| one != two));
+        export(&recordings, &at("all.parquet"));
+        let mut each = Vec::new();
+        for recording in recordings {
+            export(&[recording], &at("one.parquet"));
+            each.extend(rows_of(&at("one.parquet")));
+        }
+        each.sort();
+        let all = sorted(&at("all.parquet"));
+        assert!(all.len() > 1_000);
+        assert!(all == each, "{options:?}: {:?}", all.iter().zip(&each).find(|(one, two)| one != two));
     }
-    // A data set of it has the same rows, in a file for each recording.
+    // Small ones share a group.
+    stdout(&["export", "-q", "-o", at("all.parquet").to_str().unwrap()], &recordings);
+    let file = SerializedFileReader::new(File::open(at("all.parquet")).unwrap()).unwrap();
+    assert_eq!(file.metadata().num_row_groups(), 1);
+    // A data set has the same rows, in a file for each recording.
     let set = at("set");
-    stdout(&["export", "-q", "--to", "parquet", "--partition", "-o", set.to_str().unwrap()], &[&at("one.parquet")]);
-    let files: Vec<_> = files_below(&set.join("samples")).into_keys().collect();
+    stdout(&["export", "-q", "--to", "parquet", "--partition", "-o", set.to_str().unwrap()], &recordings);
+    let files: Vec<_> = files_below(&set).into_keys().collect();
     assert_eq!(files.len(), names.len(), "{files:?}");
-    let rows: usize = files.iter().map(|file| rows_of(&set.join("samples").join(file)).len()).sum();
-    assert_eq!(rows, rows_of(&at("one.parquet")).len());
+    let rows: usize = files.iter().map(|file| rows_of(&set.join(file)).len()).sum();
+    assert_eq!(rows, rows_of(&at("all.parquet")).len());
 }
 
 #[test]
@@ -580,14 +406,10 @@ fn a_data_set_leaves_out_what_cannot_be_read_and_reports_it() {
         assert!(said.lines().any(|line| line.starts_with("error: ") && line.contains(name)), "{name}: {said}");
     }
     assert!(said.contains("2 of 6 inputs written, 1 the same as others, 3 not read"), "{said}");
-    let rows = |table: &str| {
-        let files = files_below(&set.join(table)).into_keys();
-        files.map(|file| rows_of(&set.join(table).join(file)).len()).collect::<Vec<_>>()
-    };
-    assert_eq!((rows("samples").len(), rows("stacks").len(), rows("recordings")), (2, 2, vec![1; 6]));
+    assert_eq!(files_below(&set).len(), 2);
     let before = files_below(&set);
     let (status, said) = export(&["--skip-existing"]);
-    assert!(status == Some(1) && said.contains("0 of 6 inputs written, 3 known, 3 not read"), "{said}");
+    assert!(status == Some(1) && said.contains("0 of 6 inputs written, 3 already there, 3 not read"), "{said}");
     assert!(files_below(&set) == before);
     // Mended and new files are read.
     for bad in ["empty.data", "text.data", "cut.data.zst"] {
@@ -595,17 +417,20 @@ fn a_data_set_leaves_out_what_cannot_be_read_and_reports_it() {
     }
     fs::write(input.join("text.data"), "main;g 4\n").unwrap();
     let (status, said) = export(&["--skip-existing", "--day", "2026-11-22"]);
-    assert!(status == Some(0) && said.contains("1 of 4 inputs written, 3 known"), "{said}");
-    assert_eq!(files_below(&set).keys().filter(|path| path.to_str().unwrap().contains("day=2026-11-22")).count(), 2);
-    assert_eq!(rows("recordings").len(), 6, "the text's own entry is another now");
+    assert!(status == Some(0) && said.contains("1 of 4 inputs written, 3 already there"), "{said}");
+    assert_eq!(files_below(&set).keys().filter(|path| path.to_str().unwrap().contains("day=2026-11-22")).count(), 1);
     // Sums are beside samples.
     let (status, said) = export(&["--skip-existing", "--bucket", "10s"]);
     assert!(status == Some(0) && said.contains("3 of 4 inputs written, 1 the same as others"), "{said}");
-    assert_eq!(rows("samples").len(), 6);
-    let folded = String::from_utf8(stdout(&["merge", "-q", "--to", "folded"], &[&set.join("samples")])).unwrap();
-    assert!(folded.lines().any(|line| line.ends_with("main;f 6")), "{folded}");
-    let of_set = String::from_utf8(stdout(&["merge", "-q", "--to", "folded"], &[&set])).unwrap();
-    assert_eq!(of_set, folded, "the tables beside the rows are no inputs");
+    assert_eq!(files_below(&set).len(), 6);
+    let (status, said) = export(&["--skip-existing", "--bucket", "10s"]);
+    assert!(status == Some(0) && said.contains("0 of 4 inputs written, 4 already there"), "{said}");
+    // Whoever does not ask to skip writes the same files again.
+    let before = files_below(&set);
+    let (status, said) = export(&[]);
+    assert!(status == Some(0) && said.contains("3 of 4 inputs written, 1 the same as others"), "{said}");
+    let after = files_below(&set);
+    assert!(before.iter().all(|(path, bytes)| after.get(path) == Some(bytes)));
 }
 
 #[test]
@@ -630,12 +455,10 @@ fn labels_of_pprof_are_a_column() {
     ];
     fs::write(at("p.pb"), profile.concat()).unwrap();
     stdout(&["export", "-q", "-o", at("one.parquet").to_str().unwrap()], &[&at("p.pb")]);
-    stdout(&["export", "-q", "-o", at("two.parquet").to_str().unwrap()], &[&at("one.parquet")]);
     let rows = rows_of(&at("one.parquet"));
     assert_eq!(rows.len(), 2);
     let labels = |row: &&String| row.contains("request") && row.contains("slow") && row.contains("64");
     assert_eq!(rows.iter().filter(labels).count(), 1, "{rows:?}");
-    assert_eq!(rows_of(&at("two.parquet")), rows);
     // Other outputs add up what differs in labels alone.
     assert!(String::from_utf8(stdout(&["collapse", "-q"], &[&at("p.pb")])).unwrap().trim_end().ends_with(" 7"));
 }
@@ -646,11 +469,10 @@ fn stacks_have_one_number_in_every_file() {
     let ids = |text: &str, options: &[&str]| {
         let path = dir.path().join("t.folded");
         fs::write(&path, text).unwrap();
-        let batches = batches(&stdout(&[&["export", "-q", "--to", "arrow"], options].concat(), &[&path]));
-        numbers(&batches, "stack_id").into_iter().flatten().collect::<Vec<_>>()
+        numbers(&table(options, &[&path]), "stack_id").into_iter().flatten().collect::<Vec<_>>()
     };
     let (one, other) = (ids("a;b 1\na;c 2\n", &[]), ids("x 1\na;c 5\n", &["--detail", "names"]));
-    assert!(one[0] != one[1] && one[1] == other[1] && one.iter().chain(&other).all(|id| *id > 0), "{one:?} {other:?}");
+    assert!(one[0] != one[1] && one[1] == other[0] && one.iter().chain(&other).all(|id| *id > 0), "{one:?} {other:?}");
     // As docs/sql.md states it: SHA-1 of the caller's number, the function, a zero byte and the module.
     let id = |caller: i64, function: &str| {
         let hash = Sha1::digest([&caller.to_be_bytes()[..], function.as_bytes(), b"\0"].concat());
@@ -668,14 +490,14 @@ fn attributes(list: &Value) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn opentelemetry_s_resources_are_those_of_each_recording_in_a_table() {
+fn opentelemetry_s_resources_are_those_of_each_recording() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let [one, two] = ["tiers-recording", "php-recording"].map(|name| fixture(name).join("perf.data.zst"));
-    stdout(&["export", "-q", "-o", &at("one.parquet"), "--host", "a"], &[&one]);
-    stdout(&["export", "-q", "-o", &at("two.parquet"), "--host", "b", "--label", "team=x"], &[&two]);
-    let tables = ["one.parquet", "two.parquet"].map(|name| dir.path().join(name));
-    stdout(&["export", "-q", "-o", &at("both.parquet")], &tables.each_ref().map(PathBuf::as_path));
+    stdout(&["export", "-q", "-o", &at("one.otlp"), "--host", "a"], &[&one]);
+    stdout(&["export", "-q", "-o", &at("two.otlp"), "--host", "b", "--label", "team=x"], &[&two]);
+    let each = ["one.otlp", "two.otlp"].map(|name| dir.path().join(name));
+    stdout(&["export", "-q", "-o", &at("both.otlp")], &each.each_ref().map(PathBuf::as_path));
     let resources = |input: &Path, options: &[&str]| -> BTreeSet<[String; 3]> {
         let text = stdout(&[&["export", "-q", "--to", "otlp-json"], options].concat(), &[input]);
         let messages: Vec<Value> =
@@ -688,22 +510,19 @@ fn opentelemetry_s_resources_are_those_of_each_recording_in_a_table() {
         resources.map(told).collect()
     };
     let wanted = |rows: [[&str; 3]; 2]| BTreeSet::from(rows.map(|row| row.map(str::to_owned)));
-    // Without a command, a service is called after its thread.
-    let of_both = resources(&dir.path().join("both.parquet"), &[]);
-    assert_eq!(of_both, wanted([["a", "tiers", ""], ["b", "php", ""]]));
+    // A service is called after its program.
+    let of_both = resources(&dir.path().join("both.otlp"), &[]);
+    assert_eq!(of_both, wanted([["a", "tiers", ""], ["b", "php8.2", ""]]));
     let given = ["--label", "service.name=shop", "--label", "team=y"];
-    let of_both = resources(&dir.path().join("both.parquet"), &given);
+    let of_both = resources(&dir.path().join("both.otlp"), &given);
     assert_eq!(of_both, wanted([["a", "shop", "y"], ["b", "shop", "y"]]));
     // The clocks of recordings differ: a time of the wall clock is that of its own.
-    stdout(&["export", "-q", "-o", &at("again.otlp")], &[&dir.path().join("both.parquet")]);
-    stdout(&["export", "-q", "-o", &at("again.parquet")], &[&dir.path().join("again.otlp")]);
-    let times = |name: &str| {
-        let column = |row: &String| row.split(", ").find(|cell| cell.starts_with("time: ")).map(str::to_owned);
-        let mut times: Vec<_> = rows_of(&dir.path().join(name)).iter().map(column).collect();
+    let times = |inputs: &[&Path]| {
+        let mut times: Vec<_> = table(&[], inputs).iter().map(|row| row["time"].to_string()).collect();
         times.sort();
         times
     };
-    assert_eq!(times("again.parquet"), times("both.parquet"));
+    assert_eq!(times(&[&dir.path().join("both.otlp")]), times(&[&one, &two]));
 }
 
 fn json(line: &[u8]) -> Value {
@@ -754,7 +573,7 @@ fn machines_spans_and_attributes_of_opentelemetry_s_profiles_are_columns() {
     };
     stdout(&["export", "-q", "-o", at("one.parquet").to_str().unwrap()], &[&at("p.otlp.json")]);
     check("one.parquet");
-    stdout(&["export", "-q", "-o", at("two.otlp").to_str().unwrap()], &[&at("one.parquet")]);
+    stdout(&["export", "-q", "-o", at("two.otlp").to_str().unwrap()], &[&at("p.otlp.json")]);
     stdout(&["export", "-q", "-o", at("two.parquet").to_str().unwrap()], &[&at("two.otlp")]);
     check("two.parquet");
     // Each machine has a file of its own, with one name.
@@ -763,70 +582,6 @@ fn machines_spans_and_attributes_of_opentelemetry_s_profiles_are_columns() {
     assert_eq!(files_below(&set.join("samples")).len(), 2);
     // Other outputs add up what differs in labels alone.
     assert!(String::from_utf8(stdout(&["collapse", "-q"], &[&at("p.otlp.json")])).unwrap().ends_with(" 6\n"));
-}
-
-#[test]
-fn a_compacted_data_set_has_all_rows_in_fewer_files() {
-    let dir = tempfile::tempdir().unwrap();
-    let at = |name: &str| dir.path().join(name);
-    let names = ["tiers-recording", "php-recording", "recording-node"];
-    let recordings = names.map(|name| fixture(name).join("perf.data.zst"));
-    let recordings = recordings.each_ref().map(PathBuf::as_path);
-    let export = |set: &Path, options: &[&str], inputs: &[&Path]| {
-        let words = ["export", "--to", "parquet", "--partition", "-o", set.to_str().unwrap()];
-        let output = jitgraft(&[&words, options].concat(), inputs);
-        (output.status.success(), String::from_utf8(output.stderr).unwrap())
-    };
-    for options in [&[][..], &["--bucket", "10ms"]] {
-        export(
-            &at("old"),
-            &[&["--host", "h", "--day", "2026-11-22", "--label", "team=a"], options].concat(),
-            &recordings,
-        );
-    }
-    let compact = |from: &Path, to: &Path| export(to, &["--compact"], &[from]);
-    let (ok, said) = compact(&at("old"), &at("new"));
-    assert!(ok && said.contains("6 files of rows became 1 file"), "{said}");
-    let rows = |set: &str, table: &str| {
-        let files: Vec<_> = files_below(&at(set).join(table)).into_keys().collect();
-        let mut rows: Vec<_> = files.iter().flat_map(|file| rows_of(&at(set).join(table).join(file))).collect();
-        rows.sort();
-        (files, rows)
-    };
-    for table in ["samples", "recordings"] {
-        let ((_, old), (files, new)) = (rows("old", table), rows("new", table));
-        assert!(old == new && files.len() == 1, "{files:?}: {:?}", old.iter().zip(&new).find(|(old, new)| old != new));
-    }
-    let distinct = |set: &str| {
-        rows("new", "samples").1.len().min(rows(set, "stacks").1.into_iter().collect::<BTreeSet<_>>().len())
-    };
-    assert_eq!(distinct("old"), rows("new", "stacks").1.len());
-    assert!(files_below(&at("new")).keys().all(
-        |path| path.starts_with("recordings") || path.to_str().unwrap().contains("/host=h/day=2026-11-22/compact-")
-    ));
-    // Done again, it is the same; compacted again, too. What is exported again is known.
-    let before = files_below(&at("new"));
-    assert!(compact(&at("old"), &at("new")).0 && files_below(&at("new")) == before);
-    let (ok, said) = export(&at("new"), &[], &recordings);
-    assert!(ok && said.contains("0 of 3 inputs written, 3 known") && files_below(&at("new")) == before, "{said}");
-    let copy = at("copy.data.zst");
-    fs::copy(recordings[0], &copy).unwrap();
-    let (ok, said) = export(&at("new"), &[], &[&copy]);
-    assert!(ok && said.contains("0 of 1 input written, 1 the same as others"), "{said}");
-    assert_eq!(rows("new", "samples").1.len(), rows("old", "samples").1.len());
-    assert!(compact(&at("new"), &at("again")).0 && rows("again", "samples").1 == rows("old", "samples").1);
-    // Nothing is lost or written over without a word.
-    let (ok, said) = compact(&at("old"), &at("old"));
-    assert!(!ok && said.contains("is the data set that is read"), "{said}");
-    let path = |name: &str| at("old/samples/host=h/day=2026-11-22").join(name);
-    let some = rows("old", "samples").0[0].file_name().unwrap().to_str().unwrap().to_owned();
-    fs::copy(path(&some), path("0123.parquet")).unwrap();
-    let (ok, said) = compact(&at("old"), &at("third"));
-    assert!(ok && said.contains("0123.parquet: has no entry in recordings, and is left out"), "{said}");
-    assert_eq!(rows("third", "samples").1, rows("new", "samples").1);
-    fs::remove_file(path(&some)).unwrap();
-    let (ok, said) = compact(&at("old"), &at("fourth"));
-    assert!(!ok && said.contains("has an entry with rows, but no rows"), "{said}");
 }
 
 /// A message with one sample of each of these machines, in a mapping of one path that has a build of its own; so many samples were
@@ -879,21 +634,19 @@ fn two_builds_of_one_path_stay_two() {
     let [one, other] = ["ab".repeat(20), "cd".repeat(20)];
     fs::write(at("p.otlp.json"), of_machines(&[("a", &one, 0), ("b", &other, 0)]).to_string()).unwrap();
     // The last time by an output that has no column for machines.
-    let ways = ["1.parquet", "2.parquet", "3.otlp", "4.parquet", "5.pb.gz", "6.parquet"];
-    let mut before = at("p.otlp.json");
-    for name in ways {
-        stdout(&["export", "-q", "-o", at(name).to_str().unwrap()], &[&before]);
-        before = at(name);
-        if name.ends_with(".parquet") {
-            let rows = rows_of(&before);
-            let of = |build: &str| {
-                let cell = format!("leaf_build_id: \"{build}\"");
-                rows.iter().filter(|row| row.contains(&cell)).collect::<Vec<_>>()
-            };
-            assert_eq!((of(&one).len(), of(&other).len(), rows.len()), (1, 1, 2), "{name}: {rows:?}");
-            let is_of = |row: &str, host| name == "6.parquet" || row.contains(&format!("host: \"{host}\""));
-            assert!(is_of(of(&one)[0], "a") && is_of(of(&other)[0], "b"), "{name}: {rows:?}");
-        }
+    let ways =
+        [("p.otlp.json", "1.otlp"), ("1.otlp", "2.otlp.json"), ("2.otlp.json", "3.pb.gz"), ("3.pb.gz", "4.pb.gz")];
+    for (from, to) in ways {
+        stdout(&["export", "-q", "-o", at(to).to_str().unwrap()], &[&at(from)]);
+        stdout(&["export", "-q", "-o", at("t.parquet").to_str().unwrap()], &[&at(from)]);
+        let rows = rows_of(&at("t.parquet"));
+        let of = |build: &str| {
+            let cell = format!("leaf_build_id: \"{build}\"");
+            rows.iter().filter(|row| row.contains(&cell)).collect::<Vec<_>>()
+        };
+        assert_eq!((of(&one).len(), of(&other).len(), rows.len()), (1, 1, 2), "{from}: {rows:?}");
+        let is_of = |row: &str, host| from == "3.pb.gz" || row.contains(&format!("host: \"{host}\""));
+        assert!(is_of(of(&one)[0], "a") && is_of(of(&other)[0], "b"), "{from}: {rows:?}");
     }
 }
 
@@ -905,26 +658,31 @@ fn lost_samples_count_once_and_on_their_machine() {
     fs::write(at("p.otlp.json"), of_machines(&[("a", &build, 2), ("b", &build, 5)]).to_string()).unwrap();
     stdout(&["export", "-q", "-o", at("again.otlp").to_str().unwrap()], &[&at("p.otlp.json")]);
     for name in ["p.otlp.json", "again.otlp"] {
-        let set = at(&format!("set of {name}"));
-        stdout(&["export", "-q", "--to", "parquet", "--partition", "-o", set.to_str().unwrap()], &[&at(name)]);
-        let entries = files_below(&set.join("recordings")).into_keys();
-        let rows: Vec<_> = entries.flat_map(|entry| rows_of(&set.join("recordings").join(entry))).collect();
-        let of = |host: &str, lost: u64| {
-            let cells = [format!("host: \"{host}\""), format!("lost: {lost}")];
-            rows.iter().filter(|row| cells.iter().all(|cell| row.contains(cell))).count()
-        };
-        assert_eq!((of("a", 2), of("b", 5), rows.len()), (1, 1, 2), "{name}: {rows:?}");
+        let text = stdout(&["export", "-q", "--to", "otlp-json"], &[&at(name)]);
+        let mut lost = BTreeMap::new();
+        for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            for resource in json(line)["resourceProfiles"].as_array().unwrap() {
+                let host = attributes(&resource["resource"]["attributes"])["host.name"].clone();
+                for scope in resource["scopeProfiles"].as_array().unwrap() {
+                    let of_scope = attributes(&scope["scope"]["attributes"]);
+                    let before = lost.insert(host.clone(), of_scope["jitgraft.lost"].clone());
+                    assert_eq!(before, None, "{name}");
+                }
+            }
+        }
+        let wanted = [("a", "2"), ("b", "5")].map(|(host, lost)| (host.to_owned(), lost.to_owned()));
+        assert_eq!(lost, BTreeMap::from(wanted), "{name}");
     }
 }
 
 #[test]
 fn no_attribute_of_opentelemetry_is_there_twice() {
     let dir = tempfile::tempdir().unwrap();
-    let (input, table) = (fixture("php-recording").join("perf.data.zst"), dir.path().join("t.parquet"));
+    let (input, written) = (fixture("php-recording").join("perf.data.zst"), dir.path().join("p.otlp"));
     let labels = ["process.pid=7", "process.command_args=x", "thread.name=y", "cpu.logical_number=3"];
     let labels = labels.iter().flat_map(|label| ["--label", label]).collect::<Vec<_>>();
-    stdout(&[&["export", "-q", "-o", table.to_str().unwrap()], &labels[..]].concat(), &[&input]);
-    for (options, input) in [(&labels[..], &input), (&[], &table)] {
+    stdout(&[&["export", "-q", "-o", written.to_str().unwrap()], &labels[..]].concat(), &[&input]);
+    for (options, input) in [(&labels[..], &input), (&[], &written)] {
         let text = stdout(&[&["export", "-q", "--to", "otlp-json"], options].concat(), &[input]);
         let message = json(text.split(|byte| *byte == b'\n').next().unwrap());
         let keys = |list: &Value, key: &str| -> Vec<String> {
@@ -949,14 +707,18 @@ fn no_attribute_of_opentelemetry_is_there_twice() {
 }
 
 #[test]
-fn a_day_that_was_given_stays_with_its_rows() {
+fn a_day_that_was_given_is_that_of_the_rows() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     fs::write(at("t.folded"), "a;b 1\n").unwrap();
-    let options = ["export", "-q", "--to", "parquet", "--partition", "--day", "2026-11-22"];
-    stdout(&[&options[..], &["-o", at("set").to_str().unwrap()]].concat(), &[&at("t.folded")]);
-    let file = files_below(&at("set/samples")).into_keys().next().unwrap();
-    stdout(&["export", "-q", "-o", at("again.parquet").to_str().unwrap()], &[&at("set/samples").join(file)]);
-    let rows = rows_of(&at("again.parquet"));
-    assert!(rows.len() == 1 && rows[0].contains("day: 2026-11-22"), "{rows:?}");
+    let day = ["--day", "2026-11-22"];
+    let options =
+        ["export", "-q", "--to", "parquet", "--partition", "-o", at("set").to_str().unwrap()].map(str::to_owned);
+    let options: Vec<&str> = options.iter().map(String::as_str).chain(day).collect();
+    stdout(&options, &[&at("t.folded")]);
+    let file = files_below(&at("set")).into_keys().next().unwrap();
+    let directory = "samples/host=__HIVE_DEFAULT_PARTITION__/day=2026-11-22";
+    assert_eq!(file.parent().unwrap(), Path::new(directory));
+    let rows = table(&day, &[&at("t.folded")]);
+    assert!(rows.len() == 1 && rows[0]["day"].to_string().contains("2026-11-22"), "{rows:?}");
 }

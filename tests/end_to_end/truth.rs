@@ -4,8 +4,6 @@
 //! table.
 
 mod about;
-#[cfg(feature = "tables")]
-mod arrow;
 mod callgrind;
 mod case;
 mod chrome;

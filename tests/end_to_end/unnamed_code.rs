@@ -168,13 +168,11 @@ fn exports_hold_the_sort_of_code_and_are_read_back_with_it() {
     }
     let lowered = |(sort, count): (String, u64)| (sort.to_lowercase(), count);
     assert_eq!(sums, wanted().into_iter().map(lowered).collect());
-    for (name, format) in [("b.json", "json"), ("b.firefox.json", "firefox")] {
-        stdout(&scene, &format!("export --to {format} perf.data -o {name}"));
-        let rows = json(&scene, &format!("report --format json --group-by kind {name}"));
-        let rows = rows.as_array().unwrap().iter();
-        let sums = rows.map(|row| (row["kind"].as_str().unwrap().to_owned(), row["samples"].as_u64().unwrap()));
-        assert_eq!(sums.collect::<BTreeMap<_, _>>(), wanted(), "{name}");
-    }
+    stdout(&scene, "export --to firefox perf.data -o b.firefox.json");
+    let rows = json(&scene, "report --format json --group-by kind b.firefox.json");
+    let rows = rows.as_array().unwrap().iter();
+    let sums = rows.map(|row| (row["kind"].as_str().unwrap().to_owned(), row["samples"].as_u64().unwrap()));
+    assert_eq!(sums.collect::<BTreeMap<_, _>>(), wanted());
 }
 
 #[test]

@@ -16,7 +16,7 @@ import sysconfig
 import tempfile
 import warnings
 from importlib import metadata
-from typing import IO, TYPE_CHECKING, Any, Iterable, Optional, Union
+from typing import IO, TYPE_CHECKING, Any, Iterable, Iterator, Optional, Union
 
 if TYPE_CHECKING:
     import pyarrow
@@ -77,45 +77,56 @@ def command() -> str:
 
 
 def read(paths: StrPath | Iterable[StrPath], **options: Option) -> pyarrow.RecordBatchReader:
-    """Reads profiles of any supported format, batch by batch, while it writes them.
+    """Reads profiles of any supported format, as the batches of a table in a temporary file.
 
     Options are the flags of ``jitgraft export``: ``event="cycles"``, ``no_inline=True``, ``jitdump=[a, b]``.
-    Raises :class:`Error` if the command fails, here or while batches are read. Closing the reader, which ``with``
-    does at the end of its block, ends the command.
+    Raises :class:`Error` if the command fails. The file has no name, and is gone with the reader.
     """
-    inputs, flags = _inputs(paths), _flags(options)
-    batches = _Batches([command(), "export", "--to", "arrow", *flags, "--", *map(_as_file, inputs)], inputs)
-    return _reader(batches)
+    import pyarrow.parquet
+
+    inputs = _inputs(paths)
+    words = ["--to", "parquet", *_flags(options), "--", *map(_as_file, inputs)]
+    with tempfile.TemporaryFile(prefix="jitgraft-") as written:
+        _export(words, inputs, written)
+        # Opened anew, the file is open as long as the reader.
+        table = pyarrow.OSFile(f"/proc/self/fd/{written.fileno()}")
+    columns = pyarrow.parquet.ParquetFile(table).schema
+    leaves = [columns.column(place) for place in range(len(columns))]
+    texts = [leaf.path for leaf in leaves if leaf.logical_type.type == "STRING" and not leaf.path.startswith("labels.")]
+    file = pyarrow.parquet.ParquetFile(table, read_dictionary=texts)
+    schema = file.schema_arrow
+    for place, field in enumerate(schema):
+        schema = schema.set(place, field.with_type(_narrowed(field)))
+
+    def batches() -> Iterator[pyarrow.RecordBatch]:
+        for batch in file.iter_batches(batch_size=1 << 14):
+            cells = [_cast(column, field.type) for column, field in zip(batch.columns, schema)]
+            yield pyarrow.RecordBatch.from_arrays(cells, schema=schema)
+
+    return pyarrow.RecordBatchReader.from_batches(schema, batches())
 
 
-def _reader(batches: _Batches) -> pyarrow.RecordBatchReader:
-    """A reader that ends the command when it is closed; pyarrow's own leaves that to the garbage collector."""
+def _narrowed(field: pyarrow.Field) -> pyarrow.DataType:
+    """The type of a column: kinds and tiers are a few words, which a byte numbers."""
     import pyarrow
 
-    inner = pyarrow.RecordBatchReader.from_batches(batches.schema, batches)
+    word = pyarrow.dictionary(pyarrow.int8(), pyarrow.string())
+    if field.name in ("leaf_kind", "leaf_tier"):
+        return word
+    if field.name in ("kinds", "tiers"):
+        return pyarrow.list_(field.type.value_field.with_type(word))
+    return field.type
 
-    class Reader(pyarrow.RecordBatchReader):
-        def __init__(self) -> None:
-            """Nothing is made: all is the other reader's."""
 
-        schema = property(lambda self: inner.schema)
+def _cast(cells: pyarrow.Array, to: pyarrow.DataType) -> pyarrow.Array:
+    """A column in the type of :func:`_narrowed`."""
+    import pyarrow
 
-        def close(self) -> None:
-            inner.close()
-            batches._end()
-
-        def __exit__(self, *raised: object) -> None:
-            self.close()
-
-    def delegate(name: str) -> Any:
-        return lambda self, *args, **named: getattr(inner, name)(*args, **named)
-
-    for name in (
-        "__arrow_c_stream__ __iter__ __next__ _export_to_c cast iter_batches_with_custom_metadata read_all "
-        "read_next_batch read_next_batch_with_custom_metadata read_pandas"
-    ).split():
-        setattr(Reader, name, delegate(name))
-    return Reader.__new__(Reader)
+    if cells.type == to:
+        return cells
+    if pyarrow.types.is_list(to):
+        return pyarrow.ListArray.from_arrays(cells.offsets, _cast(cells.values, to.value_type), type=to)
+    return pyarrow.DictionaryArray.from_arrays(cells.indices.cast(to.index_type), cells.dictionary)
 
 
 def write(paths: StrPath | Iterable[StrPath], output: StrPath, **options: Option) -> None:
@@ -126,9 +137,18 @@ def write(paths: StrPath | Iterable[StrPath], output: StrPath, **options: Option
     """
     inputs = _inputs(paths)
     words = ["--to", "parquet", "-o", os.fsdecode(output), *_flags(options), "--", *map(_as_file, inputs)]
-    with tempfile.TemporaryFile(prefix="jitgraft-") as said:
-        status = subprocess.run([command(), "export", *words], stdin=subprocess.DEVNULL, stderr=said).returncode
-        _tell(said, status, inputs, cause=None, stacklevel=3)
+    _export(words, inputs, subprocess.DEVNULL)
+
+
+def _export(words: list[str], inputs: list[str], out: Union[IO[bytes], int]) -> None:
+    """Runs the command, and raises and warns for its messages on standard error."""
+    done = subprocess.run([command(), "export", *words], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE)
+    said = done.stderr.decode(errors="replace").splitlines()
+    if done.returncode != 0:
+        raise _error(said, done.returncode, inputs)
+    for line in said:
+        if line.startswith("warning: "):
+            warnings.warn(line[len("warning: ") :], JitgraftWarning, stacklevel=3)
 
 
 def _inputs(paths: StrPath | Iterable[StrPath]) -> list[str]:
@@ -156,81 +176,6 @@ def _flags(options: dict[str, Option]) -> list[str]:
             elif value is not None and value is not False:
                 flags.append(f"{flag}={os.fsdecode(value) if isinstance(value, (bytes, os.PathLike)) else value}")
     return flags
-
-
-class _Batches:
-    """The batches of a running command. Its messages on standard error go to a file: a full pipe would stop it."""
-
-    schema: pyarrow.Schema
-
-    def __init__(self, words: list[str], inputs: list[str]) -> None:
-        import pyarrow
-
-        self._inputs = inputs
-        self._said: IO[bytes] = tempfile.TemporaryFile(prefix="jitgraft-")
-        self._process: subprocess.Popen[bytes] = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._said
-        )
-        assert self._process.stdout is not None
-        self._out: IO[bytes] = self._process.stdout
-        try:
-            self._reader = pyarrow.ipc.open_stream(self._out)
-        except pyarrow.ArrowInvalid as no_stream:
-            self._finish(cause=no_stream)
-            raise AssertionError("the command ended well without a stream") from no_stream
-        except BaseException:
-            self._end()
-            raise
-        self.schema = self._reader.schema
-
-    def __iter__(self) -> _Batches:
-        return self
-
-    def __next__(self) -> pyarrow.RecordBatch:
-        import pyarrow
-
-        if self._out.closed:
-            raise StopIteration  # the reader was closed, or is at its end
-        try:
-            return self._reader.read_next_batch()
-        except StopIteration:
-            # A stream that was cut at the end of a batch looks like one that is complete.
-            self._finish(cause=None)
-            raise
-        except (pyarrow.ArrowInvalid, OSError) as cut:
-            self._finish(cause=cut)
-            raise
-
-    def __del__(self) -> None:
-        if hasattr(self, "_process"):
-            self._end()
-
-    def _end(self) -> None:
-        """Ends the command at any point."""
-        self._process.kill()
-        self._out.close()
-        self._process.wait()
-        self._said.close()
-
-    def _finish(self, cause: Optional[BaseException]) -> None:
-        """Waits for the end of the command, and passes on its messages."""
-        self._out.close()
-        status = self._process.wait()
-        with self._said:
-            _tell(self._said, status, self._inputs, cause, stacklevel=5)
-        if cause is not None:
-            raise Error(f"the stream is damaged: {cause}", status) from cause
-
-
-def _tell(file: IO[bytes], status: int, inputs: list[str], cause: Optional[BaseException], stacklevel: int) -> None:
-    """Raises and warns for the command's messages on standard error."""
-    file.seek(0)
-    said = file.read().decode(errors="replace").splitlines()
-    if status != 0:
-        raise _error(said, status, inputs) from cause
-    for line in said:
-        if line.startswith("warning: "):
-            warnings.warn(line[len("warning: ") :], JitgraftWarning, stacklevel=stacklevel)
 
 
 def _error(said: list[str], status: int, inputs: list[str]) -> Error:

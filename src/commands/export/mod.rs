@@ -1,8 +1,5 @@
 //! `export --to FORMAT`: any input → any format that can be written.
 
-mod compact;
-mod data_set;
-mod data_set_content;
 mod options;
 mod parted_file;
 mod partition;
@@ -21,7 +18,6 @@ use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::terminal::refuse_terminal;
 use crate::pipeline::writers::{load_options, write, writer};
 use crate::pipeline::{Job, Outcome};
-use data_set::{Set, root};
 
 /// Exports.
 pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
@@ -31,11 +27,11 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
         return Err(refuse_terminal(&format!("{} ({why})", options.to)));
     }
     if options.table.partition
-        && let (Some(data_set), Some(start)) = (writer.data_set, writer.stream)
+        && writer.is_partitioned
+        && let Some(start) = writer.stream
     {
         let load = rows::load_options(&load_options(&options.load, &writer), options);
-        let set = Set { root: root(options)?, start, data_set, options, load: &load, run: &run };
-        return if options.table.compact { compact::run(&set, job) } else { partition::run(set, job) };
+        return partition::run(start, options, &load, &run, job);
     }
     let mut first = first(options, job)?;
     // Spans of time need not become sums of stacks on their way to a format of spans.

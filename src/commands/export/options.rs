@@ -30,10 +30,8 @@ pub struct ExportOptions {
 pub struct TableOptions {
     /// The output is a directory, with a file for each input in directories named after host and day.
     pub partition: bool,
-    /// Inputs of the data set that have not changed are not read again.
+    /// Inputs that have a file in the data set are not read again.
     pub skip_existing: bool,
-    /// The input is a data set. All files of a directory become one.
-    pub compact: bool,
     /// The detail that is kept of a frame.
     pub detail: Option<Detail>,
     /// The host of all inputs, whatever they state.

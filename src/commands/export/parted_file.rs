@@ -1,4 +1,4 @@
-//! The files of one input in a data set. Their place is known when its recording is.
+//! The files of one input in a data set: one for each recording in it. Its place is known when its recording is.
 
 use super::options::ExportOptions;
 use crate::contract::format::{StartRowsFn, WriteOptions};
@@ -12,31 +12,21 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+/// The directory of the rows, below that of the data set.
+pub(super) const SAMPLES: &str = "samples";
+
 /// The placeholder of an unknown value.
 const UNKNOWN_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// A table of a data set: the name of its directory, and what writes its files.
-pub(super) type Table = (&'static str, StartRowsFn);
-
-/// The files of an input.
+/// Writes each recording to a file of its own.
 #[derive(Debug)]
 pub(super) struct PartedFile<'a> {
     root: &'a Path,
-    tables: [Table; 2],
+    start: StartRowsFn,
     write: WriteOptions,
     run: &'a Run,
-    place: Place<'a>,
-    under_way: Vec<UnderWay>,
+    under_way: Option<UnderWay>,
     has_failed: bool,
-}
-
-/// The place of files.
-#[derive(Debug)]
-enum Place<'a> {
-    /// Each recording of the input of this hash has files of its own.
-    OfEach(&'a str),
-    /// All recordings share one file at this path below each table.
-    OfAll(PathBuf),
 }
 
 #[derive(Debug)]
@@ -59,21 +49,9 @@ impl Write for SharedOutput {
 }
 
 impl<'a> PartedFile<'a> {
-    pub(super) fn new(
-        root: &'a Path,
-        tables: [Table; 2],
-        options: &'a ExportOptions,
-        run: &'a Run,
-        hash: &'a str,
-    ) -> Self {
+    pub(super) fn new(root: &'a Path, start: StartRowsFn, options: &'a ExportOptions, run: &'a Run) -> Self {
         let write = WriteOptions { partitioned: true, ..options.write.clone() };
-        Self { root, tables, write, run, place: Place::OfEach(hash), under_way: Vec::new(), has_failed: false }
-    }
-
-    /// The files of several inputs, at this path below each table.
-    pub(super) fn shared(root: &'a Path, tables: [Table; 2], path: PathBuf, run: &'a Run) -> Self {
-        let write = WriteOptions { partitioned: true, shared_groups: true, ..WriteOptions::default() };
-        Self { root, tables, write, run, place: Place::OfAll(path), under_way: Vec::new(), has_failed: false }
+        Self { root, start, write, run, under_way: None, has_failed: false }
     }
 
     /// True if something could not be written.
@@ -81,74 +59,55 @@ impl<'a> PartedFile<'a> {
         self.has_failed
     }
 
-    /// Does something with each of the files, and remembers whether it could be done.
-    fn each(&mut self, mut act: impl FnMut(&mut UnderWay) -> Result<()>) -> Result<()> {
-        let done = self.under_way.iter_mut().try_for_each(&mut act);
+    /// Remembers whether something could be written.
+    fn noted<T>(&mut self, done: Result<T>) -> Result<T> {
         self.has_failed |= done.is_err();
         done
     }
 
-    fn open(&self, (table, start): Table, recording: &Recording) -> Result<UnderWay> {
-        let path = match &self.place {
-            Place::OfEach(hash) => partition(recording).join(format!("{}.parquet", stem_of_part(recording, hash))),
-            Place::OfAll(path) => path.clone(),
-        };
-        let path = self.root.join(table).join(path);
+    fn open(&self, recording: &Recording) -> Result<UnderWay> {
+        let path = self.root.join(SAMPLES).join(partition(recording)).join(format!("{}.parquet", stem(recording)));
         OutDirectory::make(path.parent().unwrap_or(self.root))?;
         let output = Rc::new(RefCell::new(Output::create(&OutPath::Path(path), self.run)?));
-        let writer = start(&self.write, Box::new(SharedOutput(output.clone())))?;
+        let writer = (self.start)(&self.write, Box::new(SharedOutput(output.clone())))?;
         Ok(UnderWay { output, writer })
-    }
-
-    /// The files are complete.
-    fn close(&mut self) -> Result<()> {
-        self.each(|file| file.writer.finish())?;
-        let done = self.under_way.drain(..).try_for_each(|UnderWay { output, writer }| {
-            drop(writer);
-            match Rc::try_unwrap(output) {
-                Ok(output) => output.into_inner().commit(),
-                Err(_) => Err(Error::new("is still written")),
-            }
-        });
-        self.has_failed |= done.is_err();
-        done
     }
 }
 
-/// The start of the files' names. A table may hold only a part of a recording's rows, so the table's hash follows the
-/// recording's.
-fn stem_of_part(recording: &Recording, hash: &str) -> String {
-    let stem = stem(recording);
-    match recording.input.as_deref() {
-        Some(input) if input != hash => format!("{stem}-{hash:.8}"),
-        _ => stem,
+impl UnderWay {
+    /// The file is complete.
+    fn close(mut self) -> Result<()> {
+        self.writer.finish()?;
+        drop(self.writer);
+        match Rc::try_unwrap(self.output) {
+            Ok(output) => output.into_inner().commit(),
+            Err(_) => Err(Error::new("is still written")),
+        }
     }
 }
 
 impl RowWriter for PartedFile<'_> {
     fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()> {
-        if self.under_way.is_empty() {
-            let opened = self.tables.map(|table| self.open(table, &origin.recording));
-            self.has_failed |= opened.iter().any(Result::is_err);
-            self.under_way = opened.into_iter().collect::<Result<_>>()?;
-        }
-        self.each(|file| file.writer.begin(origin.clone(), profile))
+        let opened = self.open(&origin.recording);
+        let mut file = self.noted(opened)?;
+        let begun = file.writer.begin(origin, profile);
+        self.under_way = Some(file);
+        self.noted(begun)
     }
 
     fn rows(&mut self, profile: &Profile) -> Result<()> {
-        self.each(|file| file.writer.rows(profile))
+        let written = self.under_way.as_mut().map_or(Ok(()), |file| file.writer.rows(profile));
+        self.noted(written)
     }
 
     fn end(&mut self, profile: &Profile) -> Result<()> {
-        self.each(|file| file.writer.end(profile))?;
-        match self.place {
-            Place::OfEach(_) => self.close(),
-            Place::OfAll(_) => Ok(()),
-        }
+        let Some(mut file) = self.under_way.take() else { return Ok(()) };
+        let closed = file.writer.end(profile).and_then(|()| file.close());
+        self.noted(closed)
     }
 
     fn finish(&mut self) -> Result<()> {
-        self.close()
+        Ok(())
     }
 }
 

@@ -1,64 +1,123 @@
-//! Inputs → a data set, as Hive and all engines after it lay them out:
+//! Inputs → a data set, as Hive and all engines after it lay them out: `samples/host=HOST/day=DAY/SHA1.parquet`.
 //!
-//! ```text
-//! samples/host=HOST/day=DAY/HASH.parquet     the rows of a recording
-//! stacks/host=HOST/day=DAY/HASH.parquet      its distinct stacks
-//! recordings/HASH-PATH.parquet               its entry: what it is, where it lay
-//! recordings/unread-PATH.parquet             why a file could not be read
-//! ```
-//!
-//! Files are named after the recording's bytes: who exports it again with the same options writes the same files in the
-//! same places. Its entry is written last: where that is, all is.
+//! Files are named after the recording's bytes: who exports it again with the same options writes the same file in the
+//! same place. A file appears complete or not at all.
 
-use super::data_set::Set;
-use super::data_set_content::{DataSetContent, RECORDINGS, entry_name, read_file, unread_name};
-use super::parted_file::PartedFile;
+use super::options::ExportOptions;
+use super::parted_file::{PartedFile, SAMPLES, stem};
 use crate::analysis::quantity::{counted, grouped};
-use crate::contract::rows::RowOrigin;
+use crate::contract::format::StartRowsFn;
 use crate::error::{Error, Result, Warning};
-use crate::io::{InPath, OutDirectory, OutPath, Output};
-use crate::model::recorded::{Entry, ReadFile, Recording};
+use crate::io::{self, InPath, OutPath, Run};
+use crate::model::recorded::Recording;
 use crate::model::stacks::Profile;
-use crate::pipeline::any;
+use crate::pipeline::any::{self, LoadOptions};
 use crate::pipeline::listed::expand;
 use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::rows::{RowsRead, input_hash};
 use crate::pipeline::sink::Batches;
 use crate::pipeline::{Job, Outcome};
+use rustc_hash::FxHashSet;
+use std::ffi::OsStr;
 use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 
-/// Writes each input to files of its own.
-pub(super) fn run(set: Set<'_>, job: &Job) -> Result<Outcome> {
-    let inputs = expand(&set.options.inputs)?;
-    let mut outcome = Outcome::default();
-    let known = DataSetContent::read(set.root, set.data_set, set.options.table.skip_existing, &mut outcome.warnings)?;
+/// Writes each input to a file of its own.
+pub(super) fn run(
+    start: StartRowsFn,
+    options: &ExportOptions,
+    load: &LoadOptions,
+    run: &Run,
+    job: &Job,
+) -> Result<Outcome> {
+    let root = root(options)?;
+    let existing = existing_stems(&root.join(SAMPLES))?;
+    let inputs = expand(&options.inputs)?;
+    let mut building = Building {
+        root,
+        start,
+        options,
+        load,
+        run,
+        existing: if options.table.skip_existing { existing } else { FxHashSet::default() },
+        written: FxHashSet::default(),
+        read: RowsRead::default(),
+        outcome: Outcome::default(),
+        counts: Counts::default(),
+    };
     if job.strict {
-        set.check(&inputs, &known, job)?;
+        building.check(&inputs, job)?;
     }
-    let mut building = Building { set, known, read: RowsRead::default(), outcome, counts: [0; 4] };
-    inputs.iter().try_for_each(|path| building.add(path, job))?;
+    for path in &inputs {
+        building.add(path, job)?;
+    }
     building.finish(&inputs, job)
+}
+
+/// The directory of the data set.
+fn root(options: &ExportOptions) -> Result<&Path> {
+    match &options.output {
+        OutPath::Path(path) if !io::is_there(path) || io::is_directory(path) => Ok(path),
+        output => Err(Error::usage("is not a directory: --partition writes a data set into one (-o DIR)")
+            .in_file(&output.shown())),
+    }
+}
+
+/// The names, without their extension, of the files in a data set's directories of hosts and days.
+fn existing_stems(samples: &Path) -> Result<FxHashSet<String>> {
+    let mut stems = FxHashSet::default();
+    for host in inside(samples)? {
+        for day in inside(&host)? {
+            for file in inside(&day)? {
+                if file.extension() != Some(OsStr::new("parquet")) {
+                    continue;
+                }
+                let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+                // Earlier versions put many recordings into one file, whose name says nothing about them.
+                if stem.starts_with("compact-") {
+                    let why = "holds recordings of a data set that --compact made, and would get a second copy of them: \
+                               write a new data set (-o DIR)";
+                    return Err(Error::new(why).in_file(&file));
+                }
+                stems.insert(stem.into_owned());
+            }
+        }
+    }
+    Ok(stems)
+}
+
+/// What is in a directory; nothing if it is none.
+fn inside(directory: &Path) -> Result<Vec<PathBuf>> {
+    if !io::is_directory(directory) {
+        return Ok(Vec::new());
+    }
+    let names = io::typed_names(directory).map_err(|error| Error::from(error).in_file(directory))?;
+    Ok(names.into_iter().map(|name| directory.join(name)).collect())
 }
 
 /// A data set under way.
 struct Building<'a> {
-    set: Set<'a>,
-    known: DataSetContent,
+    root: &'a Path,
+    start: StartRowsFn,
+    options: &'a ExportOptions,
+    load: &'a LoadOptions,
+    run: &'a Run,
+    /// The stems of files that stay as they are.
+    existing: FxHashSet<String>,
+    /// The stems of files that this run has written.
+    written: FxHashSet<String>,
     read: RowsRead,
     outcome: Outcome,
-    /// The number of inputs by outcome.
-    counts: [u64; 4],
+    counts: Counts,
 }
 
-/// The outcome for an input.
-#[derive(Clone, Copy)]
-enum Became {
-    Written,
-    /// It was read by an earlier run.
-    Known,
-    /// Its bytes are those of another input.
-    Copy,
-    Unread,
+/// The number of inputs by outcome.
+#[derive(Default)]
+struct Counts {
+    written: u64,
+    existing: u64,
+    copies: u64,
+    unread: u64,
 }
 
 /// Why an input has not become rows.
@@ -72,104 +131,75 @@ enum Stop {
 impl Building<'_> {
     /// Takes an input. One that cannot be read is left out.
     fn add(&mut self, path: &InPath, job: &Job) -> Result<()> {
-        let file = read_file(path);
-        let became = match self.known.has(&file, self.set.bucket()) {
-            true => Became::Known,
-            false => match self.write(path, &file, job) {
-                Ok(became) => became,
-                Err(Stop::Job(error)) => return Err(error.in_file(&shown(path))),
-                Err(Stop::Input(error)) => self.unread(file, error.in_file(&shown(path)))?,
-            },
-        };
-        self.counts[became as usize] += 1;
-        Ok(())
+        match self.write(path, job) {
+            Ok(()) => Ok(()),
+            Err(Stop::Job(error)) => Err(error.in_file(&shown(path))),
+            Err(Stop::Input(error)) => {
+                self.outcome.failed.push(error.in_file(&shown(path)));
+                self.counts.unread += 1;
+                Ok(())
+            }
+        }
     }
 
-    fn write(&mut self, path: &InPath, file: &ReadFile, job: &Job) -> Result<Became, Stop> {
+    fn write(&mut self, path: &InPath, job: &Job) -> Result<(), Stop> {
         let opened = Opened::open(path, job).map_err(Stop::Input)?;
         let hash = input_hash(&opened, path).map_err(Stop::Input)?;
         let no_name = || Stop::Job(Error::usage("has no name for its file: --partition reads files"));
         let hash = hash.ok_or_else(no_name)?;
-        if let Some(same) = self.known.same(&hash, self.set.bucket()) {
-            self.set.put_copy(same, file).map_err(Stop::Job)?;
+        let stem = self.stem(&hash);
+        if self.written.contains(&stem) {
             let warning = Warning::new("is the same as an input before it, and left out");
             self.outcome.warnings.push(warning.in_file(&shown(path), None));
-            return Ok(Became::Copy);
+            self.counts.copies += 1;
+            return Ok(());
         }
-        let (given, mut parted) = (self.set.options.given(Some(hash.clone())), self.set.parted_file(&hash));
-        let pushed = self.read.push((opened, path), given, self.set.load, &mut parted, (job, &mut self.outcome));
-        let stop = if parted.has_failed() { Stop::Job } else { Stop::Input };
-        let mut entries = pushed.map_err(stop)?;
-        entries.iter_mut().for_each(|entry| entry.file = file.clone());
-        self.set.put_read(&entries).map_err(Stop::Job)?;
-        entries.into_iter().take(1).for_each(|entry| self.known.add_read(&hash, self.set.bucket(), entry));
-        Ok(Became::Written)
-    }
-
-    fn unread(&mut self, file: ReadFile, error: Error) -> Result<Became> {
-        let RowOrigin { recording, labels, .. } = self.set.options.given(None);
-        let entry = Entry { file, recording, labels, error: Some(error.to_string()), ..Entry::default() };
-        self.outcome.failed.push(error);
-        self.set.put(&[entry])?;
-        Ok(Became::Unread)
-    }
-
-    fn finish(mut self, inputs: &[InPath], job: &Job) -> Result<Outcome> {
-        let [written, known, copies, unread] = self.counts;
-        if written > 0 {
-            self.read.finish(inputs, self.set.load, (job, &mut self.outcome))?;
+        if self.existing.contains(&stem) {
+            self.counts.existing += 1;
+            return Ok(());
         }
-        let others = [(known, "known"), (copies, "the same as others"), (unread, "not read")];
-        let others = others.iter().filter(|(count, _)| *count > 0);
-        let others: String = others.map(|(count, what)| format!(", {} {what}", grouped(*count))).collect();
-        let inputs = counted(inputs.len() as u64, "input");
-        self.outcome.summary.push(format!("{} of {inputs} written{others}", grouped(written)));
-        Ok(self.outcome)
-    }
-}
-
-impl Set<'_> {
-    fn bucket(&self) -> Option<i64> {
-        self.options.write.bucket.and_then(|bucket| i64::try_from(bucket).ok())
+        let given = self.options.given(Some(hash));
+        let mut parted = PartedFile::new(self.root, self.start, self.options, self.run);
+        let pushed = self.read.push((opened, path), given, self.load, &mut parted, (job, &mut self.outcome));
+        pushed.map_err(if parted.has_failed() { Stop::Job } else { Stop::Input })?;
+        self.written.insert(stem);
+        self.counts.written += 1;
+        Ok(())
     }
 
-    fn parted_file<'a>(&'a self, hash: &'a str) -> PartedFile<'a> {
-        PartedFile::new(self.root, self.tables(), self.options, self.run, hash)
+    /// The name of the file of an input with this hash.
+    fn stem(&self, hash: &str) -> String {
+        let bucket = self.options.write.bucket.and_then(|bucket| i64::try_from(bucket).ok());
+        stem(&Recording { input: Some(hash.into()), bucket, ..Recording::default() })
     }
 
     /// Reads all inputs, and writes nothing.
-    fn check(&self, inputs: &[InPath], known: &DataSetContent, job: &Job) -> Result<()> {
-        for path in inputs.iter().filter(|path| !known.has(&read_file(path), self.bucket())) {
+    fn check(&self, inputs: &[InPath], job: &Job) -> Result<()> {
+        for path in inputs {
+            if !self.existing.is_empty() {
+                let opened = Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?;
+                if input_hash(&opened, path)?.is_some_and(|hash| self.existing.contains(&self.stem(&hash))) {
+                    continue;
+                }
+            }
             let mut nowhere = Batches { len: NonZeroUsize::MAX, each: |_: &Profile| Ok(()) };
             any::run(std::slice::from_ref(path), self.load, &mut nowhere, job, &mut Outcome::default())?;
         }
         Ok(())
     }
 
-    /// Writes the entries of a file that was read, and removes the entry of an earlier failure.
-    fn put_read(&self, entries: &[Entry]) -> Result<()> {
-        self.put(entries)?;
-        let Some(Entry { file, .. }) = entries.first() else { return Ok(()) };
-        let (directory, name) = (OutDirectory::make(&self.root.join(RECORDINGS))?, unread_name(file));
-        if directory.has(name.as_ref()) { Ok(directory.remove(name.as_ref())?) } else { Ok(()) }
-    }
-
-    /// Writes the entry of a file with the bytes of another, of which no row is written.
-    fn put_copy(&self, same: &Entry, file: &ReadFile) -> Result<()> {
-        if same.file.path == file.path {
-            return Ok(());
+    fn finish(mut self, inputs: &[InPath], job: &Job) -> Result<Outcome> {
+        let Counts { written, existing, copies, unread } = self.counts;
+        if written > 0 {
+            self.read.finish(inputs, self.load, (job, &mut self.outcome))?;
         }
-        let Recording { input, bucket, .. } = same.recording.clone();
-        let recording = Recording { input, bucket, ..Recording::default() };
-        self.put_read(&[Entry { file: file.clone(), recording, ..Entry::default() }])
-    }
-
-    fn put(&self, entries: &[Entry]) -> Result<()> {
-        let Some(first) = entries.first() else { return Ok(()) };
-        let directory = self.root.join(RECORDINGS);
-        OutDirectory::make(&directory)?;
-        let mut output = Output::create(&OutPath::Path(directory.join(entry_name(first))), self.run)?;
-        (self.data_set.write_entries)(entries, &mut output)?;
-        output.commit()
+        let mut summary = format!("{} of {} written", grouped(written), counted(inputs.len() as u64, "input"));
+        for (count, what) in [(existing, "already there"), (copies, "the same as others"), (unread, "not read")] {
+            if count > 0 {
+                summary += &format!(", {} {what}", grouped(count));
+            }
+        }
+        self.outcome.summary.push(summary);
+        Ok(self.outcome)
     }
 }

@@ -59,14 +59,13 @@ pub(super) fn refuse_options(options: &ExportOptions) -> Result<()> {
         ("--bucket", options.write.bucket.is_some()),
         ("--partition", options.table.partition),
         ("--skip-existing", options.table.skip_existing),
-        ("--compact", options.table.compact),
         ("--detail", options.table.detail.is_some()),
         ("--host", options.table.host.is_some()),
         ("--day", options.table.day.is_some()),
         ("--label", !options.table.labels.is_empty()),
     ];
     match asked.iter().find(|(_, asked)| *asked) {
-        Some((flag, _)) => Err(Error::usage(format!("{flag} is for tables (parquet, arrow); {} is none", options.to))),
+        Some((flag, _)) => Err(Error::usage(format!("{flag} is for tables (parquet); {} is none", options.to))),
         None => Ok(()),
     }
 }

@@ -1,7 +1,6 @@
 //! The tables that all profiles of a message share: what their samples refer to, by place. The first of each is empty and
 //! stands for nothing.
 
-use super::version::Version;
 use crate::analysis::mapped_pieces::place_in_file;
 use crate::bytes::digits;
 use crate::bytes::protobuf::{Fields, inner, numbers};
@@ -218,8 +217,8 @@ impl<'d> Mapping<'d> {
 
 impl<'d> Location<'d> {
     /// The places of its attributes.
-    pub(super) fn attributes(&self, version: &Version) -> impl Iterator<Item = u64> + use<'d> {
-        numbers_of(self.message, version.location_attributes)
+    pub(super) fn attributes(&self) -> impl Iterator<Item = u64> + use<'d> {
+        numbers_of(self.message, 4)
     }
 
     /// The innermost inlined call first, the function that has the code last.

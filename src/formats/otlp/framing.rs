@@ -10,7 +10,7 @@
 
 use super::json::Transcoded;
 use super::schema::{Field, Kind, PROFILES_DATA, Schema, is_dictionary, is_profile, is_table};
-use super::version::{OF_JSON, Version};
+use super::version::Notation;
 use crate::bytes::protobuf::{FieldValue, Fields, inner};
 use crate::error::{Error, Result, Skipped, Warning, Warnings};
 use std::io::{BufRead, BufReader, Cursor, Read, Write};
@@ -126,8 +126,8 @@ pub(super) fn has_lengths(head: &[u8]) -> bool {
     len > 1 && (message.starts_with(ZSTD) || is_json(message) || is_message(message))
 }
 
-/// Takes a message and its version, if that is known.
-pub(super) type Take<'t> = dyn FnMut(&[u8], Option<Version>) -> Result<()> + 't;
+/// Takes a message, as protocol buffers, and how it was written.
+pub(super) type Take<'t> = dyn FnMut(&[u8], Notation) -> Result<()> + 't;
 
 /// Passes on each message of an input. Those that cannot be read are skipped, unless none is left.
 pub(super) fn each_message(input: &mut dyn Read, warnings: &mut Warnings, take: &mut Take<'_>) -> Result<()> {
@@ -143,7 +143,7 @@ pub(super) fn each_message(input: &mut dyn Read, warnings: &mut Warnings, take: 
     } else {
         let mut message = Vec::new();
         read_up_to(&mut input, LONGEST, &mut message)?;
-        messages.add(|take| take(&message, None));
+        messages.add(|take| take(&message, Notation::Protobuf));
     }
     messages.finish(warnings)
 }
@@ -218,7 +218,7 @@ impl<'t> Messages<'_, 't> {
     }
 
     fn add_json(&mut self, message: serde_json::Result<Transcoded>) {
-        self.add(|take| take(&message.map_err(no_json)?.0, Some(OF_JSON)));
+        self.add(|take| take(&message.map_err(no_json)?.0, Notation::Json));
     }
 
     fn behind_lengths(&mut self, input: &mut impl Read, warnings: &mut Warnings) -> Result<()> {
@@ -250,7 +250,7 @@ impl<'t> Messages<'_, 't> {
         };
         match message {
             Ok(message) if is_json(message) => self.add_json(serde_json::from_slice(message)),
-            message => self.add(|take| take(message?, None)),
+            message => self.add(|take| take(message?, Notation::Protobuf)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A message as the file has it: what all of its profiles share, its resources, and the samples in them.
 
 use super::dictionary::Dictionary;
-use super::version::Version;
+use super::version::{Notation, refuse_old};
 use crate::bytes::protobuf::{FieldValue, Fields, inner};
 use crate::error::{Error, Result};
 
@@ -9,13 +9,12 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(super) struct Message<'d> {
     pub(super) dictionary: Dictionary<'d>,
-    pub(super) version: Version,
     pub(super) resources: Vec<&'d [u8]>,
 }
 
 impl<'d> Message<'d> {
-    /// Reads all of it: what is damaged is an error. `version`, if that is known.
-    pub(super) fn read(bytes: &'d [u8], version: Option<Version>) -> Result<Self> {
+    /// Reads all of it: what is damaged, or of an older protocol, is an error.
+    pub(super) fn read(bytes: &'d [u8], notation: Notation) -> Result<Self> {
         let (mut dictionary, mut resources) = (Dictionary::default(), Vec::new());
         for field in Fields::of(bytes) {
             match field? {
@@ -30,8 +29,8 @@ impl<'d> Message<'d> {
             ));
         }
         let profiles = resources.iter().flat_map(|resource| messages(resource, 2)).flat_map(|scope| messages(scope, 2));
-        let version = version.unwrap_or_else(|| Version::of(profiles, dictionary.attributes.len()));
-        Ok(Self { dictionary, version, resources })
+        refuse_old(profiles, dictionary.attributes.len(), notation)?;
+        Ok(Self { dictionary, resources })
     }
 }
 
@@ -44,8 +43,6 @@ pub(super) fn messages(message: &[u8], tag: u32) -> impl Iterator<Item = &[u8]> 
 #[derive(Debug, Default)]
 pub(super) struct Sample<'d> {
     pub(super) stack: u64,
-    /// The start of its locations among those of the profile, and their number, up to protocol 1.7.
-    pub(super) range: Option<[u64; 2]>,
     pub(super) values: Vec<i64>,
     pub(super) link: u64,
     /// The fields that hold the numbers of its attributes.
@@ -54,18 +51,16 @@ pub(super) struct Sample<'d> {
 }
 
 impl<'d> Sample<'d> {
-    pub(super) fn read(message: &'d [u8], version: &Version) -> Result<Self> {
+    pub(super) fn read(message: &'d [u8]) -> Result<Self> {
         let mut sample = Self::default();
         for field in Fields::of(message) {
             let (tag, value) = field?;
-            match (tag, version.range) {
-                (tag, _) if tag == version.stack => sample.stack = value.number(),
-                (tag, _) if tag == version.values => sample.values.extend(value.numbers().map(|value| value as i64)),
-                (tag, _) if tag == version.attributes => sample.attributes.push(value),
-                (tag, _) if tag == version.link => sample.link = value.number(),
-                (tag, _) if tag == version.times => sample.times.push(value),
-                (tag, Some([start, _])) if tag == start => sample.range.get_or_insert_default()[0] = value.number(),
-                (tag, Some([_, length])) if tag == length => sample.range.get_or_insert_default()[1] = value.number(),
+            match tag {
+                1 => sample.stack = value.number(),
+                2 => sample.attributes.push(value),
+                3 => sample.link = value.number(),
+                4 => sample.values.extend(value.numbers().map(|value| value as i64)),
+                5 => sample.times.push(value),
                 _ => {}
             }
         }
@@ -74,17 +69,13 @@ impl<'d> Sample<'d> {
 
     /// True if another is of the same stack, thread and span, and has as many values and the same times.
     pub(super) fn goes_with(&self, other: &Self) -> bool {
-        (self.stack, self.range, self.link) == (other.stack, other.range, other.link)
+        (self.stack, self.link) == (other.stack, other.link)
             && (&self.attributes, &self.times) == (&other.attributes, &other.times)
             && self.values.len() == other.values.len()
     }
 
     /// When it was observed, in nanoseconds since 1970.
-    pub(super) fn times(&self, version: &Version) -> Vec<u64> {
-        let fields = self.times.iter();
-        match version.fixed_times {
-            true => fields.flat_map(|field| field.fixed()).collect(),
-            false => fields.flat_map(|field| field.numbers()).collect(),
-        }
+    pub(super) fn times(&self) -> Vec<u64> {
+        self.times.iter().flat_map(|field| field.fixed()).collect()
     }
 }

@@ -15,7 +15,7 @@
 //! | `framing` | what an input is made of: one message, or many behind each other, and how it is known |
 //! | `schema` | the messages: numbers and JSON names of their fields |
 //! | `json` | JSON → protocol buffers and back, by the schema |
-//! | `version` | the fields that moved from protocol to protocol |
+//! | `version` | older protocols, which are refused |
 //! | `message`, `dictionary`, `owner`, `labels`, `modules`, `read` | a message → stacks |
 //! | `rewrite` | messages → the same with names |
 //! | `messages`, `places`, `resource`, `draft`, `write` | rows → messages |
@@ -54,7 +54,7 @@ use write::{Framing, OtlpWriter};
 /// Reads all messages of an input.
 pub fn read(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut reader = read::Reader::new(options);
-    framing::each_message(input, warnings, &mut |message, version| reader.message(message, version))?;
+    framing::each_message(input, warnings, &mut |message, notation| reader.message(message, notation))?;
     Ok(reader.finish(warnings))
 }
 

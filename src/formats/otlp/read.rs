@@ -5,7 +5,7 @@ use super::message::{Message, Sample, messages};
 use super::messages::{CLOCK_KEY, COUNTS, LOST_KEY, NAMES_KEY, OWN_CLOCK, PERF_NAMES};
 use super::modules::{GNU_BUILD_ID, Modules};
 use super::owner::{Owner, Tracks};
-use super::version::Version;
+use super::version::Notation;
 use crate::analysis::category::Category;
 use crate::analysis::named_frames::{LocationFrames, NamedFrames, StatedFrame};
 use crate::bytes::protobuf::inner;
@@ -57,14 +57,14 @@ impl Reader {
         self.profile
     }
 
-    /// Reads a `ProfilesData`; `version`, if that is known.
-    pub(super) fn message(&mut self, bytes: &[u8], version: Option<Version>) -> Result<()> {
-        let message = Message::read(bytes, version)?;
+    /// Reads a `ProfilesData`.
+    pub(super) fn message(&mut self, bytes: &[u8], notation: Notation) -> Result<()> {
+        let message = Message::read(bytes, notation)?;
         let frames = frames(bytes.len(), &message, self);
         self.modules.add(&message.dictionary);
         let stacks = vec![None; message.dictionary.stacks.len()];
-        let Message { dictionary, version, resources } = message;
-        let mut reading = MessageReading { dictionary, version, frames, stacks, to: self };
+        let Message { dictionary, resources } = message;
+        let mut reading = MessageReading { dictionary, frames, stacks, to: self };
         resources.iter().for_each(|resource| reading.resource(resource));
         Ok(())
     }
@@ -72,10 +72,10 @@ impl Reader {
 
 /// The frames of all locations of a message of this length. Functions that are inlined have the module and address of the
 /// outer function.
-fn frames(len: usize, Message { dictionary, version, .. }: &Message<'_>, to: &mut Reader) -> LocationFrames {
+fn frames(len: usize, Message { dictionary, .. }: &Message<'_>, to: &mut Reader) -> LocationFrames {
     let mut frames = LocationFrames::of("dictionary", len);
     for (number, location) in (0..).zip(&dictionary.locations) {
-        let text = |key| dictionary.text_of(location.attributes(version), key);
+        let text = |key| dictionary.text_of(location.attributes(), key);
         let kind = text("profile.frame.type").and_then(kind_of_type);
         let tier = text("jitgraft.tier").and_then(|word| Tier::named(std::str::from_utf8(word).ok()?));
         let mapping = at_place(&dictionary.mappings, location.mapping).copied();
@@ -115,16 +115,15 @@ fn kind_of_type(frame_type: &[u8]) -> Option<FrameKind> {
 /// A message as it is read.
 struct MessageReading<'r, 'd> {
     dictionary: Dictionary<'d>,
-    version: Version,
     frames: LocationFrames,
     /// For each stack of the dictionary, dictionary its number in the profile, once that is known.
     stacks: Vec<Option<Option<StackId>>>,
     to: &'r mut Reader,
 }
 
-/// The types of values of a profile.
+/// The type of a profile's values.
 #[derive(Debug, Clone, Copy)]
-struct ProfileTypes {
+struct ProfileType {
     series: usize,
     /// The number of the unit that are one of the file's.
     scale: u64,
@@ -167,34 +166,29 @@ impl<'d> MessageReading<'_, 'd> {
         if unit != "count" || counted.strip_suffix(COUNTS) != Some(&name) {
             return false;
         }
-        let samples = |of| messages(of, 2).map(|one| Sample::read(one, &self.version).ok()).collect::<Option<Vec<_>>>();
+        let samples = |of| messages(of, 2).map(|one| Sample::read(one).ok()).collect::<Option<Vec<_>>>();
         let (Some(counts), Some(samples)) = (samples(counts), samples(profile)) else { return false };
         counts.len() == samples.len() && counts.iter().zip(&samples).all(|(counts, sample)| counts.goes_with(sample))
     }
 
     fn profile(&mut self, message: &'d [u8], counts: Option<&'d [u8]>, owner: &Owner) {
-        let version = self.version;
-        let (mut types, mut locations, mut attributes) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut period_type, mut period) = (None, 0);
+        let (mut sample_type, mut period_type, mut period, mut attributes) = (None, None, 0, Vec::new());
         for (tag, value) in inner(message) {
             match tag {
-                1 => types.push(value.bytes()),
-                tag if tag == version.locations => locations.extend(value.numbers()),
-                tag if tag == version.profile_attributes => attributes.extend(value.numbers()),
-                tag if tag == version.profile_time + 2 => period_type = Some(value.bytes()),
-                tag if tag == version.profile_time + 3 => period = value.number(),
+                1 => sample_type = Some(value.bytes()),
+                5 => period_type = Some(value.bytes()),
+                6 => period = value.number(),
+                11 => attributes.extend(value.numbers()),
                 _ => {}
             }
         }
-        let events: Vec<ProfileTypes> = types.iter().map(|of| self.event(of, period_type, period)).collect();
+        let event = self.event(sample_type.unwrap_or_default(), period_type, period);
         let mut tracks = Tracks::of(owner, self.dictionary.attributes(attributes.into_iter()));
         let mut counts = counts.into_iter().flat_map(|counts| messages(counts, 2));
         for sample in messages(message, 2) {
-            let counts = counts.next().and_then(|counts| Sample::read(counts, &version).ok());
-            let counts = counts.map(|counts| counts.values);
-            let sample = Sample::read(sample, &version);
-            let read =
-                sample.and_then(|sample| self.sample((&sample, counts.as_deref()), &events, &locations, &mut tracks));
+            let counts = counts.next().and_then(|counts| Sample::read(counts).ok()).map(|counts| counts.values);
+            let sample = Sample::read(sample);
+            let read = sample.and_then(|sample| self.sample((&sample, counts.as_deref()), event, &mut tracks));
             read.unwrap_or_else(|error| self.to.skipped.add(error));
         }
     }
@@ -205,7 +199,7 @@ impl<'d> MessageReading<'_, 'd> {
         (text(1), text(2))
     }
 
-    fn event(&mut self, of: &[u8], period_type: Option<&[u8]>, period: u64) -> ProfileTypes {
+    fn event(&mut self, of: &[u8], period_type: Option<&[u8]>, period: u64) -> ProfileType {
         let (mut name, word) = self.words(of);
         let every =
             period_type.map(|of| self.words(of)).filter(|_| i64::try_from(period).is_ok_and(|period| period > 0));
@@ -222,37 +216,25 @@ impl<'d> MessageReading<'_, 'd> {
         let of = &mut self.to.profile.series[series];
         of.sampling = of.sampling.or(sampling);
         let counts = unit == Unit::Samples && (name == "samples" || name.ends_with(COUNTS));
-        ProfileTypes { series, scale, counts }
+        ProfileType { series, scale, counts }
     }
 
     fn sample(
         &mut self,
         (sample, counts): (&Sample<'d>, Option<&[i64]>),
-        events: &[ProfileTypes],
-        locations: &[u64],
+        event: ProfileType,
         tracks: &mut Tracks<'d>,
     ) -> Result<()> {
-        let stack = match sample.range {
-            Some(range) if self.version.range.is_some() && sample.stack == 0 => self.of_range(range, locations)?,
-            _ => self.of_table(sample.stack)?,
-        };
+        let stack = self.of_table(sample.stack)?;
         let track = tracks.of_sample(sample, &self.dictionary, &mut self.to.profile);
-        let times = sample.times(&self.version);
-        match events {
-            [event] => self.observations(*event, (track, stack), (&sample.values, counts), &times),
-            _ if sample.values.len() == events.len() => {
-                let mut each = events.iter().zip(&sample.values);
-                each.try_for_each(|(event, value)| self.observations(*event, (track, stack), (&[*value], None), &times))
-            }
-            _ => Err(Error::new(format!("has {} values of {} types", sample.values.len(), events.len()))),
-        }
+        self.observations(event, (track, stack), (&sample.values, counts), &sample.times())
     }
 
     /// The rows of values and times: a value for each time, 1 for each of them, or the sum of all. `counts` are the numbers
     /// of samples in these values, where they are known.
     fn observations(
         &mut self,
-        event: ProfileTypes,
+        event: ProfileType,
         (track, stack): (TrackId, Option<StackId>),
         (values, counts): (&[i64], Option<&[i64]>),
         times: &[u64],
@@ -272,12 +254,6 @@ impl<'d> MessageReading<'_, 'd> {
             (values, times) if values.len() == times.len() => {
                 let pairs = values.iter().zip(times);
                 pairs.map(|(value, time)| Ok((weight(*value)?, Some(*time)))).collect::<Result<_>>()?
-            }
-            // Up to 1.7: the sum of all.
-            ([value], times) => {
-                let (whole, count) = (weight(*value)?, times.len() as u64);
-                let share = |at: u64| whole / count + u64::from(at < whole % count);
-                (0..).zip(times).map(|(at, time)| (share(at), Some(*time))).collect()
             }
             _ => return Err(Error::new(format!("has {} values and {} times", values.len(), times.len()))),
         };
@@ -311,13 +287,5 @@ impl<'d> MessageReading<'_, 'd> {
         let stack = self.frames.stack(&locations, &mut self.to.profile)?;
         self.stacks[place] = Some(stack);
         Ok(stack)
-    }
-
-    /// A range of the profile's list of locations.
-    fn of_range(&mut self, [start, len]: [u64; 2], locations: &[u64]) -> Result<Option<StackId>> {
-        let range = usize::try_from(start).ok().zip(start.checked_add(len).and_then(|end| usize::try_from(end).ok()));
-        let outside = || Error::new(format!("is of {len} locations from {start} on, of {}", locations.len()));
-        let range = range.and_then(|(start, end)| locations.get(start..end)).ok_or_else(outside)?;
-        self.frames.stack(range, &mut self.to.profile)
     }
 }

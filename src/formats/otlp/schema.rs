@@ -1,8 +1,7 @@
 //! The messages of a profile of OpenTelemetry: numbers and JSON names of their fields, as of protocol 1.10.
 //!
 //! Names and numbers: <https://github.com/open-telemetry/opentelemetry-proto>, `profiles/v1development/profiles.proto`,
-//! `common/v1/common.proto`, `resource/v1/resource.proto`. Fields that only older versions have are here, too, so that
-//! their JSON can be read: they have numbers from [`OLDER`] on, which no version of the format has.
+//! `common/v1/common.proto`, `resource/v1/resource.proto`.
 
 /// The content of a field.
 #[derive(Debug, Clone, Copy)]
@@ -43,15 +42,8 @@ pub(super) struct Field {
     pub(super) repeated: bool,
 }
 
-/// From here on numbers are ours.
-pub(super) const OLDER: u32 = 1000;
-
-/// `Sample.locations_start_index` of protocol 1.7.
-pub(super) const SAMPLE_START: u32 = OLDER + 1;
-/// `Sample.locations_length` of protocol 1.7.
-pub(super) const SAMPLE_LENGTH: u32 = OLDER + 2;
-/// `Profile.location_indices` of protocol 1.7.
-pub(super) const PROFILE_LOCATIONS: u32 = OLDER + 3;
+/// `Profile.sample`, as the samples of protocols 1.7 and 1.8 are called in JSON. No protocol has a field of this number.
+pub(super) const OLD_SAMPLES: u32 = 1000;
 
 const fn one(tag: u32, name: &'static str, kind: Kind) -> Field {
     Field { tag, name, kind, repeated: false }
@@ -89,8 +81,6 @@ static LOCATION: Schema = &[
     one(1, "mappingIndex", Small),
     one(2, "address", Unsigned),
     many(3, "lines", Message(&LINE)),
-    // 1.8 and before.
-    many(3, "line", Message(&LINE)),
     many(4, "attributeIndices", Small),
 ];
 
@@ -105,13 +95,8 @@ static FUNCTION: Schema = &[
 
 static LINK: Schema = &[one(1, "traceId", Id), one(2, "spanId", Id)];
 
-static ATTRIBUTE: Schema = &[
-    one(1, "keyStrindex", Small),
-    one(2, "value", Message(&VALUE)),
-    one(3, "unitStrindex", Small),
-    // 1.7, whose attributes are those of resources.
-    one(1, "key", Text),
-];
+static ATTRIBUTE: Schema =
+    &[one(1, "keyStrindex", Small), one(2, "value", Message(&VALUE)), one(3, "unitStrindex", Small)];
 
 static STACK: Schema = &[many(1, "locationIndices", Small)];
 
@@ -162,13 +147,11 @@ static PROFILE: Schema = &[
     one(9, "originalPayloadFormat", Text),
     one(10, "originalPayload", Bytes),
     many(11, "attributeIndices", Small),
-    // 1.8 and before.
-    many(2, "sample", Message(&SAMPLE)),
-    // 1.7.
-    one(3, "timeNanos", Fixed),
-    one(4, "durationNanos", Unsigned),
-    many(PROFILE_LOCATIONS, "locationIndices", Small),
+    many(OLD_SAMPLES, "sample", Message(&OLD_SAMPLE)),
 ];
+
+/// Nothing of an old sample is read.
+static OLD_SAMPLE: Schema = &[];
 
 static VALUE_TYPE: Schema = &[one(1, "typeStrindex", Small), one(2, "unitStrindex", Small)];
 
@@ -178,10 +161,6 @@ static SAMPLE: Schema = &[
     one(3, "linkIndex", Small),
     many(4, "values", Signed),
     many(5, "timestampsUnixNano", Fixed),
-    // 1.7.
-    many(4, "value", Signed),
-    one(SAMPLE_START, "locationsStartIndex", Small),
-    one(SAMPLE_LENGTH, "locationsLength", Small),
 ];
 
 /// True if these are the fields of `Profile`.

@@ -5,8 +5,9 @@ use crate::analysis::label;
 use crate::contract::rows::{RowOrigin, WrittenNames};
 use crate::model::backing::base_name;
 use crate::model::interner::Interner;
-use crate::model::recorded::{Labels, Recording};
-use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, StackId, TRUNCATED, Track, TrackId, UNKNOWN};
+use crate::model::recorded::{Labels, Recording, micros};
+use crate::model::stacks::{Frame, FrameKind, Profile, StackId, TRUNCATED, Track, TrackId, UNKNOWN};
+use parquet::data_type::ByteArray;
 use sha1::{Digest, Sha1};
 use std::sync::Arc;
 
@@ -44,6 +45,19 @@ pub(super) struct TrackCells {
     pub(super) labels: Labels,
 }
 
+/// A stack as its row reports it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct StackCells {
+    /// See [`stack_id`].
+    pub(super) id: i64,
+    /// The number of frames, and of those without a name.
+    pub(super) depth: i32,
+    pub(super) unnamed: i32,
+    caller: Option<StackId>,
+    /// The place of the innermost frame.
+    frame: u32,
+}
+
 /// An event as its row reports it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EventCells {
@@ -54,22 +68,27 @@ pub(super) struct EventCells {
 /// The recording as every row reports it.
 #[derive(Debug, Default)]
 pub(super) struct RecordingCells {
-    /// Input, host, arch, kernel and command.
-    pub(super) texts: [Option<TextNo>; 5],
+    pub(super) input: Option<TextNo>,
+    pub(super) host: Option<TextNo>,
+    pub(super) arch: Option<TextNo>,
+    pub(super) kernel: Option<TextNo>,
+    pub(super) command: Option<TextNo>,
     /// Columns that are not text, as they are.
     pub(super) rest: Recording,
 }
 
-/// All that rows of an input refer to.
+/// All that rows of an input refer to; the profile that they were read into need not stay.
 #[derive(Debug)]
 pub(super) struct TableInput {
     pub(super) texts: TextList,
+    /// The texts as they are written.
+    written: Vec<ByteArray>,
     pub(super) recording: RecordingCells,
     frames: Vec<FrameCells>,
     /// The place among them of each frame of the profile, plus one; 0 for those that no row had.
     places: Vec<u32>,
-    /// The name of each stack of the profile; 0 for those that no row had.
-    stacks: Vec<i64>,
+    /// By the profile's numbers; those that no row had have the ID 0.
+    stacks: Vec<StackCells>,
     tracks: Vec<TrackCells>,
     labels: Labels,
     pub(super) events: Vec<EventCells>,
@@ -82,6 +101,7 @@ impl TableInput {
         let recording = recording(&origin.recording, &mut texts);
         Self {
             texts,
+            written: Vec::new(),
             recording,
             frames: Vec::new(),
             places: Vec::new(),
@@ -96,7 +116,7 @@ impl TableInput {
     /// Spells what rows of the profile refer to that were not there before.
     pub(super) fn extend(&mut self, profile: &Profile) {
         self.places.resize(profile.frame_count(), 0);
-        self.stacks.resize(profile.stack_count(), 0);
+        self.stacks.resize(profile.stack_count(), StackCells::default());
         for track in &profile.tracks()[self.tracks.len()..] {
             let cells = self.thread(track);
             self.tracks.push(cells);
@@ -107,41 +127,60 @@ impl TableInput {
         }
         let rows = profile.series.iter().flat_map(|series| &series.rows);
         rows.filter_map(|row| row.stack).for_each(|stack| self.add_stack(profile, stack));
+        let new = &self.texts.items()[self.written.len()..];
+        self.written.extend(new.iter().map(|text| ByteArray::from(&**text)));
     }
 
     /// Spells the frames of a stack, and gives it and its callers their numbers.
     fn add_stack(&mut self, profile: &Profile, stack: StackId) {
-        let up = |stack: &StackId| profile.stack_of(*stack).0;
-        let new = std::iter::successors(Some(stack), up).take_while(|stack| self.stacks[stack.index()] == 0);
-        for stack in new.collect::<Vec<_>>().into_iter().rev() {
+        let mut new = Vec::new();
+        let mut next = Some(stack);
+        while let Some(stack) = next.filter(|stack| self.stacks[stack.index()].id == 0) {
+            new.push(stack);
+            next = profile.stack_of(stack).0;
+        }
+        for stack in new.into_iter().rev() {
             let (caller, frame) = profile.stack_of(stack);
             if self.places[frame.index()] == 0 {
                 let cells = self.spelled(profile, profile.frame_of(frame));
                 self.frames.push(cells);
                 self.places[frame.index()] = self.frames.len() as u32;
             }
-            let (cells, caller) = (self.frame(frame), caller.map_or(0, |caller| self.stacks[caller.index()]));
+            let frame = self.places[frame.index()] - 1;
+            let (cells, above) = (self.frames[frame as usize], self.stack(caller));
             let module = cells.module.map_or("", |module| &self.texts.items()[module as usize]);
-            self.stacks[stack.index()] = stack_id(caller, &self.texts.items()[cells.function as usize], module);
+            self.stacks[stack.index()] = StackCells {
+                id: stack_id(above.id, &self.texts.items()[cells.function as usize], module),
+                depth: above.depth + i32::from(!cells.is_mark),
+                unnamed: above.unnamed + i32::from(cells.unnamed),
+                caller,
+                frame,
+            };
         }
     }
 
-    pub(super) fn frame(&self, id: FrameId) -> &FrameCells {
-        &self.frames[self.places[id.index()] as usize - 1]
+    /// The cells of a stack; the ID of the empty one is 0.
+    fn stack(&self, stack: Option<StackId>) -> StackCells {
+        stack.map_or_else(StackCells::default, |stack| self.stacks[stack.index()])
     }
 
-    /// The number of a row's stack; 0 if it is empty.
-    pub(super) fn stack(&self, stack: Option<StackId>) -> i64 {
-        stack.map_or(0, |stack| self.stacks[stack.index()])
+    /// The number of stacks that it keeps.
+    pub(super) fn stack_count(&self) -> usize {
+        self.stacks.len()
     }
 
     pub(super) fn track(&self, id: TrackId) -> &TrackCells {
         &self.tracks[id.index()]
     }
 
-    /// The innermost frame of a row, if it has any.
-    pub(super) fn leaf(&self, profile: &Profile, row: &Row) -> Option<&FrameCells> {
-        row.stack.map(|stack| self.frame(profile.stack_of(stack).1))
+    /// The innermost frame of a stack, if it has any.
+    pub(super) fn leaf(&self, stack: Option<StackId>) -> Option<&FrameCells> {
+        stack.map(|stack| &self.frames[self.stacks[stack.index()].frame as usize])
+    }
+
+    /// A text, which is copied by reference.
+    pub(super) fn written(&self, text: TextNo) -> ByteArray {
+        self.written[text as usize].clone()
     }
 
     fn spelled(&mut self, profile: &Profile, frame: &Frame) -> FrameCells {
@@ -206,6 +245,64 @@ fn stack_id(caller: i64, function: &str, module: &str) -> i64 {
 
 fn recording(recording: &Recording, texts: &mut TextList) -> RecordingCells {
     let Recording { input, host, arch, kernel, command, .. } = recording;
-    let number = |text: &Option<Box<str>>| text.as_ref().map(|text| texts.number(&**text));
-    RecordingCells { texts: [input, host, arch, kernel, command].map(number), rest: recording.clone() }
+    let mut number = |text: &Option<Box<str>>| text.as_ref().map(|text| texts.number(&**text));
+    RecordingCells {
+        input: number(input),
+        host: number(host),
+        arch: number(arch),
+        kernel: number(kernel),
+        command: number(command),
+        rest: recording.clone(),
+    }
+}
+
+/// A sample, or the sum of several.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TableRow {
+    /// An index into the input's events.
+    pub(super) event: usize,
+    pub(super) track: TrackId,
+    pub(super) stack: Option<StackId>,
+    pub(super) weight: i64,
+    pub(super) count: i64,
+    /// In nanoseconds of the recording's clock, but before its 0 where a stretch of the wall clock begins there.
+    pub(super) time: Option<i64>,
+}
+
+/// A row, and what it refers to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RowCells<'a> {
+    pub(super) input: &'a TableInput,
+    pub(super) row: &'a TableRow,
+}
+
+impl<'a> RowCells<'a> {
+    pub(super) fn event(&self) -> EventCells {
+        self.input.events[self.row.event]
+    }
+
+    pub(super) fn track(&self) -> &'a TrackCells {
+        self.input.track(self.row.track)
+    }
+
+    pub(super) fn stack(&self) -> StackCells {
+        self.input.stack(self.row.stack)
+    }
+
+    pub(super) fn leaf(&self) -> Option<&'a FrameCells> {
+        self.input.leaf(self.row.stack)
+    }
+
+    /// When it was, by the wall clock, if that is known, in microseconds since 1970.
+    pub(super) fn wall_time(&self) -> Option<i64> {
+        let epoch = self.input.recording.rest.epoch?;
+        micros(i128::from(epoch) + i128::from(self.row.time?))
+    }
+
+    /// The frames of its stack, innermost first.
+    pub(super) fn frames_up(&self) -> impl Iterator<Item = &'a FrameCells> + use<'a> {
+        let input = self.input;
+        let stacks = std::iter::successors(self.row.stack, move |stack| input.stacks[stack.index()].caller);
+        stacks.map(move |stack| &input.frames[input.stacks[stack.index()].frame as usize])
+    }
 }

@@ -1,182 +1,32 @@
-//! The table as a Parquet file.
+//! The table as a Parquet file, written column by column for each row group.
 //!
 //! A full row group is of one input and one event, and its rows come in the order of the recording: events, threads and
 //! times distinguish groups by their least and greatest values. Inside of it rows are sorted by the function that ran,
-//! so that its pages distinguish them, and a Bloom filter shows which groups a function is not in.
+//! so that its pages distinguish them, and a Bloom filter shows which groups a function is not in. Small inputs share a
+//! group, unless each has a file of its own.
 //!
 //! Nothing in a file shows when or where it was written: equal rows make equal files.
+//!
+//! Spec: <https://parquet.apache.org/docs/file-format/>
 
-use super::chunks::Chunks;
-use super::description;
-use super::read::{TableReader, is_wanted};
-use super::schema::{VERSION, VERSION_KEY};
-use super::stack_table::StackTable;
-use super::writer::{BatchWriter, TableWriter};
-use crate::contract::format::ReadPieces;
-use crate::contract::options::{ReadOptions, WriteOptions};
-use crate::contract::rows;
-use crate::contract::rows::RowWriter;
-use crate::error::{Error, Result, Skipped};
+use super::columns::{COLUMNS, Cells, Column, PARTITIONS, VERSION, VERSION_KEY, schema};
+use super::input::{RowCells, TableInput, TableRow};
+use super::waiting::{GROUP, WaitingRows};
+use crate::contract::options::WriteOptions;
+use crate::contract::rows::{self, RowOrigin, RowWriter, clamp};
+use crate::error::{Error, Result};
+use crate::model::recorded::Labels;
 use crate::model::stacks::Profile;
-use arrow_array::RecordBatch;
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
-use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, SortingColumn};
-use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::ColumnPath;
-use std::cell::Cell;
 use std::io::Write;
-use std::panic::{self, AssertUnwindSafe};
-use std::sync::{Arc, Once};
-
-/// True if this is a Parquet file.
-pub fn sniff(head: &[u8]) -> bool {
-    head.starts_with(b"PAR1")
-}
-
-/// Looks at a table, whose row groups are read side by side. Those that are damaged are left out; without its end, no
-/// file shows where they are.
-pub fn open<'b>(bytes: &'b [u8], options: &ReadOptions) -> Result<Box<dyn ReadPieces + 'b>> {
-    let groups = RowGroups::of(bytes, |column| is_wanted(column, options))?;
-    TableReader::new(groups.schema(), options)?;
-    Ok(Box::new(TableGroups { groups, options: options.clone() }))
-}
-
-/// The row groups of a table.
-struct TableGroups<'b> {
-    groups: RowGroups<'b>,
-    options: ReadOptions,
-}
-
-impl ReadPieces for TableGroups<'_> {
-    fn what(&self) -> &'static str {
-        "row group"
-    }
-
-    fn count(&self) -> usize {
-        self.groups.count().max(1)
-    }
-
-    fn read(&self, group: usize, skipped: &mut Skipped) -> Profile {
-        let Ok(mut table) = TableReader::new(self.groups.schema(), &self.options) else { return Profile::new() };
-        if group < self.groups.count()
-            && let Err(error) = self.groups.read(group, &mut |batch| table.batch(batch))
-        {
-            skipped.add(error);
-        }
-        table.profile
-    }
-}
-
-/// The row groups of a file.
-pub(super) struct RowGroups<'b> {
-    bytes: &'b [u8],
-    metadata: ArrowReaderMetadata,
-    wanted: ProjectionMask,
-    /// True if each may be read.
-    fits: Vec<Result<(), String>>,
-}
-
-impl<'b> RowGroups<'b> {
-    /// Those of a file, with the wanted columns.
-    pub(super) fn of(bytes: &'b [u8], is_wanted: impl Fn(&str) -> bool) -> Result<Self> {
-        let metadata = guarded(|| {
-            let metadata = Arc::new(description::read(bytes)?);
-            ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new()).map_err(unreadable)
-        })?;
-        let schema = metadata.parquet_schema().root_schema().get_fields();
-        let wanted = (0..schema.len()).filter(|root| is_wanted(schema[*root].name()));
-        let wanted = ProjectionMask::roots(metadata.parquet_schema(), wanted);
-        let mut left = description::Left::of(bytes);
-        let groups = metadata.metadata().row_groups().iter();
-        let fits =
-            groups.map(|group| left.take(group, |leaf| wanted.leaf_included(leaf)).map_err(|error| error.to_string()));
-        Ok(Self { bytes, fits: fits.collect(), wanted, metadata })
-    }
-
-    pub(super) fn schema(&self) -> &Schema {
-        self.metadata.schema()
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.metadata.metadata().num_row_groups()
-    }
-
-    /// Reads one. Rows read before an error stay read.
-    pub(super) fn read(&self, group: usize, each: &mut dyn FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
-        guarded(|| self.read_batches(group, each)).map_err(|error| {
-            let first = self.metadata.metadata().row_group(group).columns().first();
-            let start = first.map(|column| column.dictionary_page_offset().unwrap_or(column.data_page_offset()));
-            error.at(start.and_then(|start| u64::try_from(start).ok()).unwrap_or(0))
-        })
-    }
-
-    fn read_batches(&self, group: usize, each: &mut dyn FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
-        /// Rows are read side by side as long as their frames are not too many.
-        const ROWS: usize = 1 << 13;
-        const VALUES: usize = 1 << 20;
-        self.fits[group].clone().map_err(Error::new)?;
-        let (schema, about) = (self.metadata.parquet_schema(), self.metadata.metadata().row_group(group));
-        let mut fields = self.metadata.schema().fields().to_vec();
-        let (mut places, mut most) = (Vec::new(), 0);
-        for (leaf, column) in about.columns().iter().enumerate().filter(|(leaf, _)| self.wanted.leaf_included(*leaf)) {
-            let (start, len) = column.byte_range();
-            let place = Chunks::place(self.bytes, start, len)?;
-            let are_keys = description::check_pages(&self.bytes[place.clone()], column)?;
-            let field = &mut fields[schema.get_column_root_idx(leaf)];
-            *field = Arc::new(shared_texts(field, are_keys));
-            places.push(place);
-            most = most.max(column.num_values());
-        }
-        let fields = Schema::new_with_metadata(fields, self.metadata.schema().metadata().clone());
-        let options = ArrowReaderOptions::new().with_schema(Arc::new(fields));
-        let metadata = ArrowReaderMetadata::try_new(self.metadata.metadata().clone(), options).map_err(unreadable)?;
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(Chunks::of(self.bytes, places), metadata);
-        let builder = builder.with_row_groups(vec![group]).with_projection(self.wanted.clone());
-        let deep = usize::try_from(most / about.num_rows().max(1)).unwrap_or(VALUES);
-        let reader = builder.with_batch_size((VALUES / deep.max(1)).clamp(1, ROWS)).build();
-        for batch in reader.map_err(unreadable)? {
-            each(&batch.map_err(|error| Error::new("cannot be read").because(error))?)?;
-        }
-        Ok(())
-    }
-}
-
-/// A field in the one type that its like is read in, whatever the tool that wrote it calls it: lists have offsets of 32
-/// bits, and texts are not copied for each value, but are keys of their dictionary, or views where not all have keys.
-fn shared_texts(field: &Field, are_keys: bool) -> Field {
-    use DataType::{
-        Binary, BinaryView, Dictionary, FixedSizeList, LargeBinary, LargeList, LargeListView, LargeUtf8, List,
-        ListView, Map, Struct, Utf8, Utf8View,
-    };
-    let inner = |field: &Field| Arc::new(shared_texts(field, are_keys));
-    let shared = match field.data_type() {
-        Dictionary(_, of) if !is_text(of) => (**of).clone(),
-        text if is_text(text) && are_keys => Dictionary(Box::new(DataType::Int32), Box::new(Utf8)),
-        Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView | Dictionary(..) => Utf8View,
-        List(of) | LargeList(of) | ListView(of) | LargeListView(of) | FixedSizeList(of, _) => List(inner(of)),
-        Struct(of) => Struct(of.iter().map(|of| inner(of)).collect()),
-        Map(of, sorted) => Map(inner(of), *sorted),
-        other => other.clone(),
-    };
-    field.clone().with_data_type(shared)
-}
-
-fn is_text(of: &DataType) -> bool {
-    use DataType::{Binary, BinaryView, Dictionary, LargeBinary, LargeUtf8, Utf8, Utf8View};
-    match of {
-        Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView => true,
-        Dictionary(_, of) => is_text(of),
-        _ => false,
-    }
-}
-
-fn unreadable(error: ParquetError) -> Error {
-    Error::new("cannot be read").because(error)
-}
+use std::rc::Rc;
+use std::sync::Arc;
 
 /// Writes all events.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
@@ -185,86 +35,254 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
 
 /// Starts a file, to which rows are written as they come.
 pub fn start<'o>(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box<dyn RowWriter + 'o>> {
-    let file = ParquetFile { is_sorted: options.partitioned && !options.shared_groups, ..ParquetFile::new(out) };
-    Ok(Box::new(TableWriter::new(file, options)))
+    let is_written = |column: &&Column| !(options.partitioned && PARTITIONS.contains(&column.name));
+    let columns: Vec<&Column> = COLUMNS.iter().filter(is_written).collect();
+    let schema = schema(&columns).map_err(failed)?;
+    let properties = properties(&columns, options.partitioned).map_err(failed)?;
+    let file = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties)).map_err(failed)?;
+    Ok(Box::new(TableWriter {
+        out,
+        file,
+        columns,
+        bucket: options.bucket.map(clamp),
+        one_input: options.partitioned,
+        input: None,
+        waiting: Vec::new(),
+        has_groups: false,
+        pending: Vec::new(),
+    }))
 }
 
-/// Starts a file of distinct stacks.
-pub(super) fn start_stacks<'o>(_options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box<dyn RowWriter + 'o>> {
-    Ok(Box::new(StackTable::new(ParquetFile::new(out))?))
-}
-
-/// Writes a small table of one batch, as it is: to pack columns of a few values takes more time and space than it saves.
-pub(super) fn write_batch(batch: &RecordBatch, out: &mut dyn Write) -> Result<()> {
-    let properties = usual_properties().set_dictionary_enabled(false).build();
-    let mut file = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).map_err(failed)?;
-    file.write(batch).map_err(failed)?;
-    Ok(out.write_all(&file.into_inner().map_err(failed)?)?)
-}
-
-struct ParquetFile<'o> {
+struct TableWriter<'o> {
     out: Box<dyn Write + 'o>,
-    /// Finished groups are taken out of it.
-    file: Option<ArrowWriter<Vec<u8>>>,
-    /// True if every group is of one input and event, and so sorted by what ran.
-    is_sorted: bool,
+    /// Finished groups are taken out of its bytes.
+    file: SerializedFileWriter<Vec<u8>>,
+    columns: Vec<&'static Column>,
+    bucket: Option<i64>,
+    /// True if the file is of one input, and so every group is sorted by what ran.
+    one_input: bool,
+    input: Option<Rc<TableInput>>,
+    /// By event.
+    waiting: Vec<WaitingRows>,
+    /// True if a group of this input has been written.
+    has_groups: bool,
+    /// Rows that will share a group.
+    pending: Vec<PendingRows>,
 }
 
-impl<'o> ParquetFile<'o> {
-    fn new(out: Box<dyn Write + 'o>) -> Self {
-        Self { out, file: None, is_sorted: false }
-    }
+/// The rows of an event of an input.
+struct PendingRows {
+    input: Rc<TableInput>,
+    rows: Vec<TableRow>,
 }
 
-impl BatchWriter for ParquetFile<'_> {
-    const GROUP: usize = 1 << 17;
-    const SORTED: bool = true;
+/// Rows wait for others to share a group with until their inputs keep this many stacks, or are this many: memory does not
+/// grow with the number of inputs.
+const PENDING_STACKS: usize = 1 << 20;
+const PENDING_INPUTS: usize = 1 << 10;
 
-    fn start(&mut self, schema: &SchemaRef) -> Result<()> {
-        let sorted_by = place_of_leaf(schema).filter(|_| self.is_sorted);
-        let properties = properties(sorted_by).map_err(failed)?;
-        self.file = Some(ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties)).map_err(failed)?);
+impl TableWriter<'_> {
+    /// Adds rows to those that will share a group.
+    fn add_pending(&mut self, rows: PendingRows) -> Result<()> {
+        let count: usize = self.pending.iter().map(|pending| pending.rows.len()).sum();
+        if count + rows.rows.len() > GROUP {
+            self.write_pending()?;
+        }
+        self.pending.push(rows);
         Ok(())
     }
 
-    fn batch(&mut self, batch: &RecordBatch) -> Result<()> {
-        let Some(file) = &mut self.file else { return Ok(()) };
-        file.write(batch).map_err(failed)?;
-        // The rest of small inputs shares a group.
-        if file.in_progress_rows() >= Self::GROUP { self.group() } else { Ok(()) }
+    /// Writes the group of all rows that are to share it.
+    fn write_pending(&mut self) -> Result<()> {
+        let pending = std::mem::take(&mut self.pending);
+        self.write_group(&pending)
     }
 
-    fn group(&mut self) -> Result<()> {
-        let Some(file) = &mut self.file else { return Ok(()) };
-        file.flush().map_err(failed)?;
-        file.sync()?;
-        Ok(self.out.write_all(&std::mem::take(file.inner_mut()))?)
+    /// Writes a row group.
+    fn write_group(&mut self, parts: &[PendingRows]) -> Result<()> {
+        if parts.iter().all(|part| part.rows.is_empty()) {
+            return Ok(());
+        }
+        let rows = || parts.iter().flat_map(|part| part.rows.iter().map(|row| RowCells { input: &part.input, row }));
+        let mut group = self.file.next_row_group().map_err(failed)?;
+        for column in &self.columns {
+            write_cells(column, rows, &mut group).map_err(failed)?;
+        }
+        group.close().map_err(failed)?;
+        self.file.flush()?;
+        Ok(self.out.write_all(&std::mem::take(self.file.inner_mut()))?)
+    }
+}
+
+impl RowWriter for TableWriter<'_> {
+    fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()> {
+        self.input = Some(Rc::new(TableInput::new(&origin, profile)));
+        self.waiting = Vec::new();
+        self.has_groups = false;
+        Ok(())
+    }
+
+    fn rows(&mut self, profile: &Profile) -> Result<()> {
+        let Some(mut shared) = self.input.take() else { return Ok(()) };
+        // Nobody else has it before its end.
+        let Some(input) = Rc::get_mut(&mut shared) else { return Ok(()) };
+        input.extend(profile);
+        let epoch = input.recording.rest.epoch.map(i128::from);
+        self.waiting.resize_with(profile.series.len(), WaitingRows::default);
+        for (event, series) in profile.series.iter().enumerate() {
+            for row in &series.rows {
+                self.waiting[event].push(event, row, self.bucket, epoch);
+                if self.waiting[event].is_full() {
+                    self.write_pending()?;
+                    let rows = self.waiting[event].take_sorted(&shared);
+                    self.write_group(&[PendingRows { input: shared.clone(), rows }])?;
+                    self.has_groups = true;
+                }
+            }
+        }
+        self.input = Some(shared);
+        Ok(())
+    }
+
+    fn end(&mut self, _profile: &Profile) -> Result<()> {
+        let Some(input) = self.input.take() else { return Ok(()) };
+        for mut waiting in std::mem::take(&mut self.waiting) {
+            self.add_pending(PendingRows { input: input.clone(), rows: waiting.take_sorted(&input) })?;
+            if self.one_input {
+                self.write_pending()?;
+            }
+        }
+        self.pending.retain(|pending| !pending.rows.is_empty());
+        let stacks: usize = self.pending.iter().map(|pending| pending.input.stack_count()).sum();
+        let is_much = stacks > PENDING_STACKS || self.pending.len() > PENDING_INPUTS;
+        if self.has_groups || is_much { self.write_pending() } else { Ok(()) }
     }
 
     fn finish(&mut self) -> Result<()> {
-        let Some(file) = self.file.take() else { return Ok(()) };
-        Ok(self.out.write_all(&file.into_inner().map_err(failed)?)?)
+        self.write_pending()?;
+        self.file.finish().map_err(failed)?;
+        Ok(self.out.write_all(&std::mem::take(self.file.inner_mut()))?)
     }
 }
 
-/// The column of the innermost function: what ran: a map is two columns there.
-fn place_of_leaf(schema: &Schema) -> Option<i32> {
-    let leaf = schema.index_of("leaf").ok()?;
-    let maps = schema.fields()[..leaf].iter().filter(|field| matches!(field.data_type(), DataType::Map(..)));
-    i32::try_from(leaf + maps.count()).ok()
+/// Writes the cells of a column.
+fn write_cells<'r, R>(
+    column: &Column,
+    rows: impl Fn() -> R,
+    group: &mut SerializedRowGroupWriter<'_, Vec<u8>>,
+) -> Result<(), ParquetError>
+where
+    R: Iterator<Item = RowCells<'r>>,
+{
+    let text = |row: &RowCells<'_>, text| row.input.written(text);
+    match column.cells {
+        Cells::Text(of) => write_leaf::<ByteArrayType>(group, rows(), |row, cells| {
+            cells.push(of(row).map(|number| text(row, number)));
+        }),
+        Cells::Int(of) | Cells::Day(of) => write_leaf::<Int32Type>(group, rows(), |row, cells| cells.push(of(row))),
+        Cells::Long(of) | Cells::Moment(of) => write_leaf::<Int64Type>(group, rows(), |row, cells| cells.push(of(row))),
+        Cells::Double(of) => write_leaf::<DoubleType>(group, rows(), |row, cells| cells.push(of(row))),
+        Cells::FrameTexts(of) => write_leaf::<ByteArrayType>(group, rows(), |row, cells| {
+            cells.extend(row.frames_up().map(|frame| of(frame).map(|number| text(row, number))));
+            cells.reverse();
+        }),
+        Cells::FrameInts(of) => write_leaf::<Int32Type>(group, rows(), |row, cells| {
+            cells.extend(row.frames_up().map(of));
+            cells.reverse();
+        }),
+        Cells::FrameLongs(of) => write_leaf::<Int64Type>(group, rows(), |row, cells| {
+            cells.extend(row.frames_up().map(of));
+            cells.reverse();
+        }),
+        Cells::Labels => {
+            write_leaf::<ByteArrayType>(group, rows(), |row, cells| {
+                cells.extend(labels(&row.track().labels).map(|(key, _)| Some(ByteArray::from(key))));
+            })?;
+            write_leaf::<ByteArrayType>(group, rows(), |row, cells| {
+                cells.extend(labels(&row.track().labels).map(|(_, value)| Some(ByteArray::from(value))));
+            })
+        }
+    }
 }
 
-fn properties(sorted_by: Option<i32>) -> Result<WriterProperties, ParquetError> {
+fn labels(labels: &Labels) -> impl Iterator<Item = (&str, &str)> {
+    labels.iter().flat_map(|labels| labels.iter()).map(|(key, value)| (&**key, &**value))
+}
+
+/// Writes the next leaf column of a group: one cell per row, or, of a list, those that `cells_of` adds.
+fn write_leaf<'r, T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, Vec<u8>>,
+    rows: impl Iterator<Item = RowCells<'r>>,
+    cells_of: impl Fn(&RowCells<'r>, &mut Vec<Option<T::T>>),
+) -> Result<(), ParquetError> {
+    let missing = || ParquetError::General("the schema has too few columns".to_owned());
+    let mut column = group.next_column()?.ok_or_else(missing)?;
+    let mut batch = CellBatch::<T>::new(&mut column);
+    let mut cells = Vec::new();
+    for row in rows {
+        cells_of(&row, &mut cells);
+        batch.push_row(&mut cells);
+        if batch.definitions.len() >= BATCH_CELLS {
+            batch.write(&mut column)?;
+        }
+    }
+    batch.write(&mut column)?;
+    column.close()
+}
+
+/// Cells go to the encoder in batches of at least this many.
+const BATCH_CELLS: usize = 1 << 14;
+
+/// Cells with their levels. A cell without a value has a definition level less than a present one; an empty list has 0.
+/// The repetition level is 0 where a row begins.
+struct CellBatch<T: DataType> {
+    values: Vec<T::T>,
+    definitions: Vec<i16>,
+    repetitions: Vec<i16>,
+    present: i16,
+}
+
+impl<T: DataType> CellBatch<T> {
+    fn new(column: &mut SerializedColumnWriter<'_>) -> Self {
+        let present = column.typed::<T>().get_descriptor().max_def_level();
+        Self { values: Vec::new(), definitions: Vec::new(), repetitions: Vec::new(), present }
+    }
+
+    fn push_row(&mut self, cells: &mut Vec<Option<T::T>>) {
+        if cells.is_empty() {
+            self.definitions.push(0);
+            self.repetitions.push(0);
+        }
+        for (place, cell) in cells.drain(..).enumerate() {
+            self.definitions.push(if cell.is_some() { self.present } else { self.present - 1 });
+            self.repetitions.push(i16::from(place > 0));
+            self.values.extend(cell);
+        }
+    }
+
+    fn write(&mut self, column: &mut SerializedColumnWriter<'_>) -> Result<(), ParquetError> {
+        column.typed::<T>().write_batch(&self.values, Some(&self.definitions), Some(&self.repetitions))?;
+        self.values.clear();
+        self.definitions.clear();
+        self.repetitions.clear();
+        Ok(())
+    }
+}
+
+fn properties(columns: &[&Column], is_sorted: bool) -> Result<WriterProperties, ParquetError> {
     /// A page of the sorted column has this many rows: what is left out at once.
     const PAGE_ROWS: usize = 1 << 13;
     /// The largest number of functions in a group for which a filter is made.
     const FUNCTIONS: u64 = 1 << 13;
     let column = |name: &str| ColumnPath::from(name);
-    let mut properties = usual_properties()
+    let sorted_by = place_of_leaf(columns).filter(|_| is_sorted);
+    let sorted_by =
+        sorted_by.map(|column_idx| vec![SortingColumn { column_idx, descending: false, nulls_first: true }]);
+    let mut properties = WriterProperties::builder()
+        .set_created_by(concat!("jitgraft ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_key_value_metadata(Some(vec![KeyValue::new(VERSION_KEY.to_owned(), VERSION.to_owned())]))
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
-        .set_sorting_columns(
-            sorted_by.map(|column_idx| vec![SortingColumn { column_idx, descending: false, nulls_first: true }]),
-        )
+        .set_sorting_columns(sorted_by)
         .set_data_page_row_count_limit(PAGE_ROWS);
     for name in ["leaf", "pid", "tid"] {
         properties = properties
@@ -279,36 +297,13 @@ fn properties(sorted_by: Option<i32>) -> Result<WriterProperties, ParquetError> 
     Ok(properties.build())
 }
 
-fn usual_properties() -> WriterPropertiesBuilder {
-    WriterProperties::builder()
-        .set_created_by(concat!("jitgraft ", env!("CARGO_PKG_VERSION")).to_owned())
-        .set_max_row_group_row_count(None)
-        .set_key_value_metadata(Some(vec![KeyValue::new(VERSION_KEY.to_owned(), VERSION.to_owned())]))
+/// The leaf column of the function that ran; a map before it is two leaf columns.
+fn place_of_leaf(columns: &[&Column]) -> Option<i32> {
+    let leaf = columns.iter().position(|column| column.name == "leaf")?;
+    let maps = columns[..leaf].iter().filter(|column| matches!(column.cells, Cells::Labels));
+    i32::try_from(leaf + maps.count()).ok()
 }
 
 fn failed(error: ParquetError) -> Error {
     Error::new("cannot write the file").because(error)
-}
-
-thread_local! {
-    /// True if this thread reads what may make it panic.
-    static GUARDED: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Reads; the crate takes some numbers of a file for granted and panics where they are wrong. Such a file is damaged, as
-/// others are: a panic is an error, and nobody is reported for it in other words.
-fn guarded<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
-    static SILENCE: Once = Once::new();
-    SILENCE.call_once(|| {
-        let told = panic::take_hook();
-        panic::set_hook(Box::new(move |panic| {
-            if !GUARDED.get() {
-                told(panic);
-            }
-        }));
-    });
-    GUARDED.set(true);
-    let read = panic::catch_unwind(AssertUnwindSafe(read));
-    GUARDED.set(false);
-    read.unwrap_or_else(|_| Err(Error::new("cannot be read: its description lists more, or less, than it contains")))
 }

@@ -19,6 +19,8 @@ pub use code_log::{
     TextId, Texts,
 };
 
+use crate::bytes::glob::matches_glob;
+
 /// Every log that is read.
 pub const JIT_LOGS: &[JitLog] =
     &[v8::V8_LOG, hotspot::COMPILATION, hotspot::CODE_LIST, luajit::DUMP, pypy::LOG, gdb::CORE];
@@ -61,26 +63,19 @@ fn may_fit(pattern: &str, name: &str) -> bool {
 
 /// True if a name fits a pattern, and the number that is in it for `PID`, if the pattern has that.
 fn number_in(pattern: &str, name: &str) -> Option<Option<i32>> {
-    let Some((before, behind)) = pattern.split_once("PID") else { return fits(pattern, name).then_some(None) };
+    let Some((before, behind)) = pattern.split_once("PID") else {
+        return matches_glob(pattern.as_bytes(), name.as_bytes()).then_some(None);
+    };
     // The number is all digits between its neighbors: a `*` before it takes none of them.
     let mut starts = name.char_indices().filter(|(at, letter)| {
         letter.is_ascii_digit() && !name[..*at].ends_with(|letter: char| letter.is_ascii_digit())
     });
     starts.find_map(|(start, _)| {
         let len = name[start..].bytes().take_while(u8::is_ascii_digit).count();
-        let fits = fits(before, &name[..start]) && fits(behind, &name[start + len..]);
+        let (name_before, name_behind) = (&name.as_bytes()[..start], &name.as_bytes()[start + len..]);
+        let fits = matches_glob(before.as_bytes(), name_before) && matches_glob(behind.as_bytes(), name_behind);
         name[start..start + len].parse().ok().filter(|_| fits).map(Some)
     })
-}
-
-/// True if a name fits a pattern in which `*` stands for anything.
-fn fits(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((begin, rest)) => name.strip_prefix(begin).is_some_and(|name| {
-            (0..=name.len()).filter(|at| name.is_char_boundary(*at)).any(|at| fits(rest, &name[at..]))
-        }),
-    }
 }
 
 #[cfg(test)]

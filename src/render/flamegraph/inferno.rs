@@ -15,9 +15,10 @@ use std::borrow::Cow;
 use std::io::Write;
 
 /// Draws one event.
-pub(super) fn draw(profile: &Profile, options: &WriteOptions, look: &mut Look, out: &mut dyn Write) -> Result<()> {
+pub(super) fn draw(profile: &Profile, options: &WriteOptions, look: &Look, out: &mut dyn Write) -> Result<()> {
     let series = profile.series.get(options.series).ok_or_else(nothing)?;
-    look.count_name.get_or_insert_with(|| count_name(series, options.weight));
+    let count_name = look.count_name.clone().unwrap_or_else(|| count_name(series, options.weight));
+    let look = &Look { count_name: Some(count_name), ..look.clone() };
     let (by, annotate, tidied) = (options.by, options.annotate, options.tidied);
     let spelling = Spelling { by, annotate, tidied, reversed: look.reversed, by_category: false };
     let mut lines = Vec::new();
@@ -37,7 +38,7 @@ pub fn draw_difference(
     before: &[u8],
     after: &[u8],
     difference: Difference,
-    look: &mut Look,
+    look: &Look,
     out: &mut dyn Write,
 ) -> Result<()> {
     let Difference { normalize, strip_hex } = difference;
@@ -87,18 +88,13 @@ fn count_name(series: &Series, weight: Weight) -> String {
     }
 }
 
-fn draw_lines<'a>(lines: impl Iterator<Item = &'a str>, look: &mut Look, out: &mut dyn Write) -> Result<()> {
+fn draw_lines<'a>(lines: impl Iterator<Item = &'a str>, look: &Look, out: &mut dyn Write) -> Result<()> {
     let lines: Vec<Cow<'_, str>> = lines.map(readable_line).collect();
     if lines.is_empty() {
         return Err(nothing());
     }
-    let mut palette = look.palette.take();
-    let mut options = options(look);
-    options.palette_map = palette.as_mut();
-    flamegraph::from_lines(&mut options, lines.iter().map(Cow::as_ref), out)
-        .map_err(|error| Error::new("cannot draw").because(error))?;
-    look.palette = palette;
-    Ok(())
+    flamegraph::from_lines(&mut options(look), lines.iter().map(Cow::as_ref), out)
+        .map_err(|error| Error::new("cannot draw").because(error))
 }
 
 /// A folded stack with every name as it can be read.

@@ -3,7 +3,7 @@
 use super::fit::Cut;
 use crate::error::Error;
 use inferno::flamegraph::Palette;
-use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap, SearchColor, StrokeColor};
+use inferno::flamegraph::color::{BackgroundColor, Color, SearchColor, StrokeColor};
 
 /// The owner of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,8 +36,6 @@ pub struct Look {
     pub hash: bool,
     /// Color by width (inferno's).
     pub color_diffusion: bool,
-    /// Colors of names drawn before; those of new names are added (inferno's).
-    pub palette: Option<PaletteMap>,
     /// Color of matches of a search.
     pub search_color: Option<SearchColor>,
     /// Outline of frames (inferno's).

@@ -29,14 +29,14 @@ use std::io::Write;
 /// Writes one event with the usual look.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let whole = WriteOptions { tidied: Tidied::Nothing, ..options.clone() };
-    draw(profile, &whole, &mut Look::default(), out, &write_picture)
+    draw(profile, &whole, &Look::default(), out, &write_picture)
 }
 
 /// Draws one event. A picture that can be written piece by piece is left to `write`.
 pub fn draw(
     profile: &Profile,
     options: &WriteOptions,
-    look: &mut Look,
+    look: &Look,
     out: &mut dyn Write,
     write: &dyn Fn(&Picture, &mut dyn Write) -> Result<()>,
 ) -> Result<()> {

@@ -17,6 +17,7 @@ use super::fit::{Cut, fitted};
 use super::look::Look;
 use crate::analysis::category::Category;
 use crate::bytes::decimal::push_decimal;
+use crate::bytes::escapes::escape_markup;
 use crate::render::palette;
 use crate::render::palette::{CLASS, Swatch, shade};
 use serde_json::json;
@@ -480,18 +481,7 @@ fn legend_lines(drawing: &Drawing, look: &Look) -> Vec<Vec<(Swatch, String)>> {
 
 /// As text in XML, whatever it is.
 fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '&' => out += "&amp;",
-            '"' => out += "&quot;",
-            // Characters that XML forbids; names are printable already, titles are as the user typed them.
-            c if c.is_control() && c != '\n' => {}
-            '\u{fffe}' | '\u{ffff}' => {}
-            c => out.push(c),
-        }
-    }
-    out
+    // XML forbids some characters; names are printable already, titles are as the user typed them.
+    let is_allowed = |letter: &char| !letter.is_control() && !matches!(letter, '\u{fffe}' | '\u{ffff}');
+    escape_markup(text.chars().filter(|letter| *letter == '\n' || is_allowed(letter)))
 }

@@ -17,6 +17,7 @@ mod profile;
 pub use pack::Section;
 pub use profile::{PageRecording, category_number, sections};
 
+use crate::bytes::escapes::escape_markup;
 use crate::error::Result;
 use crate::model::printable::readable;
 use crate::render::palette;
@@ -56,7 +57,7 @@ pub fn write(page: &Page, out: &mut dyn Write) -> Result<()> {
 
 /// A name as text of HTML.
 fn escaped(text: &str) -> String {
-    readable(text.as_bytes()).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    escape_markup(readable(text.as_bytes()).chars())
 }
 
 #[cfg(test)]

@@ -295,18 +295,13 @@ fn moarvms_raw_code_is_found_as_the_command_callgrind_finds_it() {
 }
 
 #[test]
-fn text_and_page_show_costs_and_no_samples() {
+fn texts_show_costs_and_no_samples() {
     let (dir, file, _) = jitted("php-tracing", 560);
     let symfs = format!("--symfs={}", dir.path().display());
     let text = annotate(&[&symfs], &file);
     assert!(text.starts_with("Ir: 12,910,604 Ir; counted exactly, at each instruction\n"), "{text:.300}");
     assert!(text.contains("Ir 30.40% (3,924,297)") && text.contains("instructions without costs"), "{text:.900}");
-    let page = annotate(&[&symfs, "--format", "html"], &file);
-    let options = roxmltree::ParsingOptions { allow_dtd: true, ..roxmltree::ParsingOptions::default() };
-    let document = roxmltree::Document::parse_with_options(&page, options).unwrap();
-    let cell = |text: &str| document.descendants().any(|node| node.has_tag_name("td") && node.text() == Some(text));
-    assert!(cell("3,924,297") && cell("303,097"));
-    assert!(!text.contains("sample") && !page.contains("sample"));
+    assert!(!text.contains("sample"));
     let by_line = annotate(&[&symfs, "--by", "line", "--merge"], &file);
     assert!(by_line.contains("3,924,297") && !by_line.contains("sample"), "{by_line:.600}");
 }

@@ -1,8 +1,7 @@
-//! OpenTelemetry's profiles, as protocol buffers and as JSON: a walk over the bytes that shares nothing with the program.
+//! OpenTelemetry's profiles: a walk over the bytes that shares nothing with the program.
 
 use super::protobuf::{Field, Value, all, encode, number, parse};
 use super::recorded::Recorded;
-use serde_json::{Value as Json, json};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -162,121 +161,43 @@ fn a_profile_stays_as_packed_as_it_was_and_twice_is_once() {
     assert_eq!(packed[..4], (packed.len() as u32 - 4).to_be_bytes());
 }
 
-/// The same message in JSON, by hand.
-fn as_json(message: &[u8]) -> Json {
-    let tables = dictionary(message);
-    let texts: Vec<String> = all(&tables, STRING).map(|text| String::from_utf8(text.to_vec()).unwrap()).collect();
-    let list = |tag, of: &dyn Fn(&[Field]) -> Json| -> Vec<Json> {
-        all(&tables, tag).map(|message| of(&parse(message))).collect()
-    };
-    let packed = |fields: &[Field], tag| -> Vec<u64> {
-        let mut numbers = Vec::new();
-        for bytes in all(fields, tag) {
-            let (mut value, mut shift) = (0, 0);
-            for byte in bytes {
-                value |= u64::from(byte & 0x7f) << shift;
-                shift += 7;
-                if byte & 0x80 == 0 {
-                    numbers.push(std::mem::take(&mut value));
-                    shift = 0;
-                }
-            }
-        }
-        numbers
-    };
-    let location = |fields: &[Field]| {
-        let mut location = json!({"mappingIndex": number(fields, MAPPING_INDEX), "later": "field"});
-        location["address"] = number(fields, ADDRESS).to_string().into();
-        let line = |line: &[u8]| json!({"functionIndex": number(&parse(line), 1)});
-        let lines: Vec<Json> = all(fields, LINE).map(line).collect();
-        if !lines.is_empty() {
-            location["lines"] = lines.into();
-        }
-        location
-    };
-    let message = parse(message);
-    let resource = |resource: &[u8]| {
-        let resource = parse(resource);
-        let pids = all(&resource, 1).flat_map(|of| all(&parse(of), 1).map(parse).collect::<Vec<_>>());
-        let pid = pids.filter(|one| all(one, 1).next() == Some(b"process.pid")).map(|one| {
-            let value = parse(all(&one, 2).next().unwrap());
-            json!({"key": "process.pid", "value": {"intValue": number(&value, 3).to_string()}})
-        });
-        let scopes = all(&resource, 2).map(|scope| {
-            let scope = parse(scope);
-            let profiles = all(&scope, 2).map(|profile| {
-                let profile = parse(profile);
-                let of = parse(all(&profile, 1).next().unwrap());
-                let samples = all(&profile, 2).map(|sample| {
-                    let sample = parse(sample);
-                    json!({"stackIndex": number(&sample, 1), "values": packed(&sample, 4)})
-                });
-                let of = json!({"typeStrindex": number(&of, 1), "unitStrindex": number(&of, 2)});
-                json!({"sampleType": of, "samples": samples.collect::<Vec<_>>()})
-            });
-            json!({"profiles": profiles.collect::<Vec<_>>()})
-        });
-        let pid: Vec<Json> = pid.collect();
-        json!({"resource": {"attributes": pid}, "scopeProfiles": scopes.collect::<Vec<_>>()})
-    };
-    json!({
-        "resourceProfiles": all(&message, RESOURCE_PROFILES).map(resource).collect::<Vec<_>>(),
-        "dictionary": {
-            "mappingTable": list(MAPPING, &|fields| json!({"filenameStrindex": number(fields, 4)})),
-            "locationTable": list(LOCATION, &location),
-            "functionTable": list(FUNCTION, &|fields| json!({"nameStrindex": number(fields, 1)})),
-            "stringTable": texts,
-            "stackTable": list(STACK, &|fields| json!({"locationIndices": packed(fields, 1)})),
-        },
-    })
-}
-
+/// JSON is not rewritten: the refusal says what is, and that gets the names.
 #[test]
-fn json_gets_the_same_names_and_nothing_else() {
-    for recorded in Recorded::all() {
-        let (_, bare) = exported(&recorded);
-        recorded.jitgraft(&["inject", "-i", "bare.otlp", "-o", "injected.otlp"]);
-        let injected = named(&recorded.read("injected.otlp"));
-        let document = as_json(&bare);
-        let line = document.to_string();
-        let pretty = serde_json::to_string_pretty(&document).unwrap();
-        for (text, messages) in [(line.clone(), 1), (format!("{line}\n{line}\n"), 2), (pretty, 1)] {
-            recorded.write("bare.otlp.json", text.as_bytes());
-            recorded.jitgraft(&["inject", "-i", "bare.otlp.json", "-o", "injected.otlp.json"]);
-            let out = String::from_utf8(recorded.read("injected.otlp.json")).unwrap();
-            let documents: Vec<Json> =
-                serde_json::Deserializer::from_str(&out).into_iter().collect::<Result<_, _>>().unwrap();
-            assert_eq!(documents.len(), messages);
-            for mut injected_json in documents {
-                let tables = &injected_json["dictionary"];
-                let name = |line: &Json| {
-                    let function = &tables["functionTable"][line["functionIndex"].as_u64().unwrap() as usize];
-                    let name = function["nameStrindex"].as_u64().unwrap_or(0) as usize;
-                    tables["stringTable"][name].as_str().unwrap().to_owned()
-                };
-                let lines = |location: &Json| -> Vec<String> {
-                    location["lines"].as_array().into_iter().flatten().map(name).collect()
-                };
-                let names: Vec<_> = tables["locationTable"].as_array().unwrap().iter().map(lines).collect();
-                let wanted: Vec<_> = injected.iter().map(|(_, names)| names.clone()).collect();
-                assert_eq!(names, wanted);
-                // Without what is new it is what it was.
-                for table in ["locationTable", "functionTable", "stringTable", "stackTable"] {
-                    let old = document["dictionary"][table].as_array().unwrap();
-                    let new = injected_json["dictionary"][table].as_array_mut().unwrap();
-                    new.truncate(old.len());
-                    for (new, old) in new.iter_mut().zip(old) {
-                        if old.get("lines").is_none()
-                            && let Some(new) = new.as_object_mut()
-                        {
-                            new.remove("lines");
-                        }
-                    }
-                }
-                assert_eq!(injected_json, document);
-            }
-        }
+fn json_is_refused_and_its_binary_form_is_named() {
+    let recorded = Recorded::all().next().unwrap();
+    let (_, bare) = exported(&recorded);
+    let message = r#"{"resourceProfiles":[],"dictionary":{"stringTable":[""]}}"#;
+    let behind = |message: &[u8]| [&(message.len() as u32).to_be_bytes()[..], message].concat();
+    let inputs = [
+        ("line", message.as_bytes().to_vec()),
+        ("lines", format!("{message}\n{message}\n").into_bytes()),
+        ("length", behind(message.as_bytes())),
+    ];
+    for (name, bytes) in inputs {
+        recorded.write(name, &bytes);
+        let output = Command::new(env!("CARGO_BIN_EXE_jitgraft"))
+            .args(["inject", "-i", name, "-o", "out"])
+            .current_dir(recorded.path(""))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{name}: {said}");
+        assert!(said.contains("in JSON") && said.contains("jitgraft export"), "{name}: {said}");
     }
+    // Among others, such a message stays as it is, and is counted.
+    recorded.write("both", &[behind(&bare), behind(message.as_bytes())].concat());
+    let said = recorded.jitgraft(&["inject", "-i", "both", "-o", "both.out"]);
+    assert!(said.contains("1 message skipped"), "{said}");
+    assert!(recorded.read("both.out").ends_with(message.as_bytes()));
+    recorded.jitgraft(&["export", "--jit-names", "raw", "bare.otlp", "-o", "bare.otlp.json"]);
+    recorded.jitgraft(&["export", "--jit-names", "raw", "bare.otlp.json", "-o", "again.otlp"]);
+    recorded.jitgraft(&["inject", "-i", "bare.otlp", "-o", "injected.otlp"]);
+    recorded.jitgraft(&["inject", "-i", "again.otlp", "-o", "again.injected.otlp"]);
+    let names = |name: &str| -> std::collections::BTreeSet<Vec<String>> {
+        named(&recorded.read(name)).into_iter().map(|(_, names)| names).filter(|names| !names.is_empty()).collect()
+    };
+    assert!(names("injected.otlp").len() > 3);
+    assert_eq!(names("again.injected.otlp"), names("injected.otlp"));
 }
 
 /// A message with the samples of two processes, which share a stack of JIT code, and a leaf that is a caller elsewhere.
@@ -340,16 +261,10 @@ fn processes_that_share_a_location_do_not_share_its_name() {
     let injected = fs::read(dir.path().join("injected.otlp")).unwrap();
     // A caller at 0x1000 is in the unknown code before it.
     assert_eq!(stacks(&injected), ["f;f", "g;", "f;f", "other;"]);
-    let json = as_json(&shared());
-    write("bare.otlp.json", json.to_string().as_bytes());
-    run("bare.otlp.json", "injected.otlp.json");
-    let run = |file: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
-        let output = command.args(["collapse", "--by", "pid", file]).current_dir(dir.path()).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
-    let (one, other) = (run("injected.otlp"), run("injected.otlp.json"));
-    assert!(one == other && one.contains("f;f 5") && one.contains("other 5") && one.contains("g 5"), "{one}\n{other}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+    command.args(["collapse", "--by", "pid", "injected.otlp"]).current_dir(dir.path());
+    let folded = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    assert!(folded.contains("f;f 5") && folded.contains("other 5") && folded.contains("g 5"), "{folded}");
 }
 
 /// A message with one sample: process 77 entered the kernel at 0x2000.
@@ -391,32 +306,36 @@ fn the_kernel_is_entered_at_the_address_itself_and_not_before_it() {
 #[test]
 fn named_code_in_memory_without_a_file_is_jit_code_whatever_its_profiler_calls_it() {
     let dir = tempfile::tempdir().unwrap();
-    let message = json!({
-        "resourceProfiles": [{
-            "resource": { "attributes": [{ "key": "process.pid", "value": { "intValue": "77" } }] },
-            "scopeProfiles": [{ "profiles": [{
-                "sampleType": { "typeStrindex": 1, "unitStrindex": 2 },
-                "samples": [{ "stackIndex": 1, "values": ["5"] }],
-            }] }],
-        }],
-        "dictionary": {
-            "stringTable": ["", "cpu", "nanoseconds", "//anon", "profile.frame.type"],
-            "mappingTable": [{}, { "memoryStart": "4096", "memoryLimit": "8192", "filenameStrindex": 3 }],
-            "locationTable": [{}, { "mappingIndex": 1, "address": "4100", "attributeIndices": [1] }],
-            "functionTable": [{}], "stackTable": [{}, { "locationIndices": [1] }], "linkTable": [{}],
-            "attributeTable": [{}, { "keyStrindex": 4, "value": { "stringValue": "native" } }],
-        },
-    });
-    fs::write(dir.path().join("bare.otlp.json"), message.to_string()).unwrap();
+    let message = |fields: &[Field]| Value::Bytes(encode(fields));
+    let text = |text: &str| Value::Bytes(text.into());
+    let list = |numbers: &[u8]| Value::Bytes(numbers.to_vec());
+    let pid = message(&[(1, text("process.pid")), (2, message(&[(3, Value::Number(77))]))]);
+    let sample = message(&[(1, Value::Number(1)), (4, list(&[5]))]);
+    let profile = message(&[(1, message(&[(1, Value::Number(1)), (2, Value::Number(2))])), (2, sample)]);
+    let resource = message(&[(1, message(&[(1, pid)])), (2, message(&[(2, profile)]))]);
+    let empty = || message(&[]);
+    let mapping = message(&[(1, Value::Number(4096)), (2, Value::Number(8192)), (4, Value::Number(3))]);
+    let location =
+        message(&[(MAPPING_INDEX, Value::Number(1)), (ADDRESS, Value::Number(4100)), (ATTRIBUTES, list(&[1]))]);
+    let native = message(&[(1, Value::Number(4)), (2, message(&[(1, text("native"))]))]);
+    let strings = ["", "cpu", "nanoseconds", "//anon", "profile.frame.type"].map(|one| (STRING, text(one)));
+    let tables = [
+        vec![(MAPPING, empty()), (MAPPING, mapping), (LOCATION, empty()), (LOCATION, location), (FUNCTION, empty())],
+        strings.to_vec(),
+        vec![(ATTRIBUTE, empty()), (ATTRIBUTE, native), (STACK, empty()), (STACK, message(&[(1, list(&[1]))]))],
+    ];
+    let bare = encode(&[(RESOURCE_PROFILES, resource), (DICTIONARY, message(&tables.concat()))]);
+    fs::write(dir.path().join("bare.otlp"), bare).unwrap();
     fs::write(dir.path().join("perf-77.map"), b"1000 1000 f\n").unwrap();
     let jitgraft = |args: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_jitgraft")).args(args).current_dir(dir.path()).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         output.stdout
     };
-    jitgraft(&["inject", "-i", "bare.otlp.json", "-o", "out.otlp.json"]);
-    let rows: Json = serde_json::from_slice(&jitgraft(&["report", "--format", "json", "out.otlp.json"])).unwrap();
-    assert_eq!((&rows[0]["symbol"], &rows[0]["kind"]), (&json!("f"), &json!("JIT")));
+    jitgraft(&["inject", "-i", "bare.otlp", "-o", "out.otlp"]);
+    let rows = jitgraft(&["report", "--format", "json", "out.otlp"]);
+    let rows: serde_json::Value = serde_json::from_slice(&rows).unwrap();
+    assert!(rows[0]["symbol"] == "f" && rows[0]["kind"] == "JIT", "{rows}");
 }
 
 const PROGRAM: &str = "

@@ -5,17 +5,7 @@ use super::*;
 use std::io::Write as _;
 
 /// Formats that are read and written, but for trace events, whose shapes are written by hand.
-const WRITTEN_FORMATS: &[&str] = &[
-    "firefox",
-    "speedscope",
-    "pprof",
-    "otlp",
-    "json",
-    "callgrind",
-    "folded",
-    #[cfg(feature = "tables")]
-    "parquet",
-];
+const WRITTEN_FORMATS: &[&str] = &["firefox", "speedscope", "pprof", "otlp", "callgrind", "folded"];
 
 #[test]
 fn every_format_that_is_read_and_written_is_listed() {
@@ -33,7 +23,6 @@ fn in_format(directory: &Path, shape: &Shape, format: &'static str) -> Shape {
     let bytes = fs::read(directory.join("to")).unwrap();
     let unpacked = match format {
         "pprof" => gunzipped(&bytes),
-        "parquet" => values_of(&bytes),
         _ => bytes.len() as u64,
     };
     Shape { format, bytes, unpacked, ..shape.clone() }
@@ -41,20 +30,6 @@ fn in_format(directory: &Path, shape: &Shape, format: &'static str) -> Shape {
 
 fn gunzipped(gzip: &[u8]) -> u64 {
     std::io::copy(&mut flate2::read::MultiGzDecoder::new(gzip), &mut std::io::sink()).unwrap()
-}
-
-/// The bytes of a table, unpacked: four for each value of its columns.
-#[cfg(feature = "tables")]
-fn values_of(file: &[u8]) -> u64 {
-    use parquet::file::reader::{FileReader, SerializedFileReader};
-    let file = SerializedFileReader::new(bytes::Bytes::copy_from_slice(file)).unwrap();
-    let columns = file.metadata().row_groups().iter().flat_map(|group| group.columns());
-    4 * columns.map(|column| column.num_values().unsigned_abs()).sum::<u64>()
-}
-
-#[cfg(not(feature = "tables"))]
-fn values_of(_: &[u8]) -> u64 {
-    0
 }
 
 #[test]
@@ -228,34 +203,6 @@ fn pprof() -> Vec<Shape> {
     ]
 }
 
-fn json() -> Vec<Shape> {
-    let file = |frames: &str, rows: String| {
-        // A file is known by its first frame.
-        format!(
-            "{{\"frames\":[{{\"name\":\"a\",\"kind\":\"user\"}},{frames}],\"events\":[{{\"name\":\"n\",\"unit\":\"samples\",\"stacks\":[{rows}]}}]}}"
-        )
-    };
-    let repeated = |count: usize, what: &str| vec![what; count].join(",");
-    let rows = |each: &dyn Fn(usize) -> String| (0..20_000).map(each).collect::<Vec<_>>().join(",");
-    let threads = rows(&|n| format!("{{\"tid\":{n},\"weight\":1,\"count\":1,\"frames\":[0]}}"));
-    let frames = rows(&|n| format!("{{\"name\":\"f\",\"address\":\"{n:#x}\"}}"));
-    let own = rows(&|n| format!("{{\"weight\":1,\"count\":1,\"frames\":[{n}]}}"));
-    let a = "{\"name\":\"b\"}";
-    vec![
-        Shape::new("json", "tiny samples", file(a, repeated(100_000, "{\"weight\":1,\"frames\":[0]}"))),
-        Shape::new("json", "samples without frames", file(a, repeated(100_000, "{\"weight\":1,\"frames\":[]}"))),
-        Shape::new(
-            "json",
-            "a deep stack",
-            file(a, format!("{{\"weight\":1,\"frames\":[{}]}}", repeated(100_000, "0"))),
-        )
-        .functions(100_000),
-        Shape::new("json", "threads", file(a, threads)).threads(20_000),
-        Shape::new("json", "one name at many addresses", file(&frames, own)).functions(20_000),
-        Shape::new("json", "frames of nobody", file(&repeated(100_000, a), String::new())).functions(100_000),
-    ]
-}
-
 fn callgrind() -> Vec<Shape> {
     let file = |body: String| {
         format!("# callgrind format\nversion: 1\ncmd: a\npart: 1\npositions: line\nevents: Ir\n\n{body}")
@@ -309,15 +256,14 @@ fn otlp() -> Vec<Shape> {
 }
 
 fn by_hand() -> Vec<Shape> {
-    [firefox(), speedscope(), pprof(), json(), callgrind(), folded(), otlp()].concat()
+    [firefox(), speedscope(), pprof(), callgrind(), folded(), otlp()].concat()
 }
 
 #[test]
 fn formats_that_are_written_take_bounded_memory() {
     let shapes = by_hand();
     let is_here = |name: &str| shapes.iter().any(|shape| shape.format == name);
-    // Tables have tests/end_to_end/hostile_tables.rs.
-    for format in WRITTEN_FORMATS.iter().filter(|format| **format != "parquet") {
+    for format in WRITTEN_FORMATS {
         assert!(is_here(format), "{format} has no input");
     }
     check_all(shapes);

@@ -1,4 +1,4 @@
-//! `parquet`: a row a sample, read column by column without Arrow.
+//! `parquet`: a row a sample, by the reader of the parquet crate.
 
 use super::told::{Frame, Stack, Told};
 use parquet::file::reader::{FileReader, SerializedFileReader};

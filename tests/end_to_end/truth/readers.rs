@@ -118,16 +118,6 @@ const READERS: &[Reader] = &[
         thread_roots: false,
         both: true,
     },
-    #[cfg(feature = "tables")]
-    Reader {
-        writer: "arrow",
-        read: super::arrow::read,
-        arguments: &["export", "--to", "arrow"],
-        // They leave out where a dump was.
-        by_module: false,
-        thread_roots: false,
-        both: true,
-    },
 ];
 
 pub(crate) fn reader_of(writer: &str) -> Option<&'static Reader> {

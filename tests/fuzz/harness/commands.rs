@@ -49,8 +49,6 @@ const OVER_RECORDINGS: &[&[&str]] = &[
     &["flamegraph", "--style", "inferno"],
     #[cfg(feature = "tables")]
     &["export", "--to", "parquet"],
-    #[cfg(feature = "tables")]
-    &["export", "--to", "arrow"],
 ];
 
 const INJECTIONS: &[&[&str]] = &[

@@ -63,7 +63,7 @@ const COMMANDS: &[&[&str]] = &[
     &["annotate", "--by", "line", "--format", "json"],
     &["export", "--to", "pprof"],
     &["inject", "--all-functions"],
-    &["annotate", "--format", "html"],
+    &["annotate", "--format", "json"],
 ];
 
 /// A recording of the code that a log reports, the log, a map, and a file of a guest that may be what its names mean.

@@ -26,8 +26,6 @@ mod replay;
 pub mod scene;
 pub mod scratch;
 mod spans;
-#[cfg(feature = "tables")]
-mod tables;
 
 /// The work on an input.
 pub type Run = fn(bytes: &[u8]);
@@ -68,8 +66,5 @@ pub const TARGETS: &[(&str, Run)] = &[
     ("firefox", readers::firefox),
     ("inject_firefox", readers::inject_firefox),
     ("speedscope", readers::speedscope),
-    ("json", readers::json),
     ("texts", readers::texts),
-    #[cfg(feature = "tables")]
-    ("tables", tables::parquet),
 ];

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 type Sums = BTreeMap<String, u64>;
 
 /// Formats that hold the names and the weights of stacks.
-const WHOLE: &[&str] = &["folded", "pprof", "otlp", "otlp-json", "speedscope", "firefox", "json"];
+const WHOLE: &[&str] = &["folded", "pprof", "otlp", "otlp-json", "speedscope", "firefox"];
 
 /// Names that mean something to one format or another, and any others; `;` parts frames in folded stacks.
 fn name() -> impl Strategy<Value = String> {
@@ -202,7 +202,7 @@ proptest! {
         let whole = |sums: Sums| sums.values().sum::<u64>();
         let all = whole(sums(&String::from_utf8(made.run(&["collapse"]).unwrap()).unwrap()));
         // Counters that stood still are not weight, and no stack.
-        let formats: &[&str] = if all == 0 { &[] } else { &["folded", "pprof", "otlp", "speedscope", "firefox", "json", "callgrind"] };
+        let formats: &[&str] = if all == 0 { &[] } else { &["folded", "pprof", "otlp", "speedscope", "firefox", "callgrind"] };
         for format in formats {
             let bytes = made.run(&["export", "--to", format]).unwrap();
             let file = made.scratch.put(&format!("as.{format}"), &bytes);

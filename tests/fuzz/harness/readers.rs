@@ -4,7 +4,7 @@ use crate::contract::options::{ReadOptions, WriteOptions};
 use crate::contract::unsymbolized::{NamedCall, OpenUnsymbolized};
 use crate::error::{Result, Skipped, Warnings};
 use crate::formats::{
-    cpuprofile, dtrace, firefox, folded, ghcprof, json, otlp, pprof, sample, speedscope, vsprof, vtune, xctrace,
+    cpuprofile, dtrace, firefox, folded, ghcprof, otlp, pprof, sample, speedscope, vsprof, vtune, xctrace,
 };
 use crate::model::stacks::Profile;
 use std::collections::HashSet;
@@ -38,10 +38,6 @@ pub(super) fn cpuprofile(bytes: &[u8]) {
 
 pub(super) fn speedscope(bytes: &[u8]) {
     reads(bytes, speedscope::sniff, speedscope::read, 1);
-}
-
-pub(super) fn json(bytes: &[u8]) {
-    reads(bytes, json::sniff, json::read, 1);
 }
 
 /// The fields, the tables, every sample: what is packed gives more than its bytes.

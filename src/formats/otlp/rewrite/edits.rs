@@ -21,9 +21,7 @@ pub(super) fn written(bytes: &[u8], message: &Message<'_>, plan: &Plan) -> Resul
             }
             let mut samples = samples.into_iter();
             let scopes = inside(value, 2, &mut |scope| {
-                inside(scope, 2, &mut |profile| {
-                    inside(profile, 2, &mut |sample| moved(sample, &mut samples, message, plan))
-                })
+                inside(scope, 2, &mut |profile| inside(profile, 2, &mut |sample| moved(sample, &mut samples, plan)))
             })?;
             put_field(1, &[&scopes], out);
             Ok(true)
@@ -75,19 +73,13 @@ fn stacks_of(message: &Message<'_>, resource: usize) -> Vec<(u64, Option<Pid>)> 
 }
 
 /// A sample with its new stack, if it has one.
-fn moved(
-    sample: &[u8],
-    samples: &mut dyn Iterator<Item = (u64, Option<Pid>)>,
-    message: &Message<'_>,
-    plan: &Plan,
-) -> Result<Vec<u8>> {
+fn moved(sample: &[u8], samples: &mut dyn Iterator<Item = (u64, Option<Pid>)>, plan: &Plan) -> Result<Vec<u8>> {
     let Some(&new) = samples.next().and_then(|sample| plan.moved.get(&sample)) else { return Ok(sample.to_vec()) };
-    let tag = message.version.stack;
-    changed(sample, |of, _, out| {
-        if of == tag {
+    changed(sample, |tag, _, out| {
+        if tag == 1 {
             encoding::uint64::encode(tag, &new, out);
         }
-        Ok(of == tag)
+        Ok(tag == 1)
     })
 }
 

@@ -1,10 +1,7 @@
 //! Messages with what stands around them: an input in pieces, each of them passed on as it is, or with another message.
 
 use crate::error::{Error, Result};
-use crate::formats::otlp::framing::{ZSTD, behind_length, has_lengths, is_json, is_message, no_json, unpack};
-use crate::formats::otlp::json::Transcoded;
-use crate::formats::otlp::version::{OF_JSON, Version};
-use serde::de::IgnoredAny;
+use crate::formats::otlp::framing::{ZSTD, behind_length, has_lengths, is_json, is_message, unpack};
 use std::borrow::Cow;
 use std::io::Write;
 use std::ops::Range;
@@ -23,6 +20,7 @@ pub(super) struct Framed<'d> {
 enum Form {
     Plain,
     BehindLength,
+    /// Names are not put into JSON.
     Json,
     /// It is not a message, or not all of one.
     Damaged,
@@ -31,18 +29,8 @@ enum Form {
 /// A message without what it is packed in.
 #[derive(Debug)]
 pub(super) struct Opened<'d> {
-    /// As protocol buffers.
     pub(super) message: Cow<'d, [u8]>,
-    /// The text, if it is JSON.
-    pub(super) json: Option<Cow<'d, [u8]>>,
     is_packed: bool,
-}
-
-impl Opened<'_> {
-    /// The version, if the form gives it.
-    pub(super) fn version(&self) -> Option<Version> {
-        self.json.as_ref().map(|_| OF_JSON)
-    }
 }
 
 impl<'d> Framed<'d> {
@@ -59,10 +47,11 @@ impl<'d> Framed<'d> {
             bytes = Cow::Owned(unpacked);
         }
         if self.form == Form::Json || self.form == Form::BehindLength && is_json(&bytes) {
-            let message = serde_json::from_slice::<Transcoded>(&bytes).map_err(no_json)?;
-            return Ok(Opened { message: Cow::Owned(message.0), json: Some(bytes), is_packed });
+            let why = "is an OpenTelemetry profile in JSON, into which names are not put: make protocol buffers of it \
+                       (jitgraft export FILE -o x.otlp), and give these to inject";
+            return Err(Error::new(why));
         }
-        Ok(Opened { message: bytes, json: None, is_packed })
+        Ok(Opened { message: bytes, is_packed })
     }
 
     /// Writes it with another message in its place.
@@ -87,7 +76,7 @@ pub(super) fn frames(bytes: &[u8]) -> impl Iterator<Item = Framed<'_>> {
             return None;
         }
         let (form, message, end) = match (json, lengths) {
-            (true, _) => next_json(rest),
+            (true, _) => (Form::Json, 0..rest.len(), rest.len()),
             (_, true) => next_behind_length(rest),
             _ => (Form::Plain, 0..rest.len(), rest.len()),
         };
@@ -95,24 +84,6 @@ pub(super) fn frames(bytes: &[u8]) -> impl Iterator<Item = Framed<'_>> {
         rest = behind;
         Some(Framed { whole, message, form })
     })
-}
-
-fn next_json(rest: &[u8]) -> (Form, Range<usize>, usize) {
-    let start = rest.len() - rest.trim_ascii_start().len();
-    let mut documents = serde_json::Deserializer::from_slice(&rest[start..]).into_iter::<IgnoredAny>();
-    let end = match documents.next() {
-        Some(Ok(_)) => start + documents.byte_offset(),
-        // A line that is cut does not show anything about the next.
-        _ => {
-            return (
-                Form::Damaged,
-                0..0,
-                memchr::memchr(b'\n', &rest[start..]).map_or(rest.len(), |at| start + at + 1),
-            );
-        }
-    };
-    let blanks = rest[end..].len() - rest[end..].trim_ascii_start().len();
-    (Form::Json, start..end, end + blanks)
 }
 
 fn next_behind_length(rest: &[u8]) -> (Form, Range<usize>, usize) {

@@ -14,12 +14,11 @@
 //!   one: a byte before either of them is inside the call.
 //! * The dictionary is of all processes. If those of several, or calls and leaves, share a location that means
 //!   different functions, each but the first gets a location of its own, behind the others, and its samples stacks with
-//!   it. Up to protocol 1.7 such a location stays unnamed.
+//!   it.
 //! * All else passes byte for byte: messages one by one, so that memory grows with the largest, and with the addresses.
 
 mod edits;
 mod framed;
-mod json;
 mod plan;
 mod uses;
 
@@ -27,6 +26,7 @@ use crate::analysis::quantity::counted;
 use crate::contract::unsymbolized::{Ask, BareAddress, CodeFile, Unsymbolized};
 use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::formats::otlp::message::Message;
+use crate::formats::otlp::version::Notation;
 use framed::{Framed, Opened, frames};
 use plan::Asked;
 use std::io::Write;
@@ -70,7 +70,7 @@ impl UnsymbolizedOtlp<'_> {
     /// Takes up what a message requests.
     fn ask_for(&mut self, framed: &Framed<'_>) -> Result<()> {
         let opened = framed.open()?;
-        let message = Message::read(&opened.message, opened.version())?;
+        let message = Message::read(&opened.message, Notation::Protobuf)?;
         let uses = LocationUses::find(&message, &mut self.files);
         self.unversioned += uses.unversioned;
         self.addresses.extend(uses.addresses());
@@ -96,8 +96,8 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
         for framed in frames(self.bytes) {
             // Damaged messages stay as they are, and were reported.
             let opened = framed.open();
-            let Some(opened) = opened.ok().filter(|opened| Message::read(&opened.message, opened.version()).is_ok())
-            else {
+            let is_read = |opened: &Opened<'_>| Message::read(&opened.message, Notation::Protobuf).is_ok();
+            let Some(opened) = opened.ok().filter(is_read) else {
                 out.write_all(framed.whole)?;
                 continue;
             };
@@ -112,14 +112,11 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
 
 /// The rewritten message; `None` if it stays.
 fn named(opened: &Opened<'_>, files: &mut Vec<CodeFile>, asked: &Asked<'_>) -> Result<Option<Vec<u8>>> {
-    let message = Message::read(&opened.message, opened.version())?;
+    let message = Message::read(&opened.message, Notation::Protobuf)?;
     let uses = LocationUses::find(&message, files);
     let plan = plan::Plan::of(&message, &uses, asked)?;
     if plan.is_empty() {
         return Ok(None);
     }
-    match &opened.json {
-        Some(text) => json::written(text, &message, &plan).map(Some),
-        None => edits::written(&opened.message, &message, &plan).map(Some),
-    }
+    edits::written(&opened.message, &message, &plan).map(Some)
 }

@@ -56,9 +56,6 @@ impl Plan {
         for of_location in uses.list.chunk_by(|a, b| a.location == b.location) {
             let mut meanings = meanings(of_location, calls).into_iter();
             let (Some(first), Some(one)) = (meanings.next(), of_location.first()) else { continue };
-            if message.has_ranges() && meanings.len() > 0 {
-                continue;
-            }
             if !first.calls.is_empty() {
                 let lines = plan.named(&first.calls, &mut old, message)?;
                 plan.lines.insert(one.location, lines);

@@ -20,31 +20,14 @@ impl<'d> Message<'d> {
             owner.add(&self.dictionary.attribute(attribute), &self.dictionary, &mut about);
         }
         for profile in messages(resource, 2).flat_map(|scope| messages(scope, 2)) {
-            let attributes = numbers_of(profile, self.version.profile_attributes);
-            let tracks = Tracks::of(&owner, self.dictionary.attributes(attributes));
-            let locations: Vec<u64> = match self.version.range {
-                Some(_) => numbers_of(profile, self.version.locations).collect(),
-                None => Vec::new(),
-            };
+            let tracks = Tracks::of(&owner, self.dictionary.attributes(numbers_of(profile, 11)));
             for sample in messages(profile, 2) {
-                let Ok(read) = Sample::read(sample, &self.version) else {
-                    each(SampleStack { pid: None, stack: 0, locations: Vec::new() });
-                    continue;
-                };
-                let pid = tracks.pid(&read, &self.dictionary);
-                let in_range = |[start, len]: [u64; 2]| {
-                    let range = usize::try_from(start).ok()?..usize::try_from(start.checked_add(len)?).ok()?;
-                    locations.get(range)
-                };
-                let range = read.range.filter(|_| read.stack == 0).and_then(in_range).unwrap_or_default();
-                each(SampleStack { pid, stack: read.stack, locations: range.to_vec() });
+                each(match Sample::read(sample) {
+                    Ok(read) => SampleStack { pid: tracks.pid(&read, &self.dictionary), stack: read.stack },
+                    Err(_) => SampleStack { pid: None, stack: 0 },
+                });
             }
         }
-    }
-
-    /// True if stacks are ranges of lists of locations, as up to protocol 1.7.
-    pub(super) fn has_ranges(&self) -> bool {
-        self.version.range.is_some() && self.dictionary.stacks.is_empty()
     }
 
     /// The locations of a stack of the dictionary, the leaf first.
@@ -59,8 +42,6 @@ pub(super) struct SampleStack {
     pub(super) pid: Option<Pid>,
     /// Its number in the dictionary; 0 if it has none.
     pub(super) stack: u64,
-    /// Its locations, if they are a range of the profile's.
-    pub(super) locations: Vec<u64>,
 }
 
 /// A location without a function, as samples of one process run through it.
@@ -110,7 +91,6 @@ impl LocationUses {
                 if sample.stack > 0 {
                     stacks.insert((sample.stack, sample.pid));
                 }
-                list.extend(uses.of(&sample.locations, sample.pid));
             });
         }
         for (stack, pid) in &stacks {
@@ -167,12 +147,12 @@ impl LocationUses {
 /// The address that a location requests: nothing, if it has a function or no address, if it is the kernel's, or of a
 /// file of which nothing gives the version.
 fn bare(location: &Location<'_>, message: &Message<'_>, files: &mut Vec<CodeFile>) -> Option<Bare> {
-    let Message { dictionary, version, .. } = message;
+    let dictionary = &message.dictionary;
     if !is_asked(location, message) {
         return None;
     }
     let (mapping, name) = mapped(location, message);
-    let kind = dictionary.text_of(location.attributes(version), "profile.frame.type").unwrap_or_default();
+    let kind = dictionary.text_of(location.attributes(), "profile.frame.type").unwrap_or_default();
     if let Some(file) = mapping.and_then(|mapping| code_file(mapping, name, location.address, dictionary)) {
         let addr = match file.base {
             FileBase::Start => mapping?.in_file(location.address),
@@ -191,9 +171,9 @@ fn mapped<'m, 'd>(location: &Location<'_>, message: &'m Message<'d>) -> (Option<
     (mapping, mapping.map_or(&b""[..], |mapping| message.dictionary.string(mapping.file)))
 }
 
-fn is_in_kernel(location: &Location<'_>, Message { dictionary, version, .. }: &Message<'_>) -> bool {
+fn is_in_kernel(location: &Location<'_>, Message { dictionary, .. }: &Message<'_>) -> bool {
     let mapping = at_place(&dictionary.mappings, location.mapping);
-    dictionary.text_of(location.attributes(version), "profile.frame.type") == Some(b"kernel")
+    dictionary.text_of(location.attributes(), "profile.frame.type") == Some(b"kernel")
         || mapping.is_some_and(|mapping| Backing::of(dictionary.string(mapping.file)).is_kernel_object())
 }
 

@@ -1,0 +1,62 @@
+//! Patterns of names.
+
+/// True if a name fits a pattern in which each `*` stands for any text, also none.
+pub(crate) fn matches_glob(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut in_pattern, mut in_name) = (0, 0);
+    // Behind the last star, and where what it stands for ends so far.
+    let mut last_star = None;
+    while in_name < name.len() {
+        match pattern.get(in_pattern) {
+            Some(b'*') => {
+                in_pattern += 1;
+                last_star = Some((in_pattern, in_name));
+            }
+            Some(byte) if *byte == name[in_name] => {
+                in_pattern += 1;
+                in_name += 1;
+            }
+            _ => {
+                // The star takes one byte more.
+                let Some((behind, end)) = last_star else { return false };
+                last_star = Some((behind, end + 1));
+                (in_pattern, in_name) = (behind, end + 1);
+            }
+        }
+    }
+    pattern[in_pattern..].iter().all(|byte| *byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, name) in [
+            ("", ""),
+            ("*", ""),
+            ("*", "a.b"),
+            ("a", "a"),
+            ("a*", "a"),
+            ("*.log", ".log"),
+            ("*.log", "a.log.log"),
+            ("isolate-*-v8.log", "isolate-0x1-2-v8.log"),
+            ("a*b*c", "abbbcbc"),
+            ("**a*", "ba"),
+        ] {
+            assert!(matches_glob(pattern.as_bytes(), name.as_bytes()), "{pattern} {name}");
+        }
+        for (pattern, name) in [
+            ("", "a"),
+            ("a", ""),
+            ("a", "ab"),
+            ("*.log", "a.log1"),
+            ("a*b*c", "acb"),
+            ("isolate-*-v8.log", "isolate-v8.log"),
+        ] {
+            assert!(!matches_glob(pattern.as_bytes(), name.as_bytes()), "{pattern} {name}");
+        }
+        // Time does not grow with the number of ways to fit.
+        assert!(!matches_glob(&b"*a".repeat(50), &[b'b'; 1 << 14]));
+    }
+}

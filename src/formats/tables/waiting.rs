@@ -1,0 +1,106 @@
+//! The rows of an event until their row group is full.
+
+use super::input::{TableInput, TableRow};
+use crate::contract::rows::{clamp, stretch_of};
+use crate::model::stacks::{Row, StackId, TrackId};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+
+/// A row group has this many rows at most.
+pub(super) const GROUP: usize = 1 << 17;
+
+/// A row group of fewer rows is full when its rows are of this many nanoseconds: engines leave out groups by time.
+const SPAN: i64 = 60_000_000_000;
+
+/// A row group that is full for that reason has this many rows at least.
+const LEAST: usize = GROUP / 8;
+
+/// The rows of one event.
+#[derive(Debug, Default)]
+pub(super) struct WaitingRows {
+    rows: Vec<TableRow>,
+    /// The place of the sum of a thread, stack and stretch of time.
+    sums: FxHashMap<(TrackId, Option<StackId>, Option<i64>), usize>,
+    /// The first and the last of their times.
+    times: Option<(i64, i64)>,
+}
+
+impl WaitingRows {
+    /// True if they are enough for a row group.
+    pub(super) fn is_full(&self) -> bool {
+        let span = self.times.map_or(0, |(first, last)| last.saturating_sub(first));
+        self.rows.len() >= GROUP || self.rows.len() >= LEAST && span >= SPAN
+    }
+
+    /// Takes a row: by itself, or, with the length of stretches of time, into the sum of its own.
+    pub(super) fn push(&mut self, event: usize, row: &Row, bucket: Option<i64>, epoch: Option<i128>) {
+        let own = row.time.and_then(|time| i64::try_from(time.0).ok());
+        if let Some(own) = own {
+            let (first, last) = self.times.unwrap_or((own, own));
+            self.times = Some((first.min(own), last.max(own)));
+        }
+        let time = own.map(|own| bucket.map_or(own, |bucket| stretch_of(own, bucket, epoch)));
+        let (weight, count) = (clamp(row.weight), clamp(row.count));
+        if bucket.is_some() {
+            let place = *self.sums.entry((row.track, row.stack, time)).or_insert(self.rows.len());
+            if let Some(sum) = self.rows.get_mut(place) {
+                sum.weight = sum.weight.saturating_add(weight);
+                sum.count = sum.count.saturating_add(count);
+                return;
+            }
+        }
+        self.rows.push(TableRow { event, track: row.track, stack: row.stack, weight, count, time });
+    }
+
+    /// Takes all of them. Those of one function that ran come side by side: pages of a file then have few functions each.
+    pub(super) fn take_sorted(&mut self, input: &TableInput) -> Vec<TableRow> {
+        let mut rows = std::mem::take(self).rows;
+        let leaf = |row: &TableRow| input.leaf(row.stack).map(|leaf| leaf.function);
+        let mut leaves: Vec<_> = rows.iter().map(leaf).collect();
+        leaves.sort_unstable();
+        leaves.dedup();
+        leaves.sort_unstable_by_key(|leaf| leaf.map(|leaf| &input.texts.items()[leaf as usize]));
+        let ranks: FxHashMap<_, _> = leaves.into_iter().zip(0_u32..).collect();
+        rows.sort_by_cached_key(|row| {
+            let track = input.track(row.track);
+            (ranks.get(&leaf(row)).copied(), track.pid, track.tid, row.stack, row.time, Reverse(row.weight))
+        });
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Nanos;
+
+    #[test]
+    fn stretches_of_time_begin_with_whole_seconds_of_the_wall_clock() {
+        assert_eq!(stretch_of(2_700, 1_000, None), 2_000);
+        assert_eq!(stretch_of(2_700, 1_000, Some(800)), 2_200);
+        assert_eq!(stretch_of(100, 1_000, Some(300)), -300);
+    }
+
+    #[test]
+    fn only_rows_of_one_thread_stack_and_stretch_are_summed() {
+        let row =
+            |track, time| Row { track: TrackId(track), stack: None, weight: 5, count: 1, time: Some(Nanos(time)) };
+        let mut waiting = WaitingRows::default();
+        for row in [row(0, 1), row(0, 999), row(1, 2), row(0, 1_000)] {
+            waiting.push(0, &row, Some(1_000), None);
+        }
+        let sums: Vec<_> = waiting.rows.iter().map(|row| (row.track.0, row.time, row.count)).collect();
+        assert_eq!(sums, [(0, Some(0), 2), (1, Some(0), 1), (0, Some(1_000), 1)]);
+    }
+
+    /// A table's times end in the year 2262 of the recording's clock: the last of them would be a wrong one.
+    #[test]
+    fn a_time_that_no_table_can_hold_is_none() {
+        let row = Row { track: TrackId(0), stack: None, weight: 5, count: 1, time: Some(Nanos(1 << 63)) };
+        for bucket in [None, Some(1_000)] {
+            let mut waiting = WaitingRows::default();
+            waiting.push(0, &row, bucket, None);
+            assert_eq!(waiting.rows[0].time, None);
+        }
+    }
+}
