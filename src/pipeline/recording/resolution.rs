@@ -154,6 +154,7 @@ impl<'a> Resolution<'a> {
         let context = Context {
             recording,
             threads: &self.survey.threads,
+            deferred: &self.survey.deferred,
             filter: &options.filter.placed(first, last),
             spots: &self.spots(),
             unwinder: Machine::is_any_known(self.machine()).then_some((&unwinder, self.machine())),

@@ -8,6 +8,7 @@ use super::samples::{KeptRegisters, OtherFields, SampleRow, Samples, Taken};
 use crate::error::Result;
 use crate::model::chains::PlaceId;
 use crate::pipeline::job::Job;
+use crate::records::perf_data::EventAttr;
 use crate::records::perf_script::branches::{BranchLine, branch};
 use crate::records::perf_script::registers::{RegisterLine, registers};
 use crate::records::perf_script::write;
@@ -74,18 +75,20 @@ impl<'a> TextWriter<'a> {
         let Loaded { recording, samples, .. } = self.loaded;
         let event = &recording.events[row.event as usize];
         let track = &samples.tracks.items()[row.track as usize];
-        let chain = !self.options.no_call_graph && event.attr.samples(abi::PERF_SAMPLE_CALLCHAIN);
+        let chain = !self.options.no_call_graph && event.has_call_chains();
         let header = Header {
             comm: &track.comm,
             pid: track.pid,
             tid: track.tid,
             cpu: row.cpu,
             time: row.time,
-            period: event.attr.samples(abi::PERF_SAMPLE_PERIOD).then_some(row.period),
+            period: printed_period(&event.attr, row.period),
             event: &event.name,
             event_width: self.event_width,
             addr: beside.and_then(|beside| beside.addr).map(|addr| addr.0),
             chain,
+            // perf looks at the fields of the event alone.
+            pads_comm: !event.attr.samples(abi::PERF_SAMPLE_CALLCHAIN),
         };
         write::header(out, self.options.fields, &header);
         if chain {
@@ -138,6 +141,12 @@ impl<'a> TextWriter<'a> {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.lines[start..self.ends[at]]
     }
+}
+
+/// The period that perf prints: without one of their own, samples have their event's.
+fn printed_period(attr: &EventAttr, period: u64) -> Option<u64> {
+    let has_own = attr.samples(abi::PERF_SAMPLE_PERIOD) || !attr.is_frequency();
+    Some(if has_own { period } else { attr.period_or_frequency })
 }
 
 fn line<'a>(shown: &FrameView<'a>) -> Line<'a> {

@@ -43,7 +43,7 @@ impl Recording {
     pub fn has_stacks(&self) -> bool {
         let wanted =
             [event_abi::PERF_SAMPLE_CALLCHAIN, event_abi::PERF_SAMPLE_STACK_USER, event_abi::PERF_SAMPLE_BRANCH_STACK];
-        self.events.iter().any(|event| wanted.iter().any(|field| event.attr.samples(*field)))
+        self.events.iter().any(|event| event.is_off_cpu_raw() || wanted.iter().any(|field| event.attr.samples(*field)))
     }
 
     /// Reads header, attrs and features of a file that is `len` bytes long. In pipe form there is only a header:
@@ -224,7 +224,11 @@ impl Recording {
         let Some(of) = self.events.get(event) else {
             return Err(Error::new("a sample before any event was described").at(record.offset));
         };
-        Sample::parse(record, event, &of.attr)
+        let mut sample = Sample::parse(record, event, &of.attr)?;
+        if of.is_off_cpu_raw() {
+            sample.take_off_cpu(record.offset, record.endian)?;
+        }
+        Ok(sample)
     }
 
     /// The trailer of a kernel record that is not a sample; `None` if absent.

@@ -129,6 +129,8 @@ pub struct Header<'a> {
     pub addr: Option<u64>,
     /// True if frames follow on lines of their own.
     pub chain: bool,
+    /// True if the name is padded although frames follow.
+    pub pads_comm: bool,
 }
 
 /// One frame.
@@ -150,7 +152,7 @@ pub struct Line<'a> {
 
 /// Appends what precedes the frames, with the line break that a call chain wants.
 pub fn header(out: &mut Vec<u8>, fields: Fields, header: &Header<'_>) {
-    if fields.comm && header.chain && fields.ip {
+    if fields.comm && header.chain && fields.ip && !header.pads_comm {
         put_in_line(out, header.comm);
         out.push(b' ');
     } else if fields.comm {
@@ -271,6 +273,7 @@ mod tests {
         event_width: 10,
         addr: Some(0x7ff0),
         chain: true,
+        pads_comm: false,
     };
 
     fn sample(fields: &str, chain: bool) -> String {
