@@ -12,9 +12,11 @@ pub struct Nanos(pub u64);
 
 impl Nanos {
     /// False for the times that `perf record --off-cpu` gives its samples when it ends: they only sort them behind all
-    /// others (`OFF_CPU_TIMESTAMP`, tools/perf/util/off_cpu.h).
+    /// others. They begin at 0xffffffff00000000 (`OFF_CPU_TIMESTAMP`, tools/perf/util/off_cpu.h), which perf script's text
+    /// cuts to microseconds.
     pub fn is_valid(self) -> bool {
-        self.0 < 0xffff_ffff_0000_0000
+        const FIRST: u64 = 0xffff_ffff_0000_0000;
+        self.0 < FIRST - FIRST % 1000
     }
 }
 

@@ -3,7 +3,7 @@
 use super::locator::{FrameLocation, Locator};
 use crate::analysis::start_functions::starts_threads;
 use crate::error::Warnings;
-use crate::model::backing::Backing;
+use crate::model::backing::{Backing, simpleperf_jit_cache};
 use crate::model::chains::{Chains, PlaceId};
 use crate::model::process::{BuildId, CpuMode};
 use crate::model::stacks::{FrameKind, TRUNCATED};
@@ -301,8 +301,15 @@ impl FrameNaming<'_> {
         if let Some(&known) = self.of_dso.get(&id) {
             return known;
         }
-        let label = if matches!(dso.kind, DsoKind::KernelSymbol(_)) { b"[bpf]" } else { dso.label() };
-        let jit = image_of_jit_code(label).map(|pid| self.runtimes_of(pid));
+        let android = simpleperf_jit_cache(&dso.path);
+        let label = match dso.kind {
+            DsoKind::KernelSymbol(_) => b"[bpf]",
+            _ => android.unwrap_or_else(|| dso.label()),
+        };
+        let jit = match android {
+            Some(_) => Some(RuntimeSet::default()),
+            None => image_of_jit_code(label).map(|pid| self.runtimes_of(pid)),
+        };
         let known = FrameModule { name: self.module(label, dso.build_id), jit };
         self.of_dso.insert(id, known);
         known

@@ -195,6 +195,7 @@ impl<'a> Resolution<'a> {
             spaces: self.spaces,
             codes: &self.sources.map,
             bpf: &self.survey.processes.bpf_functions,
+            recorded: &self.survey.processes.recorded_symbols,
             images: &self.images,
             options: &self.options.symbols,
             kernel: &kernel,

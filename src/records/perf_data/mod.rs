@@ -34,6 +34,7 @@ mod recording;
 mod rewrite;
 mod sample;
 mod sample_id;
+mod simpleperf;
 mod survey;
 mod walk;
 mod words;

@@ -2,7 +2,7 @@
 
 use super::attr::Event;
 use super::features::FeatureSection;
-use super::header::{ATTR_SIZE_MIN, FILE_HEADER, FileSection, Form, Header};
+use super::header::{ATTR_SIZE_MIN, FEATURES, FILE_HEADER, FileSection, Form, Header};
 use super::kind;
 use super::sample::Sample;
 use super::sample_id::SampleId;
@@ -110,7 +110,7 @@ impl Recording {
 
     /// A section that is cut off is left out, with a word: the records do not need it.
     fn read_features(&mut self, len: u64, read_at: &mut ReadAt<'_>, warnings: &mut Warnings) {
-        if self.header.features == 0 || self.header.data.size == 0 {
+        if self.header.feature_numbers().next().is_none() || self.header.data.size == 0 {
             return;
         }
         let table = self.header.data.end();
@@ -136,6 +136,7 @@ impl Recording {
             let named = feature.name_events(self.header.endian, &mut self.events);
             named.unwrap_or_else(|error| warnings.push(error.into_warning()));
         }
+        self.name_events_by_meta_info();
     }
 
     /// Takes what a record of a pipe states about events and features; whether it did state something.
@@ -146,8 +147,8 @@ impl Recording {
             kind::EVENT_UPDATE => self.absorb_update(body)?,
             kind::HEADER_FEATURE => {
                 let number = body.u64("feature number")?;
-                let number = u32::try_from(number).ok().filter(|&number| number < 128).map(Feature);
-                let number = number.ok_or_else(|| body.error("feature number is 128 or more"))?;
+                let number = u32::try_from(number).ok().filter(|&number| number < FEATURES).map(Feature);
+                let number = number.ok_or_else(|| body.error("feature number is 256 or more"))?;
                 // An empty one marks the end of the list.
                 if body.is_empty() {
                     return Ok(true);
