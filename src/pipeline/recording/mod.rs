@@ -48,10 +48,11 @@ pub(crate) use text::write_text;
 use super::job::{Job, Outcome};
 use super::open::Input;
 use super::sink::Sink;
-use crate::error::{Result, Warnings};
+use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::stacks::Keep;
 use crate::parallel::join;
 use crate::records::perf_data::Recording;
+use crate::records::tracepoint::TracepointFormats;
 use examined::{code_shares, count_frames};
 use profile::Tables;
 use std::path::Path;
@@ -67,6 +68,8 @@ pub(crate) struct Loaded {
     pub(crate) named: Named,
     /// The processor, as ELF's `e_machine`.
     pub(crate) machine: u16,
+    /// The formats of tracepoints, if their data are kept.
+    pub(crate) tracepoints: TracepointFormats,
 }
 
 /// Reads and names what the options ask for, with a row for each sample.
@@ -90,10 +93,35 @@ pub(crate) fn load(
     let samples = resolution.samples(Keep::EachRow, job, warnings)?;
     let named = resolution.name(&samples.chains, job, warnings);
     let machine = resolution.machine();
+    let tracepoints =
+        if options.keep_trace { tracepoints(&streams.recording, path, warnings) } else { Default::default() };
     resolution.finish(warnings);
     outcome.count_frames(count_frames(&samples, &named), path);
     outcome.count_code(code_shares(&samples, &named, &streams.recording.events));
-    Ok(Loaded { recording: streams.recording, samples, named, machine })
+    Ok(Loaded { recording: streams.recording, samples, named, machine, tracepoints })
+}
+
+/// The formats of a recording's tracepoints; none is needed if it has no such event.
+fn tracepoints(recording: &Recording, path: &Path, warnings: &mut Warnings) -> TracepointFormats {
+    if !has_tracepoints(recording) {
+        return TracepointFormats::default();
+    }
+    let mut skipped = Skipped::new("format of tracepoints");
+    let formats = match recording.tracing_data() {
+        Some(section) => TracepointFormats::parse(&section.bytes, section.offset, &mut skipped),
+        None => Err(Error::new("the recording has none")),
+    };
+    skipped.report(path, warnings);
+    formats.unwrap_or_else(|error| {
+        let message = "tracepoints are printed without their fields: no formats (TRACING_DATA)";
+        warnings.push(Error::new(message).because(error).in_file(path).into_warning());
+        TracepointFormats::default()
+    })
+}
+
+/// True if an event is a tracepoint.
+fn has_tracepoints(recording: &Recording) -> bool {
+    recording.events.iter().any(|event| event.attr.is_tracepoint())
 }
 
 /// Requests for more than stacks, once for each recording, before its rows go on.

@@ -185,11 +185,27 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         if self.context.keep_beside {
             let beside = OtherFields {
                 addr: sample.addr,
+                addr_place: self.addr_place(sample, pid),
+                trace: self.trace(sample),
                 interrupted: sample.intr_regs.map(KeptRegisters::of),
                 user: sample.user_regs.map(KeptRegisters::of),
             };
             self.samples.beside.extend(std::iter::repeat_n(beside, self.samples.rows.len() - before));
         }
+    }
+
+    /// The place of the data address, of events of which perf names it.
+    fn addr_place(&mut self, sample: &Sample<'_>, pid: Pid) -> Option<PlaceId> {
+        let event = &self.context.recording.events[sample.event];
+        let addr = sample.addr.filter(|_| event.attr.is_page_fault())?;
+        // A fault in the kernel may be one of user memory.
+        let mode = if addr.0 >> 63 == 0 { CpuMode::User } else { CpuMode::Kernel };
+        Some(self.place(pid, (mode, FrameAddr::Ip(addr)), sample.time.unwrap_or(UNTIMED)))
+    }
+
+    fn trace(&self, sample: &Sample<'_>) -> Option<Box<[u8]>> {
+        let is_tracepoint = self.context.recording.events[sample.event].attr.is_tracepoint();
+        sample.raw.filter(|_| is_tracepoint).map(Into::into)
     }
 
     fn track(&mut self, key: TrackKey, time: Option<Nanos>) -> u32 {

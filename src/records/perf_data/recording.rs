@@ -35,6 +35,8 @@ pub struct Recording {
     /// The end of attrs and ids in file form.
     pub(super) attrs_end: u64,
     by_id: FxHashMap<u64, usize>,
+    /// The formats of tracepoints in a pipe's records.
+    piped_tracing_data: Option<FeatureSection>,
 }
 
 impl Recording {
@@ -53,7 +55,8 @@ impl Recording {
         let data = header.data.offset.min(len)..data_end(&header, len, warnings);
         let attrs_end = header.attrs.end();
         let (events, by_id) = (Vec::new(), FxHashMap::default());
-        let mut recording = Self { header, events, features: BTreeMap::new(), data, attrs_end, by_id };
+        let mut recording =
+            Self { header, events, features: BTreeMap::new(), data, attrs_end, by_id, piped_tracing_data: None };
         if header.form == Form::File {
             recording.read_attrs(len, read_at)?;
             recording.read_features(len, read_at, warnings);
@@ -73,6 +76,13 @@ impl Recording {
             for record in recording.records(bytes) {
                 if let Err(error) = recording.absorb(&record) {
                     warnings.push(error.into_warning());
+                }
+                if record.kind == kind::HEADER_TRACING_DATA {
+                    let (offset, end) = (record.offset + record.bytes.len() as u64, record.end());
+                    let payload = usize::try_from(offset).ok().zip(usize::try_from(end).ok());
+                    let payload = payload.and_then(|(start, end)| bytes.get(start..end));
+                    recording.piped_tracing_data =
+                        payload.map(|payload| FeatureSection { offset, bytes: payload.to_vec() });
                 }
             }
         }
@@ -187,6 +197,11 @@ impl Recording {
             }
         }
         Ok(())
+    }
+
+    /// The formats of tracepoints, wherever they are: TRACING_DATA.
+    pub fn tracing_data(&self) -> Option<&FeatureSection> {
+        self.features.get(&Feature::TRACING_DATA).or(self.piped_tracing_data.as_ref())
     }
 
     /// The records of a recording that is in memory whole.
