@@ -124,7 +124,7 @@ pub(crate) fn sampled(recording: &Recording, chunks: &RecordChunks<'_>) -> Sampl
         {
             *sampled.at.entry(pid).or_default().entry(ip).or_default() += 1;
         }
-        if let (Some((pid, _)), Some(time)) = (sample.pid_tid, sample.time) {
+        if let (Some((pid, _)), Some(time)) = (sample.pid_tid, sample.time.filter(|time| time.is_valid())) {
             let first = sampled.first.entry(pid).or_default();
             for (_, frame) in sample.frames().filter(|(mode, _)| *mode == CpuMode::User) {
                 let seen = first.entry(frame.for_lookup()).or_insert(time);

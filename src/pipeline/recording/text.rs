@@ -91,7 +91,11 @@ impl<'a> TextWriter<'a> {
         if let Some(place) = beside.and_then(|beside| beside.addr_place).filter(|_| fields.addr) {
             self.function(place, |shown| {
                 let dso = self.loaded.named.memory_name(place).or(shown.module);
-                write::symbol(&mut addr_symbol, fields, &Line { dso, ..line(shown) });
+                let mut line = Line { dso, ..line(shown) };
+                if let Some(variable) = self.loaded.variables.get(&place).filter(|_| line.symbol.is_none()) {
+                    (line.symbol, line.offset) = (Some(&variable.name[..]), variable.offset);
+                }
+                write::symbol(&mut addr_symbol, fields, &line);
             });
         }
         let header = Header {
@@ -116,11 +120,12 @@ impl<'a> TextWriter<'a> {
         } else if chain {
             samples.chains.up(row.chain).for_each(|place| out.extend_from_slice(self.lines_of(place)));
         } else if let Some(place) = samples.chains.up(row.chain).next() {
-            // Lines were made for chains, or, without call graphs, for this.
-            let line = self.lines_of(place);
-            let line = line.strip_prefix(b"\t").unwrap_or(line);
-            let end = memchr::memchr(b'\n', line).filter(|_| !self.options.fields.srcline);
-            out.extend_from_slice(&line[..end.unwrap_or(line.len())]);
+            // perf names the function alone, without the calls that were expanded in it.
+            self.function(place, |shown| {
+                if !shown.truncated {
+                    write::frame(out, fields, false, &line(shown));
+                }
+            });
         }
         self.registers(beside.filter(|_| fields.iregs).and_then(|beside| beside.interrupted.as_ref()), out);
         self.registers(beside.filter(|_| fields.uregs).and_then(|beside| beside.user.as_ref()), out);

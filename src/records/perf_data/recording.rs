@@ -199,6 +199,11 @@ impl Recording {
         Ok(())
     }
 
+    /// True if an event is a tracepoint.
+    pub fn has_tracepoints(&self) -> bool {
+        self.events.iter().any(|event| event.attr.is_tracepoint())
+    }
+
     /// The formats of tracepoints, wherever they are: TRACING_DATA.
     pub fn tracing_data(&self) -> Option<&FeatureSection> {
         self.features.get(&Feature::TRACING_DATA).or(self.piped_tracing_data.as_ref())

@@ -1,6 +1,6 @@
 //! The arguments of a print line: C expressions over the fields of a sample.
 
-use super::format::{Field, Place, type_size};
+use super::field::{Field, Place, type_size};
 
 /// Expressions that are nested deeper are not understood.
 const DEEPEST: usize = 100;

@@ -18,6 +18,7 @@
 //! TRACING_DATA: Documentation/trace/ in the kernel and trace-cmd.dat(5).
 
 mod expression;
+mod field;
 mod format;
 mod print;
 
@@ -34,6 +35,8 @@ pub struct TracepointFormats {
     formats: FxHashMap<u64, TracepointFormat>,
     /// Texts that the kernel's code prints by their addresses.
     printk: FxHashMap<u64, Vec<u8>>,
+    /// The kernel's functions at the addresses that samples name, and how far into them these are.
+    functions: FxHashMap<u64, (Vec<u8>, u64)>,
     /// Bytes of a `long` of the recorded kernel.
     long_size: u64,
     endian: Endian,
@@ -103,6 +106,19 @@ impl TracepointFormats {
     /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.formats.is_empty()
+    }
+
+    /// The addresses whose functions a sample of the event with this number names (`%ps`).
+    pub fn function_addresses(&self, id: u64, raw: &[u8]) -> Vec<u64> {
+        match self.formats.get(&id) {
+            Some(format) => print::TracepointRecord { format, raw, formats: self }.function_addresses(),
+            None => Vec::new(),
+        }
+    }
+
+    /// Takes the kernel's functions at these addresses, each with how far into it that is.
+    pub fn set_functions(&mut self, functions: FxHashMap<u64, (Vec<u8>, u64)>) {
+        self.functions = functions;
     }
 
     /// Appends the fields of a sample of the event with this number as perf prints them. Nothing for events without a

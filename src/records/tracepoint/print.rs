@@ -2,7 +2,8 @@
 
 use super::TracepointFormats;
 use super::expression::{Argument, Op, cut};
-use super::format::{Conversion, Field, Piece, Place, PrintLine, Size, TracepointFormat};
+use super::field::{Field, Place};
+use super::format::{Conversion, Piece, PrintLine, Size, TracepointFormat};
 use std::io::Write;
 
 /// More than this is not printed of an array whose length a sample states.
@@ -32,6 +33,18 @@ impl<'a> TracepointRecord<'a> {
             }
         }
         out.extend(text);
+    }
+
+    /// The addresses whose functions it names.
+    pub(super) fn function_addresses(&self) -> Vec<u64> {
+        let pieces = self.format.print.iter().flat_map(|line| &line.pieces);
+        let mut addresses = Vec::new();
+        for piece in pieces {
+            if let Piece::Value(Conversion { kind: b'f' | b'F', .. }, argument) = piece {
+                addresses.extend(self.number(argument));
+            }
+        }
+        addresses
     }
 
     fn print_line(&self, line: &PrintLine, out: &mut Vec<u8>) -> Option<()> {
@@ -65,7 +78,18 @@ impl<'a> TracepointRecord<'a> {
                 let bytes: Vec<String> = self.array(argument)?.iter().map(u8::to_string).collect();
                 put(out, format_args!("{}", bytes.join(".")));
             }
-            b'f' => put(out, format_args!("{:#x}", self.number(argument)?)),
+            b'f' | b'F' => {
+                let addr = self.number(argument)?;
+                match self.formats.functions.get(&addr) {
+                    Some((name, offset)) => {
+                        out.extend(name);
+                        if conversion.kind == b'F' {
+                            put(out, format_args!("+{offset:#x}"));
+                        }
+                    }
+                    None => put(out, format_args!("{addr:#x}")),
+                }
+            }
             _ => layout.number(self.number(argument)?, out),
         }
         Some(())

@@ -5,6 +5,7 @@
 //! shard parses only the DWARF units that its addresses lie in.
 
 pub mod code_kinds;
+pub mod data;
 pub mod demangle;
 pub mod files;
 pub mod functions;

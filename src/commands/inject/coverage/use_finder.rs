@@ -336,6 +336,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
             *self.found.counts.other_time.entry(pid).or_default() += other_time;
         }
         let end = self.context.dump_ends.get(&pid);
+        let time = time.filter(|time| time.is_valid());
         if unknown > 0 && end.zip(time).is_some_and(|(end, time)| time > *end) {
             *self.found.counts.late.entry(pid).or_default() += unknown;
         }
