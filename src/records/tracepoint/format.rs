@@ -5,7 +5,7 @@ use super::field::Field;
 
 /// A tracepoint's format.
 #[derive(Debug)]
-pub struct TracepointFormat {
+pub(super) struct TracepointFormat {
     /// Its fields, without those that all tracepoints have.
     pub(super) fields: Vec<Field>,
     /// All fields: the print line may ask for any.

@@ -20,12 +20,13 @@
 mod expression;
 mod field;
 mod format;
+mod kernel;
 mod print;
-
-pub use format::TracepointFormat;
 
 use crate::bytes::cursor::{Cursor, Endian};
 use crate::error::{Error, Result, Skipped};
+use format::TracepointFormat;
+use kernel::RecordedKernel;
 use rustc_hash::FxHashMap;
 
 /// The formats of a recording's tracepoints.
@@ -33,13 +34,7 @@ use rustc_hash::FxHashMap;
 pub struct TracepointFormats {
     /// By the number that the events have in their attr (`config`).
     formats: FxHashMap<u64, TracepointFormat>,
-    /// Texts that the kernel's code prints by their addresses.
-    printk: FxHashMap<u64, Vec<u8>>,
-    /// The kernel's functions at the addresses that samples name, and how far into them these are.
-    functions: FxHashMap<u64, (Vec<u8>, u64)>,
-    /// Bytes of a `long` of the recorded kernel.
-    long_size: u64,
-    endian: Endian,
+    kernel: RecordedKernel,
 }
 
 impl TracepointFormats {
@@ -52,7 +47,8 @@ impl TracepointFormats {
         cursor.cstr("version")?;
         let head = cursor.bytes(2, "byte order and size of long")?;
         let endian = if head[0] == 0 { Endian::Little } else { Endian::Big };
-        let mut formats = Self { endian, long_size: head[1].into(), ..Self::default() };
+        let mut formats = Self::default();
+        (formats.kernel.endian, formats.kernel.long_size) = (endian, head[1].into());
         let mut cursor = Cursor::new(cursor.rest(), cursor.offset(), endian);
         cursor.u32("page size")?;
         for _ in ["header_page", "header_event"] {
@@ -84,7 +80,7 @@ impl TracepointFormats {
         let size = cursor.u64("size of a format")?;
         let at = cursor.offset();
         let text = cursor.bytes(size, "format")?;
-        match TracepointFormat::parse(&String::from_utf8_lossy(text), self.long_size) {
+        match TracepointFormat::parse(&String::from_utf8_lossy(text), self.kernel.long_size) {
             Some((id, format)) => _ = self.formats.insert(id, format),
             None => skipped.add(Error::new("is not the format of a tracepoint").at(at)),
         }
@@ -98,7 +94,7 @@ impl TracepointFormats {
             let addr = addr.trim().trim_start_matches("0x");
             let text = text.trim().trim_matches('"');
             if let Ok(addr) = u64::from_str_radix(addr, 16) {
-                self.printk.insert(addr, text.as_bytes().to_vec());
+                self.kernel.printk.insert(addr, text.as_bytes().to_vec());
             }
         }
     }
@@ -111,21 +107,21 @@ impl TracepointFormats {
     /// The addresses whose functions a sample of the event with this number names (`%ps`).
     pub fn function_addresses(&self, id: u64, raw: &[u8]) -> Vec<u64> {
         match self.formats.get(&id) {
-            Some(format) => print::TracepointRecord { format, raw, formats: self }.function_addresses(),
+            Some(format) => print::TracepointRecord { format, raw, kernel: &self.kernel }.function_addresses(),
             None => Vec::new(),
         }
     }
 
     /// Takes the kernel's functions at these addresses, each with how far into it that is.
     pub fn set_functions(&mut self, functions: FxHashMap<u64, (Vec<u8>, u64)>) {
-        self.functions = functions;
+        self.kernel.functions = functions;
     }
 
     /// Appends the fields of a sample of the event with this number as perf prints them. Nothing for events without a
     /// format.
     pub fn print(&self, id: u64, raw: &[u8], out: &mut Vec<u8>) {
         if let Some(format) = self.formats.get(&id) {
-            let record = print::TracepointRecord { format, raw, formats: self };
+            let record = print::TracepointRecord { format, raw, kernel: &self.kernel };
             record.print(out);
         }
     }

@@ -1,9 +1,9 @@
 //! A sample of a tracepoint as text: by its print line, or field by field.
 
-use super::TracepointFormats;
 use super::expression::{Argument, Op, cut};
 use super::field::{Field, Place};
 use super::format::{Conversion, Piece, PrintLine, Size, TracepointFormat};
+use super::kernel::RecordedKernel;
 use std::io::Write;
 
 /// More than this is not printed of an array whose length a sample states.
@@ -14,7 +14,7 @@ const LONGEST: usize = 1 << 16;
 pub(super) struct TracepointRecord<'a> {
     pub(super) format: &'a TracepointFormat,
     pub(super) raw: &'a [u8],
-    pub(super) formats: &'a TracepointFormats,
+    pub(super) kernel: &'a RecordedKernel,
 }
 
 impl<'a> TracepointRecord<'a> {
@@ -80,7 +80,7 @@ impl<'a> TracepointRecord<'a> {
             }
             b'f' | b'F' => {
                 let addr = self.number(argument)?;
-                match self.formats.functions.get(&addr) {
+                match self.kernel.functions.get(&addr) {
                     Some((name, offset)) => {
                         out.extend(name);
                         if conversion.kind == b'F' {
@@ -116,7 +116,7 @@ impl<'a> TracepointRecord<'a> {
     /// The unsigned number in so many bytes; 0 if it isn't there.
     fn read(&self, at: usize, size: usize) -> u64 {
         let bytes = self.bytes(at, size);
-        let endian = self.formats.endian;
+        let endian = self.kernel.endian;
         match (bytes, bytes.len() == size) {
             (&[a], true) => a.into(),
             (&[a, b], true) => endian.u16([a, b]).into(),
@@ -186,10 +186,10 @@ impl<'a> TracepointRecord<'a> {
                 let field = self.field(*field)?;
                 if field.is_array {
                     layout.text(until_nul(self.data(field)), out);
-                } else if field.size as u64 == self.formats.long_size {
+                } else if field.size as u64 == self.kernel.long_size {
                     // A pointer to a text of the kernel's code.
                     let addr = self.read(field.offset, field.size);
-                    match self.formats.printk.get(&addr) {
+                    match self.kernel.printk.get(&addr) {
                         Some(text) => out.extend(text),
                         None => put(out, format_args!("{addr:x}")),
                     }
@@ -310,7 +310,7 @@ impl<'a> TracepointRecord<'a> {
     fn cpus(&self, field: &Field, out: &mut Vec<u8>) {
         let data = self.data(field);
         let within = Self { raw: data, ..*self };
-        let word_bits = if self.formats.long_size == 4 { 32 } else { 64 };
+        let word_bits = if self.kernel.long_size == 4 { 32 } else { 64 };
         let is_set = |cpu: usize| {
             let word = within.read(cpu / word_bits * (word_bits / 8), word_bits / 8);
             word >> (cpu % word_bits) & 1 != 0

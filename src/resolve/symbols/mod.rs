@@ -6,6 +6,8 @@
 
 pub mod code_kinds;
 pub mod data;
+#[cfg(test)]
+mod debug_file_tests;
 pub mod demangle;
 pub mod files;
 pub mod functions;
