@@ -17,7 +17,7 @@ pub struct ThreadRows<'p> {
     pub tid: Option<Tid>,
     /// Its last name.
     pub comm: &'p [u8],
-    /// In the order of time. Rows of equal times, and rows without times, are in the order of the profile.
+    /// In the order of time, rows without times last. Rows of equal times are in the order of the profile.
     pub rows: Vec<&'p Row>,
 }
 
@@ -42,7 +42,7 @@ pub fn threads<'p>(profile: &'p Profile, series: &'p Series) -> Vec<ThreadRows<'
         found[at].rows.push(row);
     }
     for thread in &mut found {
-        thread.rows.sort_by_key(|row| row.time);
+        thread.rows.sort_by_key(|row| (row.time.is_none(), row.time));
         if let Some(last) = thread.rows.last() {
             thread.comm = &profile.track_of(last.track).comm;
         }

@@ -22,7 +22,7 @@ pub(super) struct ScriptArgs {
     output: PathBuf,
     /// Fields to print; + and - change the usual ones
     ///
-    /// Fields: comm, pid, tid, cpu, time, period, event, ip, sym, symoff, dso, srcline, addr, iregs, uregs, brstack,
+    /// Fields: comm, pid, tid, cpu, time, period, event, trace, ip, sym, symoff, dso, srcline, addr, iregs, uregs, brstack,
     /// brstacksym.
     #[arg(short = 'F', long, value_name = "FIELD,…", default_value = "", hide_default_value = true,
         allow_hyphen_values = true, value_parser = fields)]
@@ -63,6 +63,7 @@ impl ScriptArgs {
         let mut recording = load.recording();
         recording.keep_addr = true;
         recording.keep_branches = self.fields.brstack || self.fields.brstacksym;
+        recording.keep_trace = fields.trace;
         recording.keep_beside = fields.addr || fields.iregs || fields.uregs;
         let text = TextOptions { fields, no_call_graph: self.hide_call_graph };
         let (rename, native) = (self.rename, self.native);

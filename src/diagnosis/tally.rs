@@ -115,7 +115,8 @@ impl Tally {
             frames.clear();
             let places = samples.chains.up(row.chain).map(|place| facts[place.0 as usize]);
             frames.extend(places.filter(|facts| facts.status != Status::Truncated));
-            tally.add(&TalliedStack { pid, time: row.time, end: row.end, frames: &frames });
+            let time = row.time.filter(|time| time.is_valid());
+            tally.add(&TalliedStack { pid, time, end: row.end, frames: &frames });
         }
         tally
     }

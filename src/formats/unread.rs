@@ -114,6 +114,11 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Is(is_bpftrace),
     },
     UnreadFormat {
+        name: "perf's JSON (perf data convert --to-json)",
+        remedy: "pass perf.data itself",
+        signature: Words(&["{\"linux-perf-json-version\""]),
+    },
+    UnreadFormat {
         name: "a report of massif",
         remedy: "jitgraft callgrind names its JIT code, ms_print shows it",
         signature: Words(&["desc: ", "time_unit: "]),
@@ -335,6 +340,10 @@ pub(super) mod tests {
         ("Xdebug", b"Version: 3.2.0\nFile format: 4\nTRACE START [2026-11-22 01:20:00.000000]\n"),
         ("bpftrace", b"Attaching 1 probe...\n\n@[\n    read+20\n    main+5\n]: 12\n"),
         ("bpftrace", b"@stacks[\n    read+20\n    main+5\n, node]: 12\n"),
+        (
+            "perf's JSON",
+            b"{\n\t\"linux-perf-json-version\": 1,\n\t\"headers\": {\n\t\t\"header-version\": 1,\n\t\t\"captured-on\": \"2026-11-26\"",
+        ),
         ("massif", b"desc: --massif-out-file=massif.out\ncmd: php a.php\ntime_unit: i\n#-----------\nsnapshot=0\n"),
         ("DHAT", b"{\"dhatFileVersion\":2\n,\"mode\":\"heap\"\n"),
     ];

@@ -4,7 +4,7 @@
 //! stack is called or weighs.
 
 use super::frame_counts::FrameCounts;
-use super::perf_command::PerfCommand;
+use super::perf_command::{PerfCommand, simpleperf_program};
 use super::process::{BuildId, Moment};
 use super::units::{Addr, Nanos, Pid};
 use crate::model::backing::{Backing, base_name};
@@ -167,6 +167,9 @@ impl About {
     /// The program that was recorded, with its arguments: the command line without the recorder's own words. Empty if
     /// it is not known, or only said how long others were recorded (`perf record -a sleep 5`).
     pub fn program(&self) -> &[Vec<u8>] {
+        if let Some(program) = simpleperf_program(&self.command) {
+            return program;
+        }
         match PerfCommand::parse(&self.command) {
             None => &self.command,
             Some(PerfCommand { records_others: true, .. }) => &[],
@@ -287,6 +290,9 @@ mod tests {
         assert_eq!(program("perf record --pid=7 sleep 5"), "");
         assert_eq!(program("perf record -eapt:x node -a"), "node -a");
         assert_eq!(program("simpleperf x"), "simpleperf x");
+        assert_eq!(program("/data/simpleperf record -f 999 --call-graph fp -o x.data ./spin -g"), "./spin -g");
+        assert_eq!(program("simpleperf record -g --app org.example --duration 10"), "");
+        assert_eq!(program("simpleperf record -a --duration 10 sleep 5"), "");
     }
 
     #[test]

@@ -49,6 +49,8 @@ const BEGINNINGS: &[(&[u8], Backing<'static>)] = &[
     (b"//", Backing::Untold),
     (b"/anon_hugepage", Backing::HugePages),
     (b"/dev/zero", Backing::SharedAnonymous),
+    // Android's, up to version 9: `/dev/ashmem/dalvik-jit-code-cache (deleted)`.
+    (b"/dev/ashmem/", Backing::NamedShared),
     (b"/memfd:", Backing::Memfd),
     (b"/SYSV", Backing::SystemV),
     (b"[anon:", Backing::NamedAnonymous),
@@ -124,7 +126,7 @@ impl<'a> Backing<'a> {
     /// True if a name that perf prints for an object is the kernel's or a module's.
     pub fn is_kernel_object(self) -> bool {
         match self {
-            Self::Bracketed(name) => name.ends_with(b"]"),
+            Self::Bracketed(name) => name.ends_with(b"]") && ![JIT_APP_CACHE, JIT_ZYGOTE_CACHE].contains(&name),
             Self::File(path) | Self::Other(path) => path.ends_with(b".ko") || path.ends_with(b"vmlinux"),
             _ => false,
         }
@@ -138,7 +140,7 @@ impl<'a> Backing<'a> {
         };
         let base = base_name(path);
         let is = |begin: &[u8], end: &[u8]| base.starts_with(begin) && base.ends_with(end);
-        [&b"jit"[..], b"[jit]", b"[JIT]"].contains(&path)
+        [&b"jit"[..], b"[jit]", b"[JIT]", JIT_APP_CACHE, JIT_ZYGOTE_CACHE].contains(&path)
             || is(b"jitted-", b"")
             || self.is_perf_map()
             || is(b"jit-", b".dump")
@@ -155,6 +157,23 @@ impl<'a> Backing<'a> {
     /// True if it is the kernel itself, as perf records it: `[kernel.kallsyms]_text`.
     pub fn is_kernel(self) -> bool {
         matches!(self, Self::Bracketed(name) if name.starts_with(b"[kernel"))
+    }
+}
+
+/// What simpleperf's reports call ART's JIT code: of an app, and of the process that apps are forked from.
+const JIT_APP_CACHE: &[u8] = b"[JIT app cache]";
+const JIT_ZYGOTE_CACHE: &[u8] = b"[JIT zygote cache]";
+
+/// The name in listings of the files that simpleperf lets JIT code be mapped from (`…_jit_app_cache:START-END`): they do
+/// not exist, and offsets in them are addresses of the process. `None` for other paths.
+pub fn simpleperf_jit_cache(path: &[u8]) -> Option<&'static [u8]> {
+    let contains = |part: &[u8]| memchr::memmem::find(path, part).is_some();
+    if contains(b"_jit_app_cache:") {
+        Some(JIT_APP_CACHE)
+    } else if contains(b"_jit_zygote_cache:") {
+        Some(JIT_ZYGOTE_CACHE)
+    } else {
+        None
     }
 }
 

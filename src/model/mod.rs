@@ -20,6 +20,7 @@ pub mod process;
 pub mod programs;
 pub mod ranges;
 pub mod recorded;
+pub mod recorded_symbols;
 pub mod script_map;
 pub mod script_scopes;
 pub mod shell;

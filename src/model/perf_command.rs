@@ -1,6 +1,8 @@
 //! The words of a `perf record` command line: which are perf's own, and which start the recorded program
 //! (perf-record(1)).
 
+use crate::model::backing::base_name;
+
 /// A `perf record` command line, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PerfCommand<'a> {
@@ -30,6 +32,9 @@ pub struct PerfOption<'a> {
 impl<'a> PerfCommand<'a> {
     /// `None` if it is another command's line.
     pub fn parse(words: &'a [Vec<u8>]) -> Option<Self> {
+        if is_simpleperf(words) {
+            return None;
+        }
         let record = words.iter().position(|word| word == b"record").filter(|at| *at <= 1)?;
         Some(Self::parse_options(&words[..=record], &words[record + 1..]))
     }
@@ -66,6 +71,61 @@ impl<'a> PerfCommand<'a> {
     pub fn has(&self, names: &[&str]) -> bool {
         self.each_option().any(|option| option.is(names))
     }
+}
+
+/// The program in a command line of Android's `simpleperf record`, with its arguments; empty if it recorded others.
+/// `None` if it is another command's line.
+pub fn simpleperf_program(words: &[Vec<u8>]) -> Option<&[Vec<u8>]> {
+    /// Options without a value; all others take the next word (simpleperf/cmd_record.cpp).
+    const ALONE: &[&str] = &[
+        "-a",
+        "-b",
+        "-g",
+        "-h",
+        "--help",
+        "--add-counter-id",
+        "--decode-etm",
+        "--exclude-perf",
+        "--exit-with-parent",
+        "--in-app",
+        "--include-filters",
+        "--keep-failed-unwinding-debug-info",
+        "--keep-failed-unwinding-result",
+        "--log-to-android-buffer",
+        "--no-callchain-joiner",
+        "--no-cut-samples",
+        "--no-dump-build-id",
+        "--no-dump-kernel-symbols",
+        "--no-dump-symbols",
+        "--no-inherit",
+        "--no-unwind",
+        "--post-unwind",
+        "--post-unwind=yes",
+        "--post-unwind=no",
+        "--record-cycles",
+        "--record-timestamp",
+        "--trace-offcpu",
+    ];
+    const OTHERS: &[&str] = &["-a", "-p", "-t", "--app", "--system-wide"];
+    let is_one_of = |word: &[u8], list: &[&str]| list.iter().any(|known| known.as_bytes() == word);
+    if !is_simpleperf(words) || words.get(1).is_none_or(|word| word != b"record") {
+        return None;
+    }
+    let (mut at, mut records_others) = (2, false);
+    while let Some(word) = words.get(at).filter(|word| word.starts_with(b"-")) {
+        at += 1;
+        if word == b"--" {
+            break;
+        }
+        records_others |= is_one_of(word, OTHERS);
+        at += usize::from(!is_one_of(word, ALONE));
+    }
+    let program = words.get(at..).unwrap_or_default();
+    Some(if records_others { &[] } else { program })
+}
+
+fn is_simpleperf(words: &[Vec<u8>]) -> bool {
+    words.first().is_some_and(|word| base_name(word).starts_with(b"simpleperf"))
 }
 
 impl PerfOption<'_> {

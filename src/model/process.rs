@@ -4,6 +4,7 @@
 use super::backing::Backing;
 use super::bpf::{BpfFunction, BpfFunctionId};
 use super::recorded::Labels;
+use super::recorded_symbols::RecordedSymbols;
 use super::units::{Addr, Nanos, Pid, Tid};
 use crate::model::backing::base_name;
 use rustc_hash::FxHashMap;
@@ -31,6 +32,8 @@ pub struct Processes {
     pub kernel_symbols: Vec<KernelSymbol>,
     /// The BPF programs in the recording, those of one program behind each other.
     pub bpf_functions: Vec<BpfFunction>,
+    /// Symbols of files that the recording contains.
+    pub recorded_symbols: RecordedSymbols,
     /// Samples that the recorder lost, by its own count.
     pub lost: u64,
     /// True if every process that has samples is reported for: the input is a recording, not a text or a file about one

@@ -174,6 +174,8 @@ impl Unit {
         // The periods of the two clocks are nanoseconds (kernel/events/core.c, perf_swevent_init_hrtimer).
         match name.split([':', '/']).next().unwrap_or(name) {
             "cpu-clock" | "task-clock" => Self::Nanos,
+            // perf's own program in the kernel measures how long a thread slept.
+            "offcpu-time" => Self::Nanos,
             base => Self::Named(base.to_owned()),
         }
     }
@@ -462,6 +464,16 @@ impl Profile {
     /// All tracks; the position is the number.
     pub fn tracks(&self) -> &[Track] {
         self.tracks.items()
+    }
+
+    /// True if there is an axis of time: every input has rows with times. Single rows may lack one, as off-CPU samples of
+    /// perf do that were summed while recording.
+    pub fn has_times(&self) -> bool {
+        let mut inputs: FxHashMap<Option<u32>, bool> = FxHashMap::default();
+        for row in self.series.iter().flat_map(|series| &series.rows) {
+            *inputs.entry(self.track_of(row.track).input).or_default() |= row.time.is_some();
+        }
+        !inputs.is_empty() && inputs.values().all(|has_times| *has_times)
     }
 
     /// The frames of a stack, leaf first.

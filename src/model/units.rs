@@ -10,6 +10,16 @@ pub struct Addr(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Nanos(pub u64);
 
+impl Nanos {
+    /// False for the times that `perf record --off-cpu` gives its samples when it ends: they only sort them behind all
+    /// others. They begin at 0xffffffff00000000 (`OFF_CPU_TIMESTAMP`, tools/perf/util/off_cpu.h), which perf script's text
+    /// cuts to microseconds.
+    pub fn is_valid(self) -> bool {
+        const FIRST: u64 = 0xffff_ffff_0000_0000;
+        self.0 < FIRST - FIRST % 1000
+    }
+}
+
 /// A process id as recorded (the outer one, where there are pid namespaces). perf writes the idle task and kernel maps
 /// with pid 0 and -1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

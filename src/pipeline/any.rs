@@ -266,6 +266,7 @@ impl LoadOptions {
             max_stack: self.max_stack,
             keep_branches: false,
             keep_beside: false,
+            keep_trace: false,
             sources: self.sources.clone(),
         }
     }

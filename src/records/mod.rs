@@ -9,5 +9,6 @@ pub mod perf_data;
 pub mod perf_map;
 pub mod perf_script;
 pub mod source_map;
+pub mod tracepoint;
 pub mod valgrind_text;
 pub mod wasm;

@@ -36,7 +36,7 @@ pub struct Place {
     /// The thing that was mapped there.
     pub dso: DsoId,
     /// The address relative to the file: address − start of the mapping + its page offset. In memory without a
-    /// file and in the kernel and its modules, the address itself.
+    /// file, in simpleperf's files of JIT code and in the kernel and its modules, the address itself.
     pub offset: u64,
     /// When it was mapped.
     pub mapped: Nanos,
@@ -308,7 +308,8 @@ impl SpaceBuilder {
         if kind == DsoKind::Anonymous && self.already(range.clone(), dso) {
             return;
         }
-        let absolute = matches!(kind, DsoKind::Anonymous | DsoKind::Kernel | DsoKind::Module);
+        let absolute = matches!(kind, DsoKind::Anonymous | DsoKind::Kernel | DsoKind::Module)
+            || backing::simpleperf_jit_cache(&mapping.path).is_some();
         let offset = if absolute { range.start } else { mapping.pgoff };
         self.clear(range.clone(), mapping.time);
         self.live.insert_into_gap(range, VisiblePart { from: mapping.time, dso, offset });

@@ -16,11 +16,12 @@ use crate::error::Warnings;
 use crate::model::Addr;
 use crate::model::bpf::BpfFunction;
 use crate::model::code::{Code, SourceMap};
+use crate::model::recorded_symbols::{RecordedSymbol, RecordedSymbols};
 use crate::parallel::{Pool, join};
 use crate::runtimes::java_calls::joined;
 use address_space::AddressSpaces;
 use code_map::{CodeId, CodeMap};
-use dso::{DsoId, DsoKind};
+use dso::{Dso, DsoId, DsoKind};
 use frames::{Frame, Frames};
 use kernel::{KernelOptions, KernelSymbols, link_shift};
 use symbols::images::Images;
@@ -46,6 +47,8 @@ pub struct Resolver<'a> {
     pub codes: &'a CodeMap<'a>,
     /// The BPF programs of the recording.
     pub bpf: &'a [BpfFunction],
+    /// The symbols in the recording.
+    pub recorded: &'a RecordedSymbols,
     /// The files, opened as needed; may be shared with an unwinder.
     pub images: &'a Images<'a>,
     /// The parts to find out.
@@ -60,9 +63,17 @@ impl Resolver<'_> {
     pub fn resolve(&self, locations: &[Location], pool: &Pool, warnings: &mut Warnings) -> Frames {
         let mut frames = Frames::with_addresses(locations.len());
         let (mut in_code, mut in_kernel, mut in_files) = (Vec::new(), Vec::new(), Vec::new());
+        let mut recorded = Vec::new();
         for (place, &location) in locations.iter().enumerate() {
             match location {
                 Location::Code(code, offset) => in_code.push((code, offset, place)),
+                Location::File(dso, offset) if self.recorded_symbol(dso, offset).is_some() => {
+                    recorded.push((dso, offset, place));
+                    // The file itself has lines and inlined calls, too, if it is the one that ran.
+                    if self.is_here_for_sure(dso) {
+                        in_files.push((dso, offset, place));
+                    }
+                }
                 Location::File(dso, offset) => match self.spaces.dsos().get(dso).kind {
                     DsoKind::File | DsoKind::Vdso => in_files.push((dso, offset, place)),
                     DsoKind::Kernel if self.images.get(dso).is_some() => in_files.push((dso, offset, place)),
@@ -93,7 +104,28 @@ impl Resolver<'_> {
         }
         self.in_kernel(&in_kernel, &symbols, &mut frames);
         self.in_code(in_code, &mut frames);
+        for (dso, offset, place) in recorded {
+            let Some((symbol, into)) = self.recorded_symbol(dso, offset) else { continue };
+            if frames.of(place).is_empty() {
+                let name = Some(frames.intern(&self.options.shown(&symbol.name)));
+                frames.set(place, [Frame { name, offset: Some(into), file: None, line: 0, inlined: false }]);
+            }
+        }
         frames
+    }
+
+    /// The symbol that the recording itself contains for an offset of a file, and how far into it that is.
+    fn recorded_symbol(&self, dso: DsoId, offset: u64) -> Option<(&RecordedSymbol, u64)> {
+        if self.recorded.is_empty() {
+            return None;
+        }
+        self.recorded.find(self.spaces.dsos().get(dso).label(), offset)
+    }
+
+    /// True if a program's file is here, in the very build that ran.
+    fn is_here_for_sure(&self, dso: DsoId) -> bool {
+        let Dso { kind, build_id, .. } = self.spaces.dsos().get(dso);
+        *kind == DsoKind::File && build_id.is_some() && self.images.get(dso).is_some()
     }
 
     /// One request for each file. `wanted` is sorted.

@@ -52,6 +52,7 @@ mod qemu_guest;
 mod read_back;
 mod ready_to_run;
 mod record;
+mod recorded_elsewhere;
 mod recording;
 mod removed;
 mod report;

@@ -30,6 +30,8 @@ pub struct Chart {
     pub begin: Option<u64>,
     /// The length of the axis.
     pub length: u64,
+    /// Samples that have no time, although others have, and so no place on the axis.
+    pub left_out: u64,
 }
 
 /// The boxes of one thread.
@@ -58,7 +60,12 @@ impl Chart {
     pub fn new(profile: &Profile, series: &Series, weight: Weight, spelling: Spelling) -> Self {
         let timed = series.rows.iter().any(|row| row.time.is_some());
         let mut by_lane: BTreeMap<LaneKey, Vec<&Row>> = BTreeMap::new();
+        let mut left_out: u64 = 0;
         for row in &series.rows {
+            if timed && row.time.is_none() {
+                left_out = left_out.saturating_add(row.count);
+                continue;
+            }
             by_lane.entry(LaneKey::of(profile, row)).or_default().push(row);
         }
         by_lane.values_mut().for_each(|rows| rows.sort_by_key(|row| row.time));
@@ -95,7 +102,7 @@ impl Chart {
             Lane { name: key.name.clone(), boxes }
         };
         let lanes = lanes.iter().map(lane).collect();
-        Self { tree, lanes, begin: timed.then_some(begin), length }
+        Self { tree, lanes, begin: timed.then_some(begin), length, left_out }
     }
 }
 

@@ -40,8 +40,7 @@ pub(super) fn align(inputs: &[InPath], profile: &mut Profile, recorded: &mut [Re
 
 /// The explanation of the axis, where samples have times.
 pub(super) fn note(recordings: &[PageRecording], profile: &Profile) -> Option<String> {
-    let mut rows = profile.series.iter().flat_map(|series| &series.rows);
-    let are_timed = recordings.len() > 1 && rows.all(|row| row.time.is_some());
+    let are_timed = recordings.len() > 1 && profile.has_times();
     are_timed.then(|| {
         let count = recordings.len();
         format!("{count} recordings, each from its own start: drag over a lane to select in its recording alone")

@@ -24,6 +24,8 @@ pub(super) struct Writing<'a> {
     pub(super) counted: Counted,
     /// The time that is shown as 0: that of the first sample. Recordings give times since boot.
     pub(super) start: u64,
+    /// The time of the last sample.
+    last: u64,
     /// The last name of each process's main thread.
     mains: FxHashMap<Option<Pid>, &'a [u8]>,
     /// For each name, true if it is a garbage collector's.
@@ -32,11 +34,12 @@ pub(super) struct Writing<'a> {
 
 impl<'a> Writing<'a> {
     pub(super) fn new(profile: &'a Profile, series: &'a Series, weight: Weight) -> Self {
-        let start = series.rows.iter().filter_map(|row| row.time).min().map_or(0, |time| time.0);
+        let times = series.rows.iter().filter_map(|row| row.time);
+        let (start, last) = (times.clone().min().map_or(0, |time| time.0), times.max().map_or(0, |time| time.0));
         let is_main = |track: &&Track| track.tid.map(|tid| tid.0) == track.pid.map(|pid| pid.0);
         let mains = profile.tracks().iter().filter(is_main).map(|track| (track.pid, &*track.comm)).collect();
         let collectors = profile.names().map(collects_garbage).collect();
-        Self { profile, series, weight, counted: counted(series, weight), start, mains, collectors }
+        Self { profile, series, weight, counted: counted(series, weight), start, last, mains, collectors }
     }
 
     /// True if a function collects garbage, and all that it calls with it.
@@ -49,9 +52,9 @@ impl<'a> Writing<'a> {
         self.mains.get(&pid).copied()
     }
 
-    /// Nanoseconds since the first sample; 0 if it has no time.
+    /// Nanoseconds since the first sample. A sample without a time is where the last one is.
     pub(super) fn time(&self, row: &Row) -> u64 {
-        row.time.map_or(0, |time| time.0 - self.start)
+        row.time.map_or(self.last, |time| time.0) - self.start
     }
 
     /// Milliseconds since the first sample; before it they are negative.

@@ -22,6 +22,7 @@ use crate::analysis::timeline::{Arguments, NumberOrName, SpanRecord, SpanWriter}
 use crate::contract::format::WriteOptions;
 use crate::contract::rows::{clamp, command_line};
 use crate::error::Result;
+use crate::model::Nanos;
 use crate::model::process::{Moment, MomentKind};
 use crate::model::stacks::{FrameId, Profile, Row, Sampling, Series, Unit, Weight};
 use serde_json::{Value, json};
@@ -35,6 +36,8 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let counts_time = (&series.unit, options.weight) == (&Unit::Nanos, Weight::Period);
     let stretch = stretch(series, &threads);
     let writing = EventWriting { profile, weight: options.weight, counts_time, stretch };
+    let all = profile.series.iter().flat_map(|series| &series.rows);
+    let last_time = if profile.has_times() { all.filter_map(|row| row.time).max() } else { None };
     let mut named = Vec::new();
     for (number, thread) in threads.iter().enumerate() {
         let pid = thread.pid.map_or(1, |pid| i64::from(pid.0));
@@ -45,8 +48,10 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
             writer.process_name(pid, &String::from_utf8_lossy(thread.comm))?;
         }
         writer.thread_name(pid, tid, &String::from_utf8_lossy(thread.comm))?;
-        let has_times = thread.rows.iter().all(|row| row.time.is_some());
-        let spans = if has_times { in_time(writing, &thread.rows) } else { laid_out::spans(writing, &thread.rows) };
+        let spans = match last_time {
+            Some(last) => in_time(writing, &thread.rows, last),
+            None => laid_out::spans(writing, &thread.rows),
+        };
         for span in &spans {
             span_event(writing, span, (pid, tid), &mut writer)?;
         }
@@ -67,19 +72,25 @@ fn stretch(series: &Series, threads: &[ThreadRows<'_>]) -> i64 {
     middle_distance(threads).unwrap_or(0).max(MICROSECOND) as i64
 }
 
-/// A thread's spans in the order of their starts, the outer ones first.
-fn in_time(writing: EventWriting<'_>, rows: &[&Row]) -> Vec<StackSpan> {
+/// A thread's spans in the order of their starts, the outer ones first. Rows without a time come last: they get spans
+/// without a length where the last sample of all is.
+fn in_time(writing: EventWriting<'_>, rows: &[&Row], last: Nanos) -> Vec<StackSpan> {
     let mut spans: Vec<StackSpan> = Vec::new();
     // Indexes of the spans that go on, outermost first.
     let mut open: Vec<usize> = Vec::new();
     let mut end: Option<i64> = None;
     for row in rows {
         let weight = writing.weight.of(row);
-        let length = if writing.counts_time { clamp(weight) } else { writing.stretch };
-        let start = start(row.time.map_or(0, |time| clamp(time.0)), length, end);
+        let (start, length) = match row.time {
+            Some(time) => {
+                let length = if writing.counts_time { clamp(weight) } else { writing.stretch };
+                (start(clamp(time.0), length, end), length)
+            }
+            None => (end.unwrap_or(i64::MIN).max(clamp(last.0)), 0),
+        };
         let mut frames: Vec<FrameId> = writing.profile.frames_up(row.stack).collect();
         frames.reverse();
-        let goes_on = end == Some(start);
+        let goes_on = end == Some(start) && length > 0;
         let same = open.iter().zip(&frames).take_while(|&(&at, &frame)| goes_on && spans[at].frame == frame).count();
         open.truncate(same);
         for &frame in &frames[same..] {

@@ -77,6 +77,9 @@ impl Merging {
             let [from, to] = [from, to].map(|place| numbers.places[place.0 as usize]);
             Taken { from, to, flags }
         };
+        for place in chunk.taken.beside.iter_mut().filter_map(|beside| beside.addr_place.as_mut()) {
+            *place = numbers.places[place.0 as usize];
+        }
         samples.branches.extend(chunk.taken.branches.drain(..).map(renumbered));
         samples.check()?;
         let mut rows = std::mem::take(&mut chunk.taken.rows);

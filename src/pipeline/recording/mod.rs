@@ -50,12 +50,16 @@ pub(crate) use text::write_text;
 use super::job::{Job, Outcome};
 use super::open::Input;
 use super::sink::Sink;
-use crate::error::{Result, Warnings};
+use crate::error::{Error, Result, Skipped, Warnings};
+use crate::model::chains::PlaceId;
 use crate::model::stacks::Keep;
 use crate::parallel::join;
 use crate::records::perf_data::Recording;
+use crate::records::tracepoint::TracepointFormats;
+use crate::resolve::symbols::data::Variable;
 use examined::{code_shares, count_frames};
 use profile::Tables;
+use rustc_hash::FxHashMap;
 use std::path::Path;
 
 /// A recording's samples, named.
@@ -69,6 +73,10 @@ pub(crate) struct Loaded {
     pub(crate) named: Named,
     /// The processor, as ELF's `e_machine`.
     pub(crate) machine: u16,
+    /// The variables at data addresses that are named.
+    pub(crate) variables: FxHashMap<PlaceId, Variable>,
+    /// The formats of tracepoints, if their data are kept.
+    pub(crate) tracepoints: TracepointFormats,
 }
 
 /// Reads and names what the options ask for, with a row for each sample.
@@ -91,11 +99,43 @@ pub(crate) fn load(
     outcome.summary.extend(resolution.sources.remarks());
     let samples = resolution.samples(Keep::EachRow, job, warnings)?;
     let named = resolution.name(&samples.chains, job, warnings);
+    let mut data: Vec<PlaceId> = samples.beside.iter().filter_map(|beside| beside.addr_place).collect();
+    data.sort_unstable();
+    data.dedup();
+    let variables = resolution.variables(&samples.chains, &data);
     let machine = resolution.machine();
+    let mut tracepoints =
+        if options.keep_trace { tracepoints(&streams.recording, path, warnings) } else { Default::default() };
+    let mut wanted = Vec::new();
+    for (row, beside) in samples.rows.iter().zip(&samples.beside) {
+        if let Some(raw) = &beside.trace {
+            let config = streams.recording.events[row.event as usize].attr.config;
+            wanted.extend(tracepoints.function_addresses(config, raw));
+        }
+    }
+    tracepoints.set_functions(resolution.kernel_functions(wanted));
     resolution.finish(warnings);
     outcome.count_frames(count_frames(&samples, &named), path);
     outcome.count_code(code_shares(&samples, &named, &streams.recording.events));
-    Ok(Loaded { recording: streams.recording, samples, named, machine })
+    Ok(Loaded { recording: streams.recording, samples, named, machine, variables, tracepoints })
+}
+
+/// The formats of a recording's tracepoints; none is needed if it has no such event.
+fn tracepoints(recording: &Recording, path: &Path, warnings: &mut Warnings) -> TracepointFormats {
+    if !recording.has_tracepoints() {
+        return TracepointFormats::default();
+    }
+    let mut skipped = Skipped::new("format of tracepoints");
+    let formats = match recording.tracing_data() {
+        Some(section) => TracepointFormats::parse(&section.bytes, section.offset, &mut skipped),
+        None => Err(Error::new("the recording has none")),
+    };
+    skipped.report(path, warnings);
+    formats.unwrap_or_else(|error| {
+        let message = "tracepoints are printed without their fields: no formats (TRACING_DATA)";
+        warnings.push(Error::new(message).because(error).in_file(path).into_warning());
+        TracepointFormats::default()
+    })
 }
 
 /// Requests for more than stacks, once for each recording, before its rows go on.

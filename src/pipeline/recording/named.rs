@@ -3,7 +3,7 @@
 use super::locator::{FrameLocation, Locator};
 use crate::analysis::start_functions::starts_threads;
 use crate::error::Warnings;
-use crate::model::backing::Backing;
+use crate::model::backing::{Backing, simpleperf_jit_cache};
 use crate::model::chains::{Chains, PlaceId};
 use crate::model::process::{BuildId, CpuMode};
 use crate::model::stacks::{FrameKind, TRUNCATED};
@@ -60,6 +60,8 @@ pub(crate) struct Named {
 #[derive(Debug, Clone, Copy)]
 struct LocationInfo {
     module: Option<u32>,
+    /// The recording's own name for memory that no file backs.
+    memory: Option<u32>,
     addr: Option<u64>,
     ip: u64,
     back: u64,
@@ -142,6 +144,12 @@ impl Named {
     /// True if a spot is where JIT code is: known to be some, or in memory that no file backs.
     pub(crate) fn is_in_jit_memory(&self, place: PlaceId) -> bool {
         self.spots[place.0 as usize].1.jit_memory
+    }
+
+    /// What the recording calls the memory at a spot, if no file backs it: `[heap]`, `//anon`.
+    pub(crate) fn memory_name(&self, place: PlaceId) -> Option<&[u8]> {
+        let memory = self.spots[place.0 as usize].1.memory?;
+        Some(&*self.modules[memory as usize].0)
     }
 
     /// True if a spot without known code is where code is known of other times.
@@ -229,7 +237,7 @@ impl FrameNaming<'_> {
             CpuMode::User | CpuMode::GuestUser | CpuMode::Unknown => FrameKind::User,
         };
         let mut runtimes = RuntimeSet::default();
-        let (mut jit_memory, mut other_time) = (false, false);
+        let (mut jit_memory, mut other_time, mut memory) = (false, false, None);
         let (module, addr) = match spot.location {
             Location::Code(id, offset) => {
                 (kind, jit_memory) = (FrameKind::Jit, true);
@@ -246,6 +254,8 @@ impl FrameNaming<'_> {
                 match self.spots.spaces.dsos().get(dso).kind {
                     DsoKind::Anonymous => {
                         jit_memory = true;
+                        let path = &self.spots.spaces.dsos().get(dso).path;
+                        memory = (!path.is_empty()).then(|| self.module(path, None));
                         // Offsets in memory are addresses.
                         other_time = self.spots.codes.has_code_at_other_times(spot.pid, Addr(offset));
                         // By the files that the process mapped, or since there is, or was, a dump, map or log of it.
@@ -271,7 +281,19 @@ impl FrameNaming<'_> {
         let truncated = spot.is_mark();
         let addr = (self.spots.keep_addr && !truncated).then(|| addr.wrapping_add(back));
         let entered = None;
-        LocationInfo { module, addr, ip: spot.addr.0, back, kind, runtimes, truncated, jit_memory, other_time, entered }
+        LocationInfo {
+            module,
+            memory,
+            addr,
+            ip: spot.addr.0,
+            back,
+            kind,
+            runtimes,
+            truncated,
+            jit_memory,
+            other_time,
+            entered,
+        }
     }
 
     fn runtimes_of(&mut self, pid: Option<Pid>) -> RuntimeSet {
@@ -301,8 +323,15 @@ impl FrameNaming<'_> {
         if let Some(&known) = self.of_dso.get(&id) {
             return known;
         }
-        let label = if matches!(dso.kind, DsoKind::KernelSymbol(_)) { b"[bpf]" } else { dso.label() };
-        let jit = image_of_jit_code(label).map(|pid| self.runtimes_of(pid));
+        let android = simpleperf_jit_cache(&dso.path);
+        let label = match dso.kind {
+            DsoKind::KernelSymbol(_) => b"[bpf]",
+            _ => android.unwrap_or_else(|| dso.label()),
+        };
+        let jit = match android {
+            Some(_) => Some(RuntimeSet::default()),
+            None => image_of_jit_code(label).map(|pid| self.runtimes_of(pid)),
+        };
         let known = FrameModule { name: self.module(label, dso.build_id), jit };
         self.of_dso.insert(id, known);
         known

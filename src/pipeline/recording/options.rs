@@ -35,6 +35,8 @@ pub struct RecordingOptions {
     pub keep_branches: bool,
     /// True if data addresses and registers are kept beside the stacks.
     pub keep_beside: bool,
+    /// True if the data of tracepoints are kept beside the stacks.
+    pub keep_trace: bool,
     /// The sources of names of JIT code.
     pub sources: SourceOptions,
 }

@@ -37,7 +37,13 @@ impl Tables {
         for row in rows {
             let track = self.tracks[row.track as usize];
             let stack = row.chain.and_then(|chain| self.stacks[chain.0 as usize]);
-            let new = Row { track, stack, weight: row.period, count: row.count, time: row.time };
+            let new = Row {
+                track,
+                stack,
+                weight: row.period,
+                count: row.count,
+                time: row.time.filter(|time| time.is_valid()),
+            };
             self.profile.push(row.event as usize, new);
         }
     }

@@ -23,7 +23,7 @@ use crate::model::recorded::Labels;
 use crate::model::stacks::{Keep, Track};
 use crate::model::threads::Threads;
 use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
-use crate::records::perf_data::{Branch, Branches, EventAttr, RawRecord, Recording, Sample, kind};
+use crate::records::perf_data::{Branch, Branches, DeferredChains, EventAttr, RawRecord, Recording, Sample, kind};
 use crate::resolve::unwind::registers::{Machine, Registers};
 use crate::resolve::unwind::{Cache, MAX_DEPTH, Moment, Unwinder, UnwoundChain, UserStack};
 use rustc_hash::FxHashMap;
@@ -39,6 +39,8 @@ const MOST_CHAINS: usize = 1 << 19;
 pub(super) struct Context<'a> {
     pub(super) recording: &'a Recording,
     pub(super) threads: &'a Threads,
+    /// The user's part of call chains that samples lack.
+    pub(super) deferred: &'a DeferredChains<'a>,
     pub(super) filter: &'a PlacedFilter<'a>,
     pub(super) spots: &'a Locator<'a>,
     /// Unwinds copies of user stacks; with the recording's `e_machine`.
@@ -139,25 +141,26 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         for record in records.filter(|record| record.kind == kind::SAMPLE) {
             match self.context.recording.sample(&record) {
                 Ok(sample) if sample.read.is_some() => {
-                    self.sample(&sample, counted.members(with_values));
+                    self.sample(&sample, record.offset, counted.members(with_values));
                     with_values += 1;
                 }
-                Ok(sample) => self.sample(&sample, &[own(self.context.recording, &sample)]),
+                Ok(sample) => self.sample(&sample, record.offset, &[own(self.context.recording, &sample)]),
                 Err(error) => self.samples.skipped.add(error),
             }
         }
     }
 
     /// Adds a row for each event that the sample stands for.
-    fn sample(&mut self, sample: &Sample<'data>, members: &[Member]) {
+    fn sample(&mut self, sample: &Sample<'data>, offset: u64, members: &[Member]) {
         let Context { filter, events, by_cpu, .. } = self.context;
         let (pid, tid) = sample.pid_tid.unzip();
+        let moment = sample.time.filter(|time| time.is_valid());
         let wanted = |&&(event, _): &&Member| events.get(event as usize).copied().unwrap_or(false);
         let counts = members.iter().any(|member| wanted(&member))
             && filter.pid(pid)
             && filter.tid(tid)
             && filter.cpu(sample.cpu)
-            && filter.time(sample.time);
+            && filter.time(moment);
         if !counts {
             return;
         }
@@ -167,23 +170,42 @@ impl<'a, 'data> SampleReader<'a, 'data> {
             return;
         }
         let pid = pid.unwrap_or(Pid(-1));
-        let ReadChain { chain, end, ip } = self.chain(sample, pid);
+        let ReadChain { chain, end, ip } = match self.context.deferred.find(sample, offset) {
+            Some(user) => self.joined_chain(sample, &user.sample, pid),
+            None => self.chain(sample, pid),
+        };
         let branches = self.branches(sample, pid);
         let row = |&(event, period): &Member| {
             let (time, cpu) = (sample.time, sample.cpu);
             SampleRow { event, track, time, period, count: 1, chain, ip, cpu, branches, end }
         };
-        self.samples.sampled = about::joined(self.samples.sampled, sample.time.map(TimeExtent::at));
+        self.samples.sampled = about::joined(self.samples.sampled, moment.map(TimeExtent::at));
         let before = self.samples.rows.len();
         members.iter().filter(wanted).for_each(|member| self.samples.push(row(member)));
         if self.context.keep_beside {
             let beside = OtherFields {
                 addr: sample.addr,
+                addr_place: self.addr_place(sample, pid),
+                trace: self.trace(sample),
                 interrupted: sample.intr_regs.map(KeptRegisters::of),
                 user: sample.user_regs.map(KeptRegisters::of),
             };
             self.samples.beside.extend(std::iter::repeat_n(beside, self.samples.rows.len() - before));
         }
+    }
+
+    /// The place of the data address, of events of which perf names it.
+    fn addr_place(&mut self, sample: &Sample<'_>, pid: Pid) -> Option<PlaceId> {
+        let event = &self.context.recording.events[sample.event];
+        let addr = sample.addr.filter(|_| event.attr.is_page_fault())?;
+        // A fault in the kernel may be one of user memory.
+        let mode = if addr.0 >> 63 == 0 { CpuMode::User } else { CpuMode::Kernel };
+        Some(self.place(pid, (mode, FrameAddr::Ip(addr)), sample.time.unwrap_or(UNTIMED)))
+    }
+
+    fn trace(&self, sample: &Sample<'_>) -> Option<Box<[u8]>> {
+        let is_tracepoint = self.context.recording.events[sample.event].attr.is_tracepoint();
+        sample.raw.filter(|_| is_tracepoint).map(Into::into)
     }
 
     fn track(&mut self, key: TrackKey, time: Option<Nanos>) -> u32 {
@@ -219,6 +241,33 @@ impl<'a, 'data> SampleReader<'a, 'data> {
             self.memo.put(key, time..innermost.until, || read, |_| ());
         }
         read
+    }
+
+    /// The call chain of a sample whose user part was recorded later: user frames are what was at their addresses then.
+    fn joined_chain(&mut self, sample: &Sample<'_>, user: &Sample<'_>, pid: Pid) -> ReadChain {
+        let Context { recording, max_stack, branch_stack, .. } = self.context;
+        let mut end = StackEnd::Recorded;
+        let mut frames: Vec<ModeFrame> = sample.chain_frames().chain(user.chain_frames()).take(max_stack).collect();
+        let limit = frames_limit(&recording.events[sample.event].attr);
+        if user.chain_len() >= usize::from(limit) {
+            end = StackEnd::Limit(limit);
+            if sample.chain_len() + user.chain_len() <= max_stack {
+                frames.push(LIMIT_FRAME);
+            }
+        }
+        if let (true, Some(branches)) = (branch_stack, sample.branches) {
+            put_history(branches, &mut frames);
+        }
+        let time = sample.time.unwrap_or(UNTIMED);
+        let user_time = user.time.unwrap_or(UNTIMED);
+        let user_pid = user.pid_tid.map_or(pid, |(pid, _)| pid);
+        let mut innermost = None;
+        for &frame in frames.iter().rev() {
+            let (pid, time) = if frame.0 == CpuMode::User { (user_pid, user_time) } else { (pid, time) };
+            innermost = Some(self.continued(innermost, pid, frame, time));
+        }
+        let ip = innermost.map_or(Addr(0), |innermost| innermost.frame.1.raw());
+        ReadChain { chain: innermost.map(|innermost| innermost.chain), end, ip }
     }
 
     /// Puts the frames that the sample does not share with the sample before into `self.frames`, innermost first.

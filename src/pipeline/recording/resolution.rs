@@ -20,15 +20,19 @@ use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::pipeline::job::Job;
 use crate::pipeline::progress::Progress;
 use crate::records::perf_data::{RawRecord, Records};
-use crate::resolve::Resolver;
 use crate::resolve::address_space::AddressSpaces;
+use crate::resolve::dso::{DsoId, DsoKind};
 use crate::resolve::kernel::{KernelOptions, KernelSymbols};
+use crate::resolve::symbols::data::{Variable, Variables};
 use crate::resolve::symbols::files::SearchOptions;
+use crate::resolve::symbols::image::Image;
 use crate::resolve::symbols::images::Images;
 use crate::resolve::unwind::registers::Machine;
 use crate::resolve::unwind::{MAX_DEPTH, Unwinder};
+use crate::resolve::{Location, Resolver};
 use crate::runtimes::ProcessRuntimes;
 use crate::sources::{self, Account, Found, Kind, SourceState};
+use rustc_hash::FxHashMap;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -154,6 +158,7 @@ impl<'a> Resolution<'a> {
         let context = Context {
             recording,
             threads: &self.survey.threads,
+            deferred: &self.survey.deferred,
             filter: &options.filter.placed(first, last),
             spots: &self.spots(),
             unwinder: Machine::is_any_known(self.machine()).then_some((&unwinder, self.machine())),
@@ -164,7 +169,7 @@ impl<'a> Resolution<'a> {
             branch_stack: options.branch_stack,
             max_stack: options.max_stack.unwrap_or(usize::MAX),
             keep_branches: options.keep_branches,
-            keep_beside: options.keep_beside,
+            keep_beside: options.keep_beside || options.keep_trace && recording.has_tracepoints(),
         };
         let progress = Progress::new(chunks.len(), job);
         progress.phase("reading samples");
@@ -187,6 +192,27 @@ impl<'a> Resolution<'a> {
         KernelSymbols::find(&[], dsos, reference, &self.kernel(), self.search(), warnings).into_list()
     }
 
+    /// The kernel's functions at these addresses, as far as its symbols are here, and how far into them each is.
+    pub(super) fn kernel_functions(&self, mut wanted: Vec<u64>) -> FxHashMap<u64, (Vec<u8>, u64)> {
+        let has_kernel = self.spaces.dsos().iter().any(|(_, dso)| dso.kind == DsoKind::Kernel);
+        if wanted.is_empty() || !has_kernel {
+            return FxHashMap::default();
+        }
+        wanted.sort_unstable();
+        wanted.dedup();
+        let (dsos, reference) = (self.spaces.dsos(), self.spaces.kernel_reference());
+        // Addresses that stay addresses can be seen.
+        let mut warnings = Warnings::new();
+        let symbols = KernelSymbols::find(&wanted, dsos, reference, &self.kernel(), self.search(), &mut warnings);
+        let mut functions = FxHashMap::default();
+        for addr in wanted {
+            if let Some(symbol) = symbols.lookup(addr) {
+                functions.insert(addr, (symbol.name.to_vec(), symbol.offset));
+            }
+        }
+        functions
+    }
+
     /// Names the places of these chains, each once.
     pub(crate) fn name(&self, chains: &Chains<FrameLocation>, job: &Job, warnings: &mut Warnings) -> Named {
         let kernel = self.kernel();
@@ -194,6 +220,7 @@ impl<'a> Resolution<'a> {
             spaces: self.spaces,
             codes: &self.sources.map,
             bpf: &self.survey.processes.bpf_functions,
+            recorded: &self.survey.processes.recorded_symbols,
             images: &self.images,
             options: &self.options.symbols,
             kernel: &kernel,
@@ -202,6 +229,30 @@ impl<'a> Resolution<'a> {
             self.sources.accounts.iter().map(|account| origin(account, &self.survey.processes)).collect();
         let runtimes = ProcessRuntimes::new(&self.survey.processes);
         Named::new(chains, &self.spots(), &origins, runtimes, &resolver, &job.pool, warnings)
+    }
+
+    /// The variables of a file, and of its debugging file if that is here.
+    fn variables_of(&self, image: &Image) -> Variables {
+        let debugging = self.search().debugging(image, &mut Warnings::new());
+        let images: Vec<&Image> = std::iter::once(image).chain(&debugging).collect();
+        Variables::new(&images)
+    }
+
+    /// The variables at these places of files, as far as they are known. Ask for each once.
+    pub(super) fn variables(&self, chains: &Chains<FrameLocation>, places: &[PlaceId]) -> FxHashMap<PlaceId, Variable> {
+        let mut found = FxHashMap::default();
+        let mut of_files: FxHashMap<DsoId, Variables> = FxHashMap::default();
+        for &place in places {
+            let Location::File(dso, offset) = chains.places()[place.0 as usize].location else { continue };
+            if self.spaces.dsos().get(dso).kind == DsoKind::File
+                && let Some(image) = self.images.get(dso)
+                && let Some(vaddr) = image.vaddr(offset)
+                && let Some(variable) = of_files.entry(dso).or_insert_with(|| self.variables_of(image)).find(vaddr)
+            {
+                found.insert(place, variable);
+            }
+        }
+        found
     }
 
     /// The number of the place at an address of a process, as it was at that time: what code refers to.

@@ -72,6 +72,10 @@ pub(crate) struct Taken {
 pub(crate) struct OtherFields {
     /// The data address.
     pub(crate) addr: Option<Addr>,
+    /// What is at the data address, where perf names it.
+    pub(crate) addr_place: Option<PlaceId>,
+    /// A tracepoint's data.
+    pub(crate) trace: Option<Box<[u8]>>,
     /// The registers at the interrupt.
     pub(crate) interrupted: Option<KeptRegisters>,
     /// The registers of the user's code.

@@ -249,7 +249,7 @@ impl<'data> RecordChunks<'data> {
     /// The times of the first and the last sample.
     pub(crate) fn times(&self, recording: &Recording) -> (Nanos, Nanos) {
         let samples = self.list().into_iter().flatten().filter(|record| record.kind == kind::SAMPLE);
-        let times = samples.filter_map(|record| recording.time(&record));
+        let times = samples.filter_map(|record| recording.time(&record)).filter(|time| time.is_valid());
         times.fold((Nanos(u64::MAX), Nanos(0)), |(first, last), time| (first.min(time), last.max(time)))
     }
 }

@@ -7,7 +7,7 @@ use crate::model::about::{self, TimeExtent};
 use crate::model::process::{CpuMode, Processes};
 use crate::model::threads::Threads;
 use crate::records::perf_data;
-use crate::records::perf_data::{Feature, Recording, kind};
+use crate::records::perf_data::{DeferredChains, Feature, Recording, kind};
 use crate::resolve::address_space::AddressSpaces;
 use crate::sources::{self, Found, Sampled, Site, SourceOptions, is_this_machine};
 use std::path::Path;
@@ -25,6 +25,8 @@ pub(crate) struct Survey<'data> {
     pub(crate) threads: Threads,
     /// All records, for the threads that read samples.
     pub(crate) chunks: RecordChunks<'data>,
+    /// The user's part of call chains that samples lack.
+    pub(crate) deferred: DeferredChains<'data>,
 }
 
 impl<'data> Survey<'data> {
@@ -36,15 +38,19 @@ impl<'data> Survey<'data> {
         warnings: &mut Warnings,
     ) -> Self {
         let mut survey = perf_data::RecordSurvey::default();
-        let add = |record: &_| survey.add(recording, record);
-        let chunks = RecordChunks::new(recording.header.endian, streams, add);
+        let mut deferred = DeferredChains::default();
+        let chunks = RecordChunks::new(recording.header.endian, streams, |record| {
+            survey.add(recording, record);
+            deferred.add(recording, record);
+        });
         if let Some(damage) = &chunks.damage {
             let message = format!("what follows cannot be read: {damage}");
             warnings.push(Warning::new(message).in_file(path, None));
         }
         let (processes, threads, skipped) = survey.finish(recording);
         skipped.into_iter().for_each(|skipped| skipped.report(path, warnings));
-        Self { recording, path, processes, threads, chunks }
+        deferred.settle(recording, chunks.list().into_iter().flatten(), path, warnings);
+        Self { recording, path, processes, threads, chunks, deferred }
     }
 
     /// The place of the recording, and the time and machine of recording.
@@ -109,13 +115,16 @@ pub(crate) fn host(recording: &Recording) -> Option<&[u8]> {
 /// The addresses and times of samples.
 pub(crate) fn sampled(recording: &Recording, chunks: &RecordChunks<'_>) -> Sampled {
     let mut sampled = Sampled::default();
-    for record in chunks.list().into_iter().flatten().filter(|record| record.kind == kind::SAMPLE) {
-        let Ok(sample) = recording.sample(&record) else { continue };
-        sampled.times = about::joined(sampled.times, sample.time.map(TimeExtent::at));
-        if let (Some((pid, _)), Some(ip), CpuMode::User) = (sample.pid_tid, sample.ip, sample.cpumode) {
+    for record in chunks.list().into_iter().flatten() {
+        let Some(Ok(sample)) = recording.chain_sample(&record) else { continue };
+        let is_sample = record.kind == kind::SAMPLE;
+        let time = sample.time.filter(|time| is_sample && time.is_valid());
+        sampled.times = about::joined(sampled.times, time.map(TimeExtent::at));
+        if let (true, Some((pid, _)), Some(ip), CpuMode::User) = (is_sample, sample.pid_tid, sample.ip, sample.cpumode)
+        {
             *sampled.at.entry(pid).or_default().entry(ip).or_default() += 1;
         }
-        if let (Some((pid, _)), Some(time)) = (sample.pid_tid, sample.time) {
+        if let (Some((pid, _)), Some(time)) = (sample.pid_tid, sample.time.filter(|time| time.is_valid())) {
             let first = sampled.first.entry(pid).or_default();
             for (_, frame) in sample.frames().filter(|(mode, _)| *mode == CpuMode::User) {
                 let seen = first.entry(frame.for_lookup()).or_insert(time);

@@ -8,6 +8,7 @@ use super::samples::{KeptRegisters, OtherFields, SampleRow, Samples, Taken};
 use crate::error::Result;
 use crate::model::chains::PlaceId;
 use crate::pipeline::job::Job;
+use crate::records::perf_data::{Event, EventAttr};
 use crate::records::perf_script::branches::{BranchLine, branch};
 use crate::records::perf_script::registers::{RegisterLine, registers};
 use crate::records::perf_script::write;
@@ -49,6 +50,8 @@ struct TextWriter<'a> {
     lines: Vec<u8>,
     ends: Vec<usize>,
     event_width: usize,
+    /// The fields that are printed of tracepoints.
+    tracepoint_fields: Fields,
 }
 
 impl<'a> TextWriter<'a> {
@@ -67,37 +70,63 @@ impl<'a> TextWriter<'a> {
         });
         let ends = ends.collect();
         let event_width = loaded.recording.events.iter().map(|event| event.name.len()).max().unwrap_or(0);
-        Self { loaded, options, lines, ends, event_width }
+        let mut tracepoints = loaded.recording.events.iter().filter(|event| event.attr.is_tracepoint());
+        let have_chains = !options.no_call_graph && tracepoints.any(Event::has_call_chains);
+        let tracepoint_fields = options.fields.of_tracepoints(have_chains);
+        Self { loaded, options, lines, ends, event_width, tracepoint_fields }
     }
 
     fn sample(&self, row: &SampleRow, beside: Option<&OtherFields>, out: &mut Vec<u8>) {
         let Loaded { recording, samples, .. } = self.loaded;
         let event = &recording.events[row.event as usize];
         let track = &samples.tracks.items()[row.track as usize];
-        let chain = !self.options.no_call_graph && event.attr.samples(abi::PERF_SAMPLE_CALLCHAIN);
+        let is_tracepoint = event.attr.is_tracepoint();
+        let fields = if is_tracepoint { self.tracepoint_fields } else { self.options.fields };
+        let chain = !self.options.no_call_graph && event.has_call_chains();
+        let mut trace = Vec::new();
+        if let Some(raw) = beside.and_then(|beside| beside.trace.as_deref()).filter(|_| fields.trace) {
+            self.loaded.tracepoints.print(event.attr.config, raw, &mut trace);
+        }
+        let mut addr_symbol = Vec::new();
+        if let Some(place) = beside.and_then(|beside| beside.addr_place).filter(|_| fields.addr) {
+            self.function(place, |shown| {
+                let dso = self.loaded.named.memory_name(place).or(shown.module);
+                let mut line = Line { dso, ..line(shown) };
+                if let Some(variable) = self.loaded.variables.get(&place).filter(|_| line.symbol.is_none()) {
+                    (line.symbol, line.offset) = (Some(&variable.name[..]), variable.offset);
+                }
+                write::symbol(&mut addr_symbol, fields, &line);
+            });
+        }
         let header = Header {
             comm: &track.comm,
             pid: track.pid,
             tid: track.tid,
             cpu: row.cpu,
             time: row.time,
-            period: event.attr.samples(abi::PERF_SAMPLE_PERIOD).then_some(row.period),
+            period: printed_period(&event.attr, row.period),
             event: &event.name,
             event_width: self.event_width,
+            trace: &trace,
             addr: beside.and_then(|beside| beside.addr).map(|addr| addr.0),
             chain,
+            addr_symbol: &addr_symbol,
+            // perf looks at the fields of the event alone.
+            pads_comm: !event.attr.samples(abi::PERF_SAMPLE_CALLCHAIN),
         };
-        write::header(out, self.options.fields, &header);
-        if chain {
+        write::header(out, fields, &header);
+        if !fields.ip {
+            // No frames.
+        } else if chain {
             samples.chains.up(row.chain).for_each(|place| out.extend_from_slice(self.lines_of(place)));
         } else if let Some(place) = samples.chains.up(row.chain).next() {
-            // Lines were made for chains, or, without call graphs, for this.
-            let line = self.lines_of(place);
-            let line = line.strip_prefix(b"\t").unwrap_or(line);
-            let end = memchr::memchr(b'\n', line).filter(|_| !self.options.fields.srcline);
-            out.extend_from_slice(&line[..end.unwrap_or(line.len())]);
+            // perf names the function alone, without the calls that were expanded in it.
+            self.function(place, |shown| {
+                if !shown.truncated {
+                    write::frame(out, fields, false, &line(shown));
+                }
+            });
         }
-        let fields = self.options.fields;
         self.registers(beside.filter(|_| fields.iregs).and_then(|beside| beside.interrupted.as_ref()), out);
         self.registers(beside.filter(|_| fields.uregs).and_then(|beside| beside.user.as_ref()), out);
         let (start, end) = row.branches;
@@ -138,6 +167,12 @@ impl<'a> TextWriter<'a> {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.lines[start..self.ends[at]]
     }
+}
+
+/// The period that perf prints: without one of their own, samples have their event's.
+fn printed_period(attr: &EventAttr, period: u64) -> Option<u64> {
+    let has_own = attr.samples(abi::PERF_SAMPLE_PERIOD) || !attr.is_frequency();
+    Some(if has_own { period } else { attr.period_or_frequency })
 }
 
 fn line<'a>(shown: &FrameView<'a>) -> Line<'a> {

@@ -96,6 +96,17 @@ impl EventAttr {
         self.flags & abi::ATTR_FLAG_BIT_SAMPLE_ID_ALL != 0
     }
 
+    /// True if it is a tracepoint: `config` is its number.
+    pub fn is_tracepoint(&self) -> bool {
+        self.kind == abi::PERF_TYPE_TRACEPOINT
+    }
+
+    /// True if it counts page faults: the data address of its samples is the one that was accessed.
+    pub fn is_page_fault(&self) -> bool {
+        const PAGE_FAULTS: [u64; 3] = [2, 5, 6];
+        self.kind == abi::PERF_TYPE_SOFTWARE && PAGE_FAULTS.contains(&self.config)
+    }
+
     /// `freq`: whether samples were requested this many times a second.
     pub fn is_frequency(&self) -> bool {
         self.flags & abi::ATTR_FLAG_BIT_FREQ != 0

@@ -7,8 +7,9 @@
 
 use super::attr::EventAttr;
 use super::convert::with_words;
-use super::sample::{Fields, Sample, is_context, is_mark};
+use super::sample::{Fields, Sample, USER_DEFERRED, is_context, is_mark};
 use super::walk::RawRecord;
+use super::words::Words;
 use crate::error::Result;
 
 /// True if a word of a call chain makes perf drop the chain.
@@ -34,12 +35,30 @@ pub fn without_bad_entries(raw: &RawRecord<'_>, attr: &EventAttr) -> Result<Opti
     let before = (fields.body.offset() - start) as usize;
     let chain = fields.callchain()?;
     let behind = (fields.body.offset() - start) as usize;
-    let good: Vec<u64> = chain.iter().filter(|&word| !is_bad_entry(word)).collect();
-    if good.len() == chain.len() {
-        return Ok(None);
-    }
     let body = &raw.bytes[8..];
-    Ok(with_words(raw, &body[..before], &good, [&body[behind..], &[]]))
+    Ok(good_words(chain).and_then(|good| with_words(raw, &body[..before], &good, [&body[behind..], &[]])))
+}
+
+/// The same for a record with a deferred call chain.
+pub fn deferred_without_bad_entries(raw: &RawRecord<'_>) -> Result<Option<Vec<u8>>> {
+    const COOKIE: usize = 8;
+    let mut fields = raw.body();
+    fields.u64("cookie")?;
+    let count = fields.u64("length of the call chain")?;
+    let chain = Words::new(fields.bytes(count.saturating_mul(8), "call chain")?, raw.endian);
+    let cookie = &raw.bytes[8..8 + COOKIE];
+    Ok(good_words(chain).and_then(|good| with_words(raw, cookie, &good, [fields.rest(), &[]])))
+}
+
+/// The entries that do no harm; `None` if that is all of them.
+fn good_words(chain: Words<'_>) -> Option<Vec<u64>> {
+    // The cookie behind this mark is a number, not an address.
+    let is_deferred = chain.len() >= 2 && chain.get(chain.len() - 2) == Some(USER_DEFERRED);
+    let cookie_at = if is_deferred { chain.len() - 1 } else { chain.len() };
+    let entries = chain.iter().enumerate();
+    let good: Vec<u64> =
+        entries.filter(|&(at, word)| at == cookie_at || !is_bad_entry(word)).map(|(_, word)| word).collect();
+    (good.len() < chain.len()).then_some(good)
 }
 
 #[cfg(test)]

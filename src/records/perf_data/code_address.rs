@@ -1,16 +1,16 @@
-//! The places of code addresses in a sample's record: a sample's record its code addresses stand: those who give code
-//! other addresses write there.
+//! Where records keep addresses of code: those who give code other addresses write there.
 
 use super::attr::EventAttr;
 use super::recording::Recording;
 use super::sample::{Fields, Sample};
 use super::walk::RawRecord;
+use super::{kind, off_cpu};
 use crate::error::Result;
 use crate::model::FrameAddr;
 use crate::model::process::CpuMode;
 use linux_perf_event_reader::constants as abi;
 
-/// A word of a sample that is the address of code.
+/// A word of a record that is the address of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeAddress {
     /// Its offset in bytes in the record.
@@ -29,11 +29,20 @@ const WORD: usize = 8;
 const BRANCH: usize = 3 * WORD;
 
 impl Recording {
-    /// The code addresses of a sample: the ip, the call chain, the branches. Registers and stacks are not looked at.
+    /// The code addresses of a sample or a deferred call chain: the ip, the call chain, the branches. Registers and
+    /// stacks are not looked at.
     /// `Err` as with [`Recording::sample`].
     pub fn code_addresses(&self, raw: &RawRecord<'_>) -> Result<Vec<CodeAddress>> {
+        if raw.kind == kind::CALLCHAIN_DEFERRED {
+            let Some(sample) = self.chain_sample(raw).transpose()? else { return Ok(Vec::new()) };
+            return Ok(chain_words(&sample, HEADER + 2 * WORD).collect());
+        }
         let sample = self.sample(raw)?;
-        addresses(raw, &sample, &self.events[sample.event].attr)
+        let event = &self.events[sample.event];
+        if event.is_off_cpu_raw() {
+            return off_cpu_addresses(raw, &sample, &event.attr);
+        }
+        addresses(raw, &sample, &event.attr)
     }
 }
 
@@ -45,12 +54,25 @@ fn addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr) -> Resu
     let mut found: Vec<CodeAddress> =
         ip.into_iter().map(|frame| CodeAddress { at: ip_at, mode: sample.cpumode, frame }).collect();
     fields.skip_to_chain()?;
-    let chain = at(&fields) + WORD;
-    found.extend(sample.chain().map(|(index, mode, frame)| CodeAddress { at: chain + index * WORD, mode, frame }));
+    found.extend(chain_words(sample, at(&fields) + WORD));
     fields.callchain()?;
     fields.raw()?;
     found.extend(branches(sample, at(&fields)));
     Ok(found)
+}
+
+/// Those of a call chain whose first word is at `at`.
+fn chain_words(sample: &Sample<'_>, at: usize) -> impl Iterator<Item = CodeAddress> {
+    sample.chain().map(move |(index, mode, frame)| CodeAddress { at: at + index * WORD, mode, frame })
+}
+
+/// Those of a sample that has its call chain in its raw data: its ip is 0.
+fn off_cpu_addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr) -> Result<Vec<CodeAddress>> {
+    const SIZE: usize = 4;
+    let mut fields = Fields { body: raw.body(), attr };
+    fields.skip_to_chain()?;
+    let raw_data = (fields.body.offset() - raw.offset) as usize;
+    Ok(chain_words(sample, raw_data + SIZE + off_cpu::CHAIN_AT).collect())
 }
 
 /// Those of the branch stack, whose field starts at `at`.
@@ -73,7 +95,7 @@ mod tests {
     use super::*;
     use crate::bytes::cursor::Endian;
     use crate::model::Addr;
-    use crate::records::perf_data::{Records, kind, record};
+    use crate::records::perf_data::{Records, record};
 
     #[test]
     fn every_code_address_is_where_it_states() {

@@ -78,7 +78,7 @@ pub fn with_chain(raw: &RawRecord<'_>, attr: &EventAttr, chain: &[u64]) -> Resul
     Ok(with_words(raw, &body[..before], chain, [&body[behind..registers], &body[stack..]]))
 }
 
-/// A sample like another one, of these parts around a call chain.
+/// A record like another one, of these parts around a call chain.
 pub(super) fn with_words(raw: &RawRecord<'_>, before: &[u8], chain: &[u64], behind: [&[u8]; 2]) -> Option<Vec<u8>> {
     let mut new = ByteWriter::behind(before.to_vec(), raw.endian);
     new.u64(chain.len() as u64);
@@ -86,7 +86,7 @@ pub(super) fn with_words(raw: &RawRecord<'_>, before: &[u8], chain: &[u64], behi
         new.u64(word);
     }
     new.bytes(behind[0]).bytes(behind[1]);
-    record(kind::SAMPLE, raw.misc, &new.finish(), raw.endian)
+    record(raw.kind, raw.misc, &new.finish(), raw.endian)
 }
 
 #[cfg(test)]

@@ -47,8 +47,8 @@ pub struct Header {
     pub attrs: FileSection,
     /// The records; `size` 0 if the recorder was killed before it could write it.
     pub data: FileSection,
-    /// A bit for each feature section, number 0 lowest.
-    pub features: u128,
+    /// A bit for each feature section, number 0 lowest. perf's are in the first half, simpleperf's in the other.
+    pub features: [u128; 2],
     /// True if the feature bits are kept in 64-bit words (false: 32-bit words of a big-endian machine).
     pub wide_feature_words: bool,
 }
@@ -59,6 +59,8 @@ pub(super) const PIPE_HEADER: u64 = 16;
 /// Length of `struct perf_event_attr` in its first version.
 pub(super) const ATTR_SIZE_MIN: u64 = linux_perf_event_reader::constants::PERF_ATTR_SIZE_VER0 as u64;
 const SECTION: u64 = 16;
+/// The number of features that there can be (`HEADER_FEAT_BITS`).
+pub(super) const FEATURES: u32 = 256;
 /// perf looks for this bit (HOSTNAME) to show how wide a foreign machine's bitmap words are.
 const HOSTNAME: u32 = 3;
 
@@ -97,8 +99,9 @@ impl Header {
         let attrs = FileSection::parse(&mut cursor, "attrs section")?;
         let data = FileSection::parse(&mut cursor, "data section")?;
         FileSection::parse(&mut cursor, "event types section")?;
-        let bitmap = cursor.bytes(16, "feature bits")?;
-        let (features, wide_feature_words) = feature_bits(bitmap, endian);
+        let (first, second) = (cursor.bytes(16, "feature bits")?, cursor.bytes(16, "feature bits")?);
+        let (own, wide_feature_words) = feature_bits(first, endian);
+        let features = [own, bits_in_words(second, endian, wide_feature_words)];
         let header =
             Self { endian, form: Form::File, size, attr_entry_size, attrs, data, features, wide_feature_words };
         header.check()?;
@@ -116,7 +119,7 @@ impl Header {
             attr_entry_size: 0,
             attrs: none,
             data,
-            features: 0,
+            features: [0; 2],
             wide_feature_words: true,
         }
     }
@@ -143,24 +146,28 @@ impl Header {
     /// The numbers of the feature sections, ascending: the order of their table behind the data.
     pub fn feature_numbers(&self) -> impl Iterator<Item = u32> + use<> {
         let bits = self.features;
-        (0..128).filter(move |bit| bits & (1 << bit) != 0)
+        (0..FEATURES).filter(move |bit| bits[*bit as usize / 128] & 1 << (bit % 128) != 0)
     }
 }
 
 /// The bitmap is an array of C longs: on a big-endian machine, their width decides where a bit is.
 fn feature_bits(bitmap: &[u8], endian: Endian) -> (u128, bool) {
-    let bits = |word: usize| {
-        bitmap.chunks(word).enumerate().fold(0, |bits, (at, bytes)| {
-            let word_bits = bytes.iter().fold(0, |value: u128, byte| value << 8 | u128::from(*byte));
-            bits | word_bits << (at * word * 8)
-        })
-    };
+    let (wide, narrow) = (bits_in_words(bitmap, endian, true), bits_in_words(bitmap, endian, false));
+    let is_narrow = wide & 1 << HOSTNAME == 0 && narrow & 1 << HOSTNAME != 0;
+    if is_narrow { (narrow, false) } else { (wide, true) }
+}
+
+/// 16 bytes of the bitmap, in words of 64 or 32 bits.
+fn bits_in_words(bitmap: &[u8], endian: Endian, wide: bool) -> u128 {
+    let number = |value: u128, byte: &u8| value << 8 | u128::from(*byte);
     match endian {
-        Endian::Little => (bitmap.iter().rev().fold(0, |value, byte| value << 8 | u128::from(*byte)), true),
+        Endian::Little => bitmap.iter().rev().fold(0, number),
         Endian::Big => {
-            let (wide, narrow) = (bits(8), bits(4));
-            let is_narrow = wide & 1 << HOSTNAME == 0 && narrow & 1 << HOSTNAME != 0;
-            if is_narrow { (narrow, false) } else { (wide, true) }
+            let word = if wide { 8 } else { 4 };
+            bitmap
+                .chunks(word)
+                .enumerate()
+                .fold(0, |bits, (at, bytes)| bits | bytes.iter().fold(0, number) << (at * word * 8))
         }
     }
 }

@@ -26,30 +26,36 @@ mod compressed;
 mod convert;
 #[cfg(test)]
 mod crate_tests;
+mod deferred;
 mod features;
 mod header;
 mod namespaces;
+mod off_cpu;
 mod record;
 mod recording;
 mod rewrite;
 mod sample;
 mod sample_id;
+mod simpleperf;
 mod survey;
 mod walk;
 mod words;
 
 pub use attr::{Event, EventAttr};
-pub use bad_chain::{is_bad_entry, without_bad_entries};
+pub use bad_chain::{deferred_without_bad_entries, is_bad_entry, without_bad_entries};
 pub use code_address::CodeAddress;
 pub use compressed::{Decompressor, Packed, is_compressed};
 pub use convert::{attr_record, copies_stacks, with_chain};
+pub use deferred::{DeferredChain, DeferredChains};
 pub use features::FeatureSection;
 pub use header::{FileSection, Form, Header, sniff};
 pub use linux_perf_data::Feature;
 pub use record::{BpfEvent, BuildIdRecord, Comm, Ksymbol, Mmap, Namespaces, Record, Task};
 pub use recording::{ReadAt, Recording};
 pub use rewrite::{Edit, EditSink, Edits, Features, Front, front_can_stay, leave_pipe, moved, pipe_front};
-pub use sample::{Branch, Branches, ChainContext, ReadValue, ReadValues, Registers, Sample, StackCopy, is_context};
+pub use sample::{
+    Branch, Branches, ChainContext, ReadValue, ReadValues, Registers, Sample, StackCopy, USER_DEFERRED, is_context,
+};
 pub use sample_id::SampleId;
 pub use survey::RecordSurvey;
 pub use walk::{RawRecord, Records, Stop, may_begin, record};
@@ -64,6 +70,8 @@ pub mod kind {
         PERF_RECORD_LOST as LOST, PERF_RECORD_LOST_SAMPLES as LOST_SAMPLES, PERF_RECORD_MMAP as MMAP,
         PERF_RECORD_MMAP2 as MMAP2, PERF_RECORD_NAMESPACES as NAMESPACES, PERF_RECORD_SAMPLE as SAMPLE,
     };
+    /// The user's part of call chains of samples before it.
+    pub const CALLCHAIN_DEFERRED: u32 = 22;
     /// The first number that perf gives, not the kernel.
     pub const USER_START: u32 = linux_perf_event_reader::constants::PERF_RECORD_USER_TYPE_START;
     /// Pipe form: a `perf_event_attr` and its ids.

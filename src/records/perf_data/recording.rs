@@ -2,7 +2,7 @@
 
 use super::attr::Event;
 use super::features::FeatureSection;
-use super::header::{ATTR_SIZE_MIN, FILE_HEADER, FileSection, Form, Header};
+use super::header::{ATTR_SIZE_MIN, FEATURES, FILE_HEADER, FileSection, Form, Header};
 use super::kind;
 use super::sample::Sample;
 use super::sample_id::SampleId;
@@ -35,6 +35,8 @@ pub struct Recording {
     /// The end of attrs and ids in file form.
     pub(super) attrs_end: u64,
     by_id: FxHashMap<u64, usize>,
+    /// The formats of tracepoints in a pipe's records.
+    piped_tracing_data: Option<FeatureSection>,
 }
 
 impl Recording {
@@ -43,7 +45,7 @@ impl Recording {
     pub fn has_stacks(&self) -> bool {
         let wanted =
             [event_abi::PERF_SAMPLE_CALLCHAIN, event_abi::PERF_SAMPLE_STACK_USER, event_abi::PERF_SAMPLE_BRANCH_STACK];
-        self.events.iter().any(|event| wanted.iter().any(|field| event.attr.samples(*field)))
+        self.events.iter().any(|event| event.is_off_cpu_raw() || wanted.iter().any(|field| event.attr.samples(*field)))
     }
 
     /// Reads header, attrs and features of a file that is `len` bytes long. In pipe form there is only a header:
@@ -53,7 +55,8 @@ impl Recording {
         let data = header.data.offset.min(len)..data_end(&header, len, warnings);
         let attrs_end = header.attrs.end();
         let (events, by_id) = (Vec::new(), FxHashMap::default());
-        let mut recording = Self { header, events, features: BTreeMap::new(), data, attrs_end, by_id };
+        let mut recording =
+            Self { header, events, features: BTreeMap::new(), data, attrs_end, by_id, piped_tracing_data: None };
         if header.form == Form::File {
             recording.read_attrs(len, read_at)?;
             recording.read_features(len, read_at, warnings);
@@ -73,6 +76,13 @@ impl Recording {
             for record in recording.records(bytes) {
                 if let Err(error) = recording.absorb(&record) {
                     warnings.push(error.into_warning());
+                }
+                if record.kind == kind::HEADER_TRACING_DATA {
+                    let (offset, end) = (record.offset + record.bytes.len() as u64, record.end());
+                    let payload = usize::try_from(offset).ok().zip(usize::try_from(end).ok());
+                    let payload = payload.and_then(|(start, end)| bytes.get(start..end));
+                    recording.piped_tracing_data =
+                        payload.map(|payload| FeatureSection { offset, bytes: payload.to_vec() });
                 }
             }
         }
@@ -110,7 +120,7 @@ impl Recording {
 
     /// A section that is cut off is left out, with a word: the records do not need it.
     fn read_features(&mut self, len: u64, read_at: &mut ReadAt<'_>, warnings: &mut Warnings) {
-        if self.header.features == 0 || self.header.data.size == 0 {
+        if self.header.feature_numbers().next().is_none() || self.header.data.size == 0 {
             return;
         }
         let table = self.header.data.end();
@@ -136,6 +146,7 @@ impl Recording {
             let named = feature.name_events(self.header.endian, &mut self.events);
             named.unwrap_or_else(|error| warnings.push(error.into_warning()));
         }
+        self.name_events_by_meta_info();
     }
 
     /// Takes what a record of a pipe states about events and features; whether it did state something.
@@ -146,8 +157,8 @@ impl Recording {
             kind::EVENT_UPDATE => self.absorb_update(body)?,
             kind::HEADER_FEATURE => {
                 let number = body.u64("feature number")?;
-                let number = u32::try_from(number).ok().filter(|&number| number < 128).map(Feature);
-                let number = number.ok_or_else(|| body.error("feature number is 128 or more"))?;
+                let number = u32::try_from(number).ok().filter(|&number| number < FEATURES).map(Feature);
+                let number = number.ok_or_else(|| body.error("feature number is 256 or more"))?;
                 // An empty one marks the end of the list.
                 if body.is_empty() {
                     return Ok(true);
@@ -188,6 +199,16 @@ impl Recording {
         Ok(())
     }
 
+    /// True if an event is a tracepoint.
+    pub fn has_tracepoints(&self) -> bool {
+        self.events.iter().any(|event| event.attr.is_tracepoint())
+    }
+
+    /// The formats of tracepoints, wherever they are: TRACING_DATA.
+    pub fn tracing_data(&self) -> Option<&FeatureSection> {
+        self.features.get(&Feature::TRACING_DATA).or(self.piped_tracing_data.as_ref())
+    }
+
     /// The records of a recording that is in memory whole.
     pub fn records<'data>(&self, bytes: &'data [u8]) -> Records<'data> {
         let position = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
@@ -224,7 +245,11 @@ impl Recording {
         let Some(of) = self.events.get(event) else {
             return Err(Error::new("a sample before any event was described").at(record.offset));
         };
-        Sample::parse(record, event, &of.attr)
+        let mut sample = Sample::parse(record, event, &of.attr)?;
+        if of.is_off_cpu_raw() {
+            sample.take_off_cpu(record.offset, record.endian)?;
+        }
+        Ok(sample)
     }
 
     /// The trailer of a kernel record that is not a sample; `None` if absent.

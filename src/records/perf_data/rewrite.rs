@@ -132,10 +132,16 @@ impl Front {
     }
 
     fn put_features(&mut self, recording: &Recording, features: &Features) {
-        let bits = features.sections.keys().fold(0u128, |bits, feature| bits | 1 << feature.0);
+        let mut bits = [0u128; 2];
+        for feature in features.sections.keys() {
+            if let Some(half) = bits.get_mut(feature.0 as usize / 128) {
+                *half |= 1 << (feature.0 % 128);
+            }
+        }
         let width = if recording.header.wide_feature_words { 8 } else { 4 };
-        for at in (0..16).step_by(width) {
-            self.put(72 + at, width, (bits >> (8 * at)) as u64, recording.header.endian);
+        for at in (0..32).step_by(width) {
+            let word = bits[at / 16] >> (8 * (at % 16));
+            self.put(72 + at, width, word as u64, recording.header.endian);
         }
     }
 }

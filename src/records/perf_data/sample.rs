@@ -59,6 +59,8 @@ pub struct Sample<'data> {
     pub read: Option<ReadValues<'data>>,
     /// Addresses from the leaf outwards, with `PERF_CONTEXT_*` marks; see [`Sample::frames`].
     pub callchain: Words<'data>,
+    /// The number by which a later record completes the call chain ([`super::DeferredChains`]).
+    pub cookie: Option<u64>,
     /// A tracepoint's fields, or what else the event gives there.
     pub raw: Option<&'data [u8]>,
     /// The last branches, newest first.
@@ -207,6 +209,7 @@ impl<'data> Sample<'data> {
             callchain: fields.callchain()?,
             ..Self::default()
         };
+        sample.take_cookie();
         // Most samples have nothing behind their call chain.
         if attr.sample_type & !UP_TO_CALLCHAIN != 0 {
             sample.read_rest(&mut fields)?;
@@ -232,6 +235,16 @@ impl<'data> Sample<'data> {
         Ok(())
     }
 
+    /// Takes what is no frame off the call chain, if the user's part is deferred.
+    #[inline]
+    fn take_cookie(&mut self) {
+        let Some(before) = self.callchain.len().checked_sub(2) else { return };
+        if self.callchain.get(before) == Some(USER_DEFERRED) {
+            self.cookie = self.callchain.get(before + 1);
+            self.callchain = self.callchain.first(before);
+        }
+    }
+
     /// The frames that the recorder itself found, leaf first, each with whose code it is. Context marks are taken
     /// out; the first address of each context is where it was interrupted, the others are return addresses.
     /// Without a call chain, the ip alone.
@@ -240,6 +253,12 @@ impl<'data> Sample<'data> {
         let alone = if self.callchain.iter().all(is_context) { self.ip } else { None };
         let alone = alone.map(|ip| (self.cpumode, FrameAddr::Ip(ip)));
         alone.into_iter().chain(self.chain().map(|(_, mode, frame)| (mode, frame)))
+    }
+
+    /// The frames of the call chain alone: none if it has none.
+    #[inline]
+    pub fn chain_frames(&self) -> impl Iterator<Item = (CpuMode, FrameAddr)> + use<'data> {
+        self.chain().map(|(_, mode, frame)| (mode, frame))
     }
 
     /// The number of frames of the call chain the kernel counted: all words but its own marks. A value found on a stack
@@ -311,7 +330,7 @@ impl Iterator for ChainFrames<'_> {
 }
 
 /// `PERF_CONTEXT_USER_DEFERRED` (since Linux 6.18): the user's part is reported later, under the number that follows.
-const USER_DEFERRED: u64 = -640i64 as u64;
+pub const USER_DEFERRED: u64 = -640i64 as u64;
 
 /// True if a word of a call chain is in the range of the marks, above `PERF_CONTEXT_MAX`: no address is.
 #[inline]

@@ -14,6 +14,7 @@ use crate::model::process::{
     BuildId, CpuMode, KernelSymbol, Mapping, Marker, Moment, MomentKind, Process, Processes, TscConversion,
 };
 use crate::model::recorded::cgroup_labels;
+use crate::model::recorded_symbols::RecordedSymbols;
 use crate::model::threads::Threads;
 use crate::model::{Nanos, Pid};
 use rustc_hash::FxHashMap;
@@ -177,8 +178,18 @@ impl RecordSurvey {
         });
     }
 
-    /// All of it, in the order of time; what could not be read, beside it: records, and tables of features.
-    pub fn finish(mut self, recording: &Recording) -> (Processes, Threads, [Skipped; 2]) {
+    /// Where a file's first mapping of code begins: in the file, or in memory for a kernel module.
+    fn first_mapping(&self, path: &[u8]) -> Option<u64> {
+        let mappings = self.processes.by_pid.values().flat_map(|process| &process.mappings);
+        let first = mappings.filter(|mapping| mapping.executable && mapping.path == path).min_by_key(|mapping| {
+            let is_kernel = mapping.cpumode == CpuMode::Kernel;
+            (if is_kernel { mapping.addr.0 } else { mapping.pgoff }, mapping.time)
+        })?;
+        Some(if first.cpumode == CpuMode::Kernel { first.addr.0 } else { first.pgoff })
+    }
+
+    /// All of it, in the order of time; what could not be read, beside it: records, tables and files of features.
+    pub fn finish(mut self, recording: &Recording) -> (Processes, Threads, [Skipped; 3]) {
         let endian = recording.header.endian;
         if let Some(feature) = recording.features.get(&Feature::BUILD_ID) {
             for record in feature.build_ids(endian) {
@@ -203,6 +214,9 @@ impl RecordSurvey {
         }
         self.processes.moments.sort_by_key(|moment| moment.time);
         self.processes.markers.sort_by_key(|marker| marker.time);
+        let mut files = Skipped::new("file's symbols");
+        let symbols = RecordedSymbols::new(recording.symbol_files(&mut files), |path| self.first_mapping(path));
+        self.processes.recorded_symbols = symbols;
         let (functions, tables) = self.bpf.finish(recording, &mut self.processes.kernel_symbols);
         self.processes.bpf_functions = functions;
         self.processes.kernel_symbols.sort_by_key(|symbol| symbol.time);
@@ -215,7 +229,7 @@ impl RecordSurvey {
         self.processes.command = command.unwrap_or_default().into_iter().map(<[u8]>::to_vec).collect();
         self.processes.lost = self.lost_records.max(self.lost_samples);
         self.threads.settle();
-        (self.processes, self.threads, [self.skipped, tables])
+        (self.processes, self.threads, [self.skipped, tables, files])
     }
 }
 

@@ -22,6 +22,13 @@ impl<'data> Words<'data> {
         self.bytes
     }
 
+    /// This many from the start on.
+    #[inline]
+    pub(super) fn first(self, count: usize) -> Self {
+        let bytes = self.bytes.get(..count.saturating_mul(8)).unwrap_or(self.bytes);
+        Self { bytes, ..self }
+    }
+
     /// The number.
     #[inline]
     pub fn len(self) -> usize {

@@ -243,7 +243,8 @@ impl<'t> TextReader<'t> {
         let (track, period) = (self.track(header), header.period());
         let behind = header.rest.get(event.end + 1..);
         let event = &header.rest[event];
-        let mut sample = OpenSample { event, track, period, time: header.time, frames: Vec::new() };
+        let mut sample =
+            OpenSample { event, track, period, time: header.time.filter(|time| time.is_valid()), frames: Vec::new() };
         // One-line samples have their frame behind the event.
         if let Some(frame) = behind.and_then(Frame::parse) {
             self.push(&frame, &mut sample.frames);

@@ -22,10 +22,18 @@ macro_rules! fields {
             $($(#[$doc])* pub $name: bool,)*
             /// True if times are to the nanosecond (`--ns`).
             pub ns: bool,
+            /// True if `-F` was given.
+            pub is_given: bool,
+            /// True if `-F` names the period: tracepoints have none by themselves.
+            pub asks_period: bool,
+            /// True if `-F` names addresses: tracepoints have them by themselves only if they have call chains.
+            pub asks_ip: bool,
         }
 
         impl Fields {
-            const NONE: Self = Self { $($name: false,)* ns: false };
+            const NONE: Self = Self {
+                $($name: false,)* ns: false, is_given: false, asks_period: false, asks_ip: false
+            };
 
             fn field(&mut self, name: &str) -> Option<&mut bool> {
                 match name {
@@ -38,7 +46,7 @@ macro_rules! fields {
         impl Default for Fields {
             /// perf's own for samples.
             fn default() -> Self {
-                Self { $($name: $usual,)* ns: false }
+                Self { $($name: $usual,)* ..Self::NONE }
             }
         }
     };
@@ -59,6 +67,8 @@ fields! {
     period: true,
     /// The event's name.
     event: true,
+    /// A tracepoint's fields.
+    trace: true,
     /// Addresses; without them no frames are printed.
     ip: true,
     /// Functions.
@@ -96,13 +106,28 @@ impl FromStr for Fields {
             };
             let field = fields.field(name).ok_or_else(|| {
                 Error::new(format!(
-                    "no field is called {name}; there are comm, pid, tid, cpu, time, period, event, ip, sym, symoff, \
+                    "no field is called {name}; there are comm, pid, tid, cpu, time, period, event, trace, ip, sym, symoff, \
                      dso, srcline, addr, iregs, uregs, brstack and brstacksym"
                 ))
             })?;
             *field = on;
+            match name {
+                "period" => fields.asks_period = on,
+                "ip" => fields.asks_ip = on,
+                _ => {}
+            }
         }
+        fields.is_given = true;
         Ok(fields)
+    }
+}
+
+impl Fields {
+    /// Those that are printed of tracepoints.
+    #[must_use]
+    pub fn of_tracepoints(self, have_call_chains: bool) -> Self {
+        let ip = if self.is_given { self.asks_ip } else { have_call_chains };
+        Self { period: self.asks_period, ip, ..self }
     }
 }
 
@@ -125,10 +150,16 @@ pub struct Header<'a> {
     pub event: &'a str,
     /// The longest name of an event of the recording.
     pub event_width: usize,
+    /// The fields of a tracepoint.
+    pub trace: &'a [u8],
     /// The data address, where recorded.
     pub addr: Option<u64>,
+    /// What is there, as [`symbol`] writes it; empty if perf doesn't say.
+    pub addr_symbol: &'a [u8],
     /// True if frames follow on lines of their own.
     pub chain: bool,
+    /// True if the name is padded although frames follow.
+    pub pads_comm: bool,
 }
 
 /// One frame.
@@ -150,7 +181,7 @@ pub struct Line<'a> {
 
 /// Appends what precedes the frames, with the line break that a call chain wants.
 pub fn header(out: &mut Vec<u8>, fields: Fields, header: &Header<'_>) {
-    if fields.comm && header.chain && fields.ip {
+    if fields.comm && header.chain && fields.ip && !header.pads_comm {
         put_in_line(out, header.comm);
         out.push(b' ');
     } else if fields.comm {
@@ -181,8 +212,12 @@ pub fn header(out: &mut Vec<u8>, fields: Fields, header: &Header<'_>) {
     if fields.event {
         put(out, format_args!("{:>1$}: ", header.event, header.event_width));
     }
+    if fields.trace {
+        out.extend_from_slice(header.trace);
+    }
     if let (true, Some(addr)) = (fields.addr, header.addr) {
         put(out, format_args!("{addr:16x}"));
+        out.extend_from_slice(header.addr_symbol);
     }
     if fields.ip && header.chain {
         out.push(b'\n');
@@ -200,6 +235,17 @@ pub fn frame(out: &mut Vec<u8>, fields: Fields, chain: bool, line: &Line<'_>) {
         out.push(b'\t');
     }
     put(out, format_args!("{:16x}", line.addr));
+    symbol(out, fields, line);
+    if fields.srcline {
+        source(out, line);
+    }
+    if chain {
+        out.push(b'\n');
+    }
+}
+
+/// Appends what is at an address: the function and the file, as far as these are fields to print.
+pub fn symbol(out: &mut Vec<u8>, fields: Fields, line: &Line<'_>) {
     if fields.sym {
         out.push(b' ');
         match line.symbol {
@@ -218,12 +264,6 @@ pub fn frame(out: &mut Vec<u8>, fields: Fields, chain: bool, line: &Line<'_>) {
         out.extend_from_slice(b" (");
         put_in_line(out, line.dso.unwrap_or(b"[unknown]"));
         out.push(b')');
-    }
-    if fields.srcline {
-        source(out, line);
-    }
-    if chain {
-        out.push(b'\n');
     }
 }
 
@@ -269,8 +309,11 @@ mod tests {
         period: Some(1_001_001),
         event: "cpu-clock",
         event_width: 10,
+        trace: b"",
         addr: Some(0x7ff0),
+        addr_symbol: b"",
         chain: true,
+        pads_comm: false,
     };
 
     fn sample(fields: &str, chain: bool) -> String {
@@ -313,6 +356,9 @@ mod tests {
     #[test]
     fn fields_that_do_not_exist() {
         assert!("comm,nosuch".parse::<Fields>().unwrap_err().to_string().contains("no field is called nosuch"));
-        assert_eq!("+srcline".parse::<Fields>().unwrap(), Fields { srcline: true, ..Fields::default() });
+        assert_eq!(
+            "+srcline".parse::<Fields>().unwrap(),
+            Fields { srcline: true, is_given: true, ..Fields::default() }
+        );
     }
 }

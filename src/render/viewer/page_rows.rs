@@ -2,6 +2,7 @@
 //! of time are one row: a page of tens of millions of samples could not be opened. The unit is then as long as it must be,
 //! and since the page chooses whole units, the sums of what is chosen stay exact.
 
+use crate::model::Nanos;
 use crate::model::stacks::{Profile, Row, Series, TrackId};
 
 /// With more samples than this, times are in microseconds.
@@ -108,7 +109,7 @@ impl<'p> Samples<'p> {
     fn of(series: &'p Series, spots: &'p [u32], numbers: &'p PageNumbers) -> Self {
         let rows = &series.rows[..];
         let mut order: Vec<usize> = (0..rows.len()).collect();
-        order.sort_by_key(|&at| rows[at].time);
+        order.sort_by_key(|&at| (rows[at].time.is_none(), rows[at].time));
         Self { rows, spots, numbers, order }
     }
 
@@ -155,11 +156,13 @@ impl<'p> Samples<'p> {
 }
 
 impl PageClock {
-    /// `None` if a sample has no time.
+    /// `None` if an input has no times.
     fn of(profile: &Profile, count: usize) -> Option<Self> {
+        if !profile.has_times() {
+            return None;
+        }
         let (mut start, mut last) = (u64::MAX, 0);
-        for row in profile.series.iter().flat_map(|series| &series.rows) {
-            let time = row.time?.0;
+        for Nanos(time) in profile.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time) {
             (start, last) = (start.min(time), last.max(time));
         }
         let unit = if count > EXACT { 1000 } else { 1 };
@@ -179,8 +182,9 @@ impl PageClock {
         Self { unit: units.get(units.partition_point(is_too_fine)).copied().unwrap_or(whole), ..self }
     }
 
+    /// A sample without a time is where the last one is.
     fn since_start(self, row: &Row) -> u64 {
-        row.time.map_or(0, |time| (time.0 - self.start) / self.unit)
+        (row.time.map_or(self.last, |time| time.0) - self.start) / self.unit
     }
 
     /// The unit in nanoseconds.
@@ -197,7 +201,6 @@ impl PageClock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Nanos;
     use crate::model::stacks::{Frame, FrameKind, StackId, Track, Unit};
 
     /// A profile of this many samples, one each microsecond, in this many stacks by turns, and its numbers.

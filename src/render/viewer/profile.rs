@@ -54,8 +54,8 @@ pub fn sections(
     let before = baseline.map(|baseline| (baseline, tables.add(baseline)));
     let is_stated: Vec<bool> = profile.series.iter().map(|series| CallGraph::of(profile, series).is_some()).collect();
     let sampled = PageRows::of(profile, &profile.series, spots, &shown);
-    let summed = note_of_sums(&sampled);
-    let notes = profile.about.notes.iter().chain(&summed).map(|note| readable(note.as_bytes()));
+    let (summed, untimed) = (note_of_sums(&sampled), note_of_untimed(profile, &sampled));
+    let notes = profile.about.notes.iter().chain(&summed).chain(&untimed).map(|note| readable(note.as_bytes()));
     let fields = [
         ("events", profile.series.iter().map(event).collect()),
         ("calls", json!(is_stated)),
@@ -275,6 +275,14 @@ fn columns(rows: &PageRows<'_>, mut section: Section) -> Section {
         }
     }
     section
+}
+
+/// Says where samples are that have no time, if others have one.
+fn note_of_untimed(profile: &Profile, rows: &PageRows<'_>) -> Option<String> {
+    let all = profile.series.iter().flat_map(|series| &series.rows);
+    let untimed: u64 = all.filter(|row| row.time.is_none()).map(|row| row.count).sum();
+    (rows.clock.is_some() && untimed > 0)
+        .then(|| format!("{untimed} samples have no time of their own: they are at the end of the axis"))
 }
 
 /// Says that the samples are summed, if they are.

@@ -5,6 +5,7 @@
 //! shard parses only the DWARF units that its addresses lie in.
 
 pub mod code_kinds;
+pub mod data;
 #[cfg(test)]
 mod debug_file_tests;
 pub mod demangle;

@@ -40,7 +40,7 @@ impl Coverage {
         code: &JitCode<'_>,
         context: &mut InjectContext<'_>,
     ) -> Self {
-        let SurveyedRecording { input, processes, spaces, injected, .. } = survey;
+        let SurveyedRecording { input, processes, spaces, injected, deferred, .. } = survey;
         let (codes, dump_ends) = (&code.map, &code.loaded.dump_ends());
         let jit_ranges = &JitRanges::new(codes, processes, injected);
         let files = &jit_ranges.with_files(processes);
@@ -48,7 +48,16 @@ impl Coverage {
         let mut round = 1;
         loop {
             let recording = &input.recording;
-            let lookup = UseContext { recording, codes, jit_ranges, shadowings: &shadowings, spaces, dump_ends, files };
+            let lookup = UseContext {
+                recording,
+                deferred,
+                codes,
+                jit_ranges,
+                shadowings: &shadowings,
+                spaces,
+                dump_ends,
+                files,
+            };
             let coverage = Self::read(survey, lookup, context);
             let shadowed = shadowed_by_insertions(&coverage.uses, codes, &context.job.pool);
             if shadowed.is_empty() {
@@ -68,7 +77,7 @@ impl Coverage {
     }
 
     /// Looks at all samples, in parallel. Each worker adds up what it finds: not all of it is in memory at a time.
-    fn read(survey: &SurveyedRecording<'_>, lookup: UseContext<'_, '_>, context: &InjectContext<'_>) -> Self {
+    fn read<'i>(survey: &SurveyedRecording<'i>, lookup: UseContext<'_, '_, 'i>, context: &InjectContext<'_>) -> Self {
         let stretches = survey.chunks.list().into_iter();
         let finders = context.job.pool.fold(
             stretches,

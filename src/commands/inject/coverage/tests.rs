@@ -11,7 +11,7 @@ use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId};
 use crate::model::process::{CpuMode, Mapping, Process, Processes};
 use crate::model::{Addr, Nanos, Pid, Tid};
 use crate::parallel::Pool;
-use crate::records::perf_data::{RawRecord, Recording, Records, kind, record};
+use crate::records::perf_data::{DeferredChains, RawRecord, Recording, Records, kind, record};
 use crate::resolve::address_space::AddressSpaces;
 use crate::resolve::code_map::CodeMap;
 use linux_perf_event_reader::constants as abi;
@@ -146,7 +146,8 @@ proptest! {
         let files = &jit_ranges.with_files(&processes);
         let (shadowings, spaces) = (&Shadowings::new(&processes, jit_ranges), &AddressSpaces::new(&processes));
         let (recording, dump_ends) = (&recording(has_times), &BTreeMap::from([(Pid(1), Nanos(END / 2))]));
-        let context = UseContext { recording, codes, jit_ranges, shadowings, spaces, dump_ends, files };
+        let deferred = &DeferredChains::default();
+        let context = UseContext { recording, deferred, codes, jit_ranges, shadowings, spaces, dump_ends, files };
         let bytes = records(&samples, has_times);
         let list: Vec<RawRecord<'_>> = Records::new(&bytes, 0, Endian::Little).collect();
         let mut alone = CodeUses::default();

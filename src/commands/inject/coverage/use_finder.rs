@@ -9,7 +9,9 @@ use crate::model::lasting::{ALWAYS, Lasting, both};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::pipeline::recording::chain_memo::{ChainKey, ChainMemo};
-use crate::records::perf_data::{RawRecord, Recording, Sample, Words, is_bad_entry, kind};
+use crate::records::perf_data::{
+    DeferredChain, DeferredChains, RawRecord, Recording, Sample, Words, is_bad_entry, kind,
+};
 use crate::resolve::address_space::{AddressSpaces, Place};
 use crate::resolve::code_map::{CodeMap, Hit, How, SegmentId};
 use crate::resolve::dso::DsoKind;
@@ -19,8 +21,10 @@ use std::ops::Range;
 
 /// The facts by which the code at an address is found, and what may have shadowed it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct UseContext<'a, 'data> {
+pub(super) struct UseContext<'a, 'data, 'r> {
     pub(super) recording: &'a Recording,
+    /// The user's part of call chains that samples lack.
+    pub(super) deferred: &'a DeferredChains<'r>,
     pub(super) codes: &'a CodeMap<'data>,
     pub(super) jit_ranges: &'a JitRanges,
     pub(super) shadowings: &'a Shadowings,
@@ -31,7 +35,7 @@ pub(super) struct UseContext<'a, 'data> {
     pub(super) files: &'a JitRanges,
 }
 
-impl UseContext<'_, '_> {
+impl UseContext<'_, '_, '_> {
     /// True if code of another time is what was there, and how long that stays so. Mostly no file is near it.
     fn is_told_of(&self, pid: Pid, addr: Addr, time: Option<Nanos>, hit: &Hit) -> Lasting<bool> {
         if !self.files.of(pid).contains(addr) {
@@ -65,7 +69,7 @@ impl UseContext<'_, '_> {
 /// Finds what the samples among some records use.
 #[derive(Debug)]
 pub(super) struct UseFinder<'a, 'data, 'r> {
-    context: UseContext<'a, 'data>,
+    context: UseContext<'a, 'data, 'r>,
     found: CodeUses,
     memo: Memo,
     chains: ChainMemo<'r, ChainUses>,
@@ -156,7 +160,7 @@ impl UsingSample<'_> {
 
 impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
     /// Nothing is found yet.
-    pub(super) fn new(context: UseContext<'a, 'data>) -> Self {
+    pub(super) fn new(context: UseContext<'a, 'data, 'r>) -> Self {
         let (found, memo, chain_uses) = Default::default();
         Self { context, found, memo, chains: ChainMemo::of_repeated(), chain_uses }
     }
@@ -183,15 +187,28 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         let Some((pid, _)) = sample.pid_tid.filter(|_| !is_other) else {
             return self.bad_entries(sample.bad_chain_entries() as u64);
         };
-        let order = RecordOrder { time: sample.time.unwrap_or_default(), offset };
-        let (ranges, shadowings) = (self.context.jit_ranges.of(pid), self.context.shadowings.of(pid));
-        let user = UsingSample { pid, time: sample.time, order, ranges, shadowings };
-        let is_jit = self.chain(user, sample);
+        let user = self.using(pid, sample.time, offset);
+        let is_jit = match self.context.deferred.find(sample, offset) {
+            Some(DeferredChain { sample: later, offset }) => {
+                // The part that was deferred uses what is there when its own record is written.
+                let own = sample.chain_frames().next().is_some() && self.chain(user, sample);
+                let (pid, _) = later.pid_tid.unwrap_or_default();
+                self.chain(self.using(pid, later.time, *offset), later) || own
+            }
+            None => self.chain(user, sample),
+        };
         self.found.counts.with_jit += u64::from(is_jit);
         if !user.ranges.is_empty() {
             self.branches(user, sample);
             self.stack_copy(user, sample);
         }
+    }
+
+    /// A record that uses what is at its addresses.
+    fn using(&self, pid: Pid, time: Option<Nanos>, offset: u64) -> UsingSample<'a> {
+        let order = RecordOrder { time: time.unwrap_or_default(), offset };
+        let (ranges, shadowings) = (self.context.jit_ranges.of(pid), self.context.shadowings.of(pid));
+        UsingSample { pid, time, order, ranges, shadowings }
     }
 
     fn bad_entries(&mut self, bad_entries: u64) {
@@ -319,6 +336,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
             *self.found.counts.other_time.entry(pid).or_default() += other_time;
         }
         let end = self.context.dump_ends.get(&pid);
+        let time = time.filter(|time| time.is_valid());
         if unknown > 0 && end.zip(time).is_some_and(|(end, time)| time > *end) {
             *self.found.counts.late.entry(pid).or_default() += unknown;
         }

@@ -119,12 +119,12 @@ impl<'a> MappingInserter<'a> {
         self.map(image, MappedPart { addr: segment.start, len: segment.end.0 - segment.start.0, pgoff }, anchor);
     }
 
-    /// The anchor that the sample at an offset states about itself; `None` for none, which no use comes from.
+    /// The anchor that the sample, or the deferred call chain, at an offset states about itself; `None` for none, which no use comes from.
     fn anchor(&self, offset: u64) -> Option<AnchorSample> {
         let input = self.survey.input;
         let bytes = input.records().get(usize::try_from(offset.checked_sub(input.base())?).ok()?..)?;
         let raw = Records::new(bytes, offset, input.recording.header.endian).next()?;
-        let sample = input.recording.sample(&raw).ok()?;
+        let sample = input.recording.chain_sample(&raw)?.ok()?;
         let Sample { pid_tid, time, id, stream_id, cpu, event, .. } = sample;
         Some(AnchorSample { id: SampleId { pid_tid, time, id, stream_id, cpu }, event, offset })
     }

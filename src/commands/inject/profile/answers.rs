@@ -4,6 +4,7 @@ use super::files::{Files, dso};
 use crate::contract::unsymbolized::{BareAddress, NamedCall, Unsymbolized};
 use crate::error::{Warning, Warnings};
 use crate::model::Pid;
+use crate::model::recorded_symbols::RecordedSymbols;
 use crate::pipeline::Job;
 use crate::resolve::address_space::AddressSpaces;
 use crate::resolve::code_map::{CodeMap, Hit};
@@ -75,7 +76,9 @@ impl<'m> Answers<'m> {
         locations.dedup();
         let options = SymbolOptions { lines: true, search: sources.search.clone(), ..SymbolOptions::default() };
         let kernel = &KernelOptions::default();
-        let resolver = Resolver { spaces: &spaces, codes: map, bpf: &[], images: &images, options: &options, kernel };
+        let recorded = &RecordedSymbols::default();
+        let resolver =
+            Resolver { spaces: &spaces, codes: map, bpf: &[], recorded, images: &images, options: &options, kernel };
         let frames = resolver.resolve(&locations, &job.pool, warnings);
         let places: Vec<_> = hits.iter().map(|hit| locations.binary_search(hit.as_ref()?).ok()).collect();
         let is_named = |place: &Option<usize>| {

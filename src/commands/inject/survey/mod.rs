@@ -12,6 +12,7 @@ use crate::model::process::{Mapping, Processes};
 use crate::model::{Nanos, Pid};
 use crate::pipeline::recording::streams::{RecordBytes, RecordChunks, WalkedRecords};
 use crate::pipeline::recording::survey::{self, Survey};
+use crate::records::perf_data::DeferredChains;
 use crate::resolve::address_space::AddressSpaces;
 use crate::sources::{self, Found};
 
@@ -21,6 +22,8 @@ pub(in crate::commands::inject) struct SurveyedRecording<'i> {
     pub(in crate::commands::inject) input: &'i PlainRecording,
     /// All whole records, for the threads.
     pub(in crate::commands::inject) chunks: RecordChunks<'i>,
+    /// The user's part of call chains that samples lack.
+    pub(in crate::commands::inject) deferred: DeferredChains<'i>,
     pub(in crate::commands::inject) processes: Processes,
     pub(in crate::commands::inject) spaces: AddressSpaces,
     /// The processes whose code perf or jitgraft has injected before: it stays as it is.
@@ -35,7 +38,7 @@ impl<'i> SurveyedRecording<'i> {
         let stream = WalkedRecords { records, walk: &input.walk };
         let warnings = &mut context.outcome.warnings;
         let survey = Survey::new(&input.recording, &[stream], &input.shown, warnings);
-        let Survey { processes, chunks, .. } = survey;
+        let Survey { processes, chunks, deferred, .. } = survey;
         let cut = (input.base() + input.records().len() as u64).saturating_sub(chunks.end());
         if cut > 0 && chunks.damage.is_none() {
             let message = format!("the last record is not whole: its {cut} bytes are left out");
@@ -44,7 +47,7 @@ impl<'i> SurveyedRecording<'i> {
         context.progress.done(input.records().len() as u64);
         let by_pid = processes.by_pid.iter();
         let injected = by_pid.filter(|(_, process)| process.is_injected()).map(|(pid, _)| *pid).collect();
-        Self { input, chunks, spaces: AddressSpaces::new(&processes), processes, injected }
+        Self { input, chunks, deferred, spaces: AddressSpaces::new(&processes), processes, injected }
     }
 
     /// Finds the dumps and maps of the processes, if JIT code is wanted.

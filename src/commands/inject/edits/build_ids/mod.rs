@@ -140,8 +140,8 @@ fn hits(survey: &SurveyedRecording<'_>) -> FxHashMap<ListedFile, Hits> {
     let SurveyedRecording { input, spaces, .. } = survey;
     let mut hits: FxHashMap<DsoId, Hits> = FxHashMap::default();
     let records = Records::new(input.records(), input.base(), input.recording.header.endian);
-    for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
-        let Ok(sample) = input.recording.sample(&raw) else { continue };
+    for raw in records {
+        let Some(Ok(sample)) = input.recording.chain_sample(&raw) else { continue };
         let (pid, _) = sample.pid_tid.unwrap_or_default();
         let time = sample.time.unwrap_or(Nanos(u64::MAX));
         for (mode, frame) in sample.frames() {

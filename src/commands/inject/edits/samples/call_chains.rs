@@ -11,7 +11,7 @@ use crate::model::abi::machine_name;
 use crate::model::process::CpuMode;
 use crate::model::{Nanos, Pid};
 use crate::records::perf_data::{
-    Edit, RawRecord, Recording, Records, Sample, attr_record, copies_stacks, kind, with_chain,
+    Edit, RawRecord, Recording, Records, Sample, USER_DEFERRED, attr_record, copies_stacks, kind, with_chain,
 };
 use crate::resolve::address_space::AddressSpaces;
 use crate::resolve::dso::{DsoId, DsoKind};
@@ -146,6 +146,8 @@ impl ChainConverter<'_, '_> {
         if self.unwind(&sample) {
             words.push(abi::PERF_CONTEXT_USER);
             words.extend(self.chain.frames.iter().map(|frame| frame.raw().0));
+        } else if let Some(cookie) = sample.cookie {
+            words.extend([USER_DEFERRED, cookie]);
         }
         let insert = with_chain(raw, attr, &words)?;
         let insert = insert.ok_or_else(|| Error::new("is too long with its chain").at(raw.offset))?;

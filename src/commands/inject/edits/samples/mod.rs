@@ -13,7 +13,9 @@ use crate::commands::inject::options::InjectContext;
 use crate::commands::inject::survey::{JitCode, PlainRecording, SurveyedRecording};
 use crate::error::Result;
 use crate::parallel::Pool;
-use crate::records::perf_data::{Edit, RawRecord, Recording, copies_stacks, kind, without_bad_entries};
+use crate::records::perf_data::{
+    Edit, RawRecord, Recording, copies_stacks, deferred_without_bad_entries, kind, without_bad_entries,
+};
 use crate::resolve::code_map::SelectedIds;
 use call_chains::PlainChains;
 use relocations::Relocations;
@@ -72,10 +74,20 @@ impl SampleChanges {
 fn bad_entries_dropped(survey: &SurveyedRecording<'_>, unwinds: bool, pool: &Pool) -> Vec<Edit> {
     let recording = &survey.input.recording;
     let parts = pool.map(survey.chunks.list(), |records| {
-        let samples = records.filter(|raw| raw.kind == kind::SAMPLE);
-        samples.filter_map(|raw| bad_entries_of_sample(recording, unwinds, &raw)).collect::<Vec<_>>()
+        records.filter_map(|raw| bad_entries_of_record(recording, unwinds, &raw)).collect::<Vec<_>>()
     });
     parts.into_iter().flatten().collect()
+}
+
+fn bad_entries_of_record(recording: &Recording, unwinds: bool, raw: &RawRecord<'_>) -> Option<Edit> {
+    match raw.kind {
+        kind::SAMPLE => bad_entries_of_sample(recording, unwinds, raw),
+        kind::CALLCHAIN_DEFERRED => {
+            let insert = deferred_without_bad_entries(raw).ok()??;
+            Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert })
+        }
+        _ => None,
+    }
 }
 
 /// Damaged samples are counted where used code is looked for; they stay as they are.

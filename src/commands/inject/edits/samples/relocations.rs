@@ -57,7 +57,7 @@ impl Relocations {
         let finder = &RelocationFinder { survey, recording, codes, remapped: &RemappedFiles::new(&survey.processes) };
         let found = pool.map(survey.chunks.list(), |records| {
             let mut found = Vec::new();
-            for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
+            for raw in records.filter(|raw| matches!(raw.kind, kind::SAMPLE | kind::CALLCHAIN_DEFERRED)) {
                 let edit = replaced.get(&raw.offset);
                 let now = edit.and_then(|edit| Records::new(&edit.insert, raw.offset, raw.endian).next());
                 finder.sample(&now.unwrap_or(raw), &mut found);
@@ -110,7 +110,8 @@ struct RelocationFinder<'a, 'data> {
 impl RelocationFinder<'_, '_> {
     fn sample(&self, raw: &RawRecord<'_>, found: &mut Vec<Relocation>) {
         // Damaged samples are counted where used code is looked for; they stay as they are.
-        let (Ok(sample), Ok(words)) = (self.recording.sample(raw), self.recording.code_addresses(raw)) else { return };
+        let Some(Ok(sample)) = self.recording.chain_sample(raw) else { return };
+        let Ok(words) = self.recording.code_addresses(raw) else { return };
         let Some((pid, _)) = sample.pid_tid.filter(|(pid, _)| !self.survey.injected.contains(pid)) else { return };
         for word in words.into_iter().filter(|word| word.mode == CpuMode::User) {
             let addr = word.frame.raw();

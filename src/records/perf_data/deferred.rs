@@ -1,0 +1,193 @@
+//! Deferred user call chains (`perf record --call-graph fp,defer`, Linux 6.19).
+//!
+//! A sample's chain then ends with `PERF_CONTEXT_USER_DEFERRED` and a cookie instead of the user's frames. They follow in
+//! a record of their own when the thread goes back to user space, which completes all samples of the thread that wait
+//! for its cookie:
+//!
+//! ```text
+//! u64 cookie, u64 nr, u64 ips[nr], sample_id
+//! ```
+//!
+//! What is at its addresses is decided when the record is written: between sample and record the thread may have slept
+//! for long, and even have called exec. perf resolves them at that time, too.
+
+use super::kind;
+use super::recording::Recording;
+use super::sample::Sample;
+use super::sample_id::SampleId;
+use super::walk::RawRecord;
+use super::words::Words;
+use crate::error::{Result, Skipped, Warning, Warnings};
+use crate::model::process::CpuMode;
+use crate::model::{Addr, Nanos, Tid};
+use rustc_hash::FxHashMap;
+use std::path::Path;
+
+/// `attr.defer_callchain`
+const DEFER_CALLCHAIN: u64 = 1 << 38;
+
+/// A user call chain that samples wait for.
+#[derive(Debug, Clone, Copy)]
+pub struct DeferredChain<'data> {
+    /// The record as a sample: process, thread, time and call chain.
+    pub sample: Sample<'data>,
+    /// The record's place in its stream.
+    pub offset: u64,
+}
+
+/// The deferred chains of a recording.
+#[derive(Debug, Default)]
+pub struct DeferredChains<'data> {
+    /// Of each thread and cookie, in the order of time.
+    by_cookie: FxHashMap<(Tid, u64), Vec<DeferredChain<'data>>>,
+    skipped: Skipped,
+}
+
+/// Samples and records that don't find each other.
+#[derive(Debug, Default)]
+struct Unmatched {
+    count: u64,
+    first: Option<u64>,
+}
+
+impl Unmatched {
+    fn add(&mut self, offset: u64) {
+        self.count += 1;
+        self.first = Some(self.first.map_or(offset, |first| first.min(offset)));
+    }
+}
+
+impl<'data> DeferredChain<'data> {
+    fn place(&self) -> (Nanos, u64) {
+        (self.sample.time.unwrap_or_default(), self.offset)
+    }
+}
+
+impl<'data> DeferredChains<'data> {
+    /// Takes a record if it is a deferred chain.
+    pub fn add(&mut self, recording: &Recording, raw: &RawRecord<'data>) {
+        if raw.kind != kind::CALLCHAIN_DEFERRED {
+            return;
+        }
+        match recording.deferred_chain(raw) {
+            Ok(sample) => {
+                if let (Some((_, tid)), Some(cookie)) = (sample.pid_tid, sample.cookie) {
+                    let chain = DeferredChain { sample, offset: raw.offset };
+                    self.by_cookie.entry((tid, cookie)).or_default().push(chain);
+                }
+            }
+            Err(error) => self.skipped.add(error),
+        }
+    }
+
+    /// Sorts the chains, and reports samples and records that don't find each other. `samples` are all records.
+    pub fn settle<'r>(
+        &mut self,
+        recording: &Recording,
+        records: impl Iterator<Item = RawRecord<'r>>,
+        path: &Path,
+        warnings: &mut Warnings,
+    ) {
+        std::mem::take(&mut self.skipped).report(path, warnings);
+        for chains in self.by_cookie.values_mut() {
+            chains.sort_by_key(DeferredChain::place);
+        }
+        let is_deferring = recording.events.iter().any(|event| event.attr.flags & DEFER_CALLCHAIN != 0);
+        if !is_deferring && self.by_cookie.is_empty() {
+            return;
+        }
+        let mut waiting = Unmatched::default();
+        let mut used: FxHashMap<u64, Vec<Tid>> = FxHashMap::default();
+        for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
+            let Ok(sample) = recording.sample(&raw) else { continue };
+            if sample.cookie.is_none() {
+                continue;
+            }
+            match (self.find(&sample, raw.offset), sample.pid_tid) {
+                (Some(chain), Some((_, tid))) => {
+                    let threads = used.entry(chain.offset).or_default();
+                    if !threads.contains(&tid) {
+                        threads.push(tid);
+                    }
+                }
+                _ => waiting.add(raw.offset),
+            }
+        }
+        let mut unused = Unmatched::default();
+        for (&(tid, _), chains) in &self.by_cookie {
+            for chain in chains {
+                if !used.get(&chain.offset).is_some_and(|threads| threads.contains(&tid)) {
+                    unused.add(chain.offset);
+                }
+            }
+        }
+        if let Some(first) = waiting.first {
+            let lack = if waiting.count == 1 { "sample lacks its" } else { "samples lack their" };
+            let message = format!(
+                "{} {lack} user call chain: no deferred one (PERF_RECORD_CALLCHAIN_DEFERRED) has the thread and cookie",
+                waiting.count
+            );
+            warnings.push(Warning::new(message).in_file(path, Some(first)));
+        }
+        if let Some(first) = unused.first {
+            let complete = if unused.count == 1 { "chain completes" } else { "chains complete" };
+            let message =
+                format!("{} deferred user call {complete} no sample (PERF_RECORD_CALLCHAIN_DEFERRED)", unused.count);
+            warnings.push(Warning::new(message).in_file(path, Some(first)));
+        }
+    }
+
+    /// The user's part of the call chain of a sample, whose record is at `offset`, if it was deferred and is there: the
+    /// first one that the thread wrote afterwards.
+    pub fn find(&self, sample: &Sample<'_>, offset: u64) -> Option<&DeferredChain<'data>> {
+        let (_, tid) = sample.pid_tid?;
+        let chains = self.by_cookie.get(&(tid, sample.cookie?))?;
+        let place = (sample.time.unwrap_or_default(), offset);
+        chains.get(chains.partition_point(|chain| chain.place() < place))
+    }
+}
+
+impl Recording {
+    /// A CALLCHAIN_DEFERRED record, as a sample that has this call chain.
+    fn deferred_chain<'data>(&self, raw: &RawRecord<'data>) -> Result<Sample<'data>> {
+        let event = self.event_of(raw).unwrap_or(0);
+        let trailer = self.sample_id(raw).unwrap_or_default();
+        let mut body = raw.body();
+        let cookie = body.u64("cookie")?;
+        let count = body.u64("length of the call chain")?;
+        let chain = body.bytes(count.saturating_mul(8), "call chain")?;
+        if (body.left() as usize) < self.trailer_len(event) {
+            return Err(body.error("the call chain leaves no room for the sample_id"));
+        }
+        let callchain = Words::new(chain, raw.endian);
+        let mut sample = Sample {
+            event,
+            cpumode: CpuMode::User,
+            id: trailer.id,
+            pid_tid: trailer.pid_tid,
+            time: trailer.time,
+            stream_id: trailer.stream_id,
+            cpu: trailer.cpu,
+            callchain,
+            cookie: Some(cookie),
+            ..Sample::default()
+        };
+        sample.ip = sample.chain().next().map_or(Some(Addr(0)), |(_, _, frame)| Some(frame.raw()));
+        Ok(sample)
+    }
+
+    fn trailer_len(&self, event: usize) -> usize {
+        let attr = self.events.get(event).map(|event| &event.attr).filter(|attr| attr.sample_id_all());
+        attr.map_or(0, |attr| SampleId::size(attr.sample_type))
+    }
+
+    /// What has a call chain: the sample in a SAMPLE record, or a CALLCHAIN_DEFERRED record as one. `None` for records of
+    /// other kinds.
+    pub fn chain_sample<'data>(&self, raw: &RawRecord<'data>) -> Option<Result<Sample<'data>>> {
+        match raw.kind {
+            kind::SAMPLE => Some(self.sample(raw)),
+            kind::CALLCHAIN_DEFERRED => Some(self.deferred_chain(raw)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Samples of `perf record --off-cpu` since perf 6.16: everything is in their raw data. The sample's own process, thread
+//! and period are those of whoever ran when it was written.
+//!
+//! ```text
+//! u32 pid, u32 tid, u64 period, u64 nr, u64 ips[nr], u64 cgroup, padding
+//! ```
+//!
+//! Layout: `off_cpu_write` in tools/perf/util/bpf_off_cpu.c. Before 6.16 the chain was in the sample as usual.
+
+use super::attr::Event;
+use super::sample::Sample;
+use super::words::Words;
+use crate::bytes::cursor::{Cursor, Endian};
+use crate::error::Result;
+use crate::model::{Addr, Pid, Tid};
+use linux_perf_event_reader::constants as abi;
+
+/// The number of bytes before the words of the chain.
+pub(super) const CHAIN_AT: usize = 4 + 4 + 8 + 8;
+
+impl Event {
+    /// True if its samples have process, thread, period and call chain in their raw data.
+    pub fn is_off_cpu_raw(&self) -> bool {
+        const BPF_OUTPUT: u64 = 10;
+        self.attr.kind == abi::PERF_TYPE_SOFTWARE
+            && self.attr.config == BPF_OUTPUT
+            && self.attr.samples(abi::PERF_SAMPLE_RAW)
+            && !self.attr.samples(abi::PERF_SAMPLE_CALLCHAIN)
+            && self.name.split(':').next() == Some("offcpu-time")
+    }
+
+    /// True if its samples have call chains: as a field, or in their raw data.
+    pub fn has_call_chains(&self) -> bool {
+        self.attr.samples(abi::PERF_SAMPLE_CALLCHAIN) || self.is_off_cpu_raw()
+    }
+}
+
+impl<'data> Sample<'data> {
+    /// Takes what the raw data state. `base` is their place in the file.
+    pub(super) fn take_off_cpu(&mut self, base: u64, endian: Endian) -> Result<()> {
+        let mut body = Cursor::new(self.raw.unwrap_or_default(), base, endian);
+        let (pid, tid) = (body.u32("off-cpu pid")?, body.u32("off-cpu tid")?);
+        self.pid_tid = Some((Pid(pid.cast_signed()), Tid(tid.cast_signed())));
+        self.period = Some(body.u64("off-cpu period")?);
+        let count = body.u64("length of the off-cpu call chain")?;
+        self.callchain = Words::new(body.bytes(count.saturating_mul(8), "off-cpu call chain")?, endian);
+        self.cgroup = Some(body.u64("off-cpu cgroup")?);
+        self.ip = self.chain().next().map_or(Some(Addr(0)), |(_, _, frame)| Some(frame.raw()));
+        Ok(())
+    }
+}

@@ -1,0 +1,217 @@
+//! What simpleperf, Android's perf, adds to perf.data: the symbols of files that have samples, and facts about the
+//! recording.
+//!
+//! * FILE (feature 128): for each file a u32 length and a struct of that length.
+//! * META_INFO (129): key and value, each with a NUL at its end.
+//! * FILE2 (132): for each file a u32 length and a message of protocol buffers, `FileFeature`.
+//!
+//! JIT code and code of dex files in memory have mappings of files that do not exist
+//! (`…_jit_app_cache:START-END`): their symbols have the addresses of the process.
+//!
+//! Layouts: simpleperf/record_file_format.h, simpleperf/record_file.proto and simpleperf/dso.cpp of Android.
+
+use super::recording::Recording;
+use crate::bytes::cursor::Cursor;
+use crate::bytes::protobuf::Fields;
+use crate::error::{Error, Result, Skipped};
+use crate::model::backing::simpleperf_jit_cache;
+use crate::model::recorded_symbols::{RecordedFile, RecordedSymbol, SymbolBase};
+use linux_perf_data::Feature;
+
+/// `enum DsoType`
+const KERNEL_MODULE: u64 = 1;
+const ELF_FILE: u64 = 2;
+const DEX_FILE: u64 = 3;
+
+/// A file as it is stated.
+#[derive(Debug, Default)]
+struct FileEntry {
+    path: Vec<u8>,
+    kind: u64,
+    /// The lowest address of code that the file is linked for.
+    min_vaddr: u64,
+    /// Where that is in the file, or from the start of a kernel module's memory.
+    min_vaddr_at: Option<u64>,
+    symbols: Vec<RecordedSymbol>,
+}
+
+impl FileEntry {
+    fn into_file(self) -> RecordedFile {
+        let Self { path, kind, min_vaddr, min_vaddr_at, symbols } = self;
+        let base = match (kind, min_vaddr_at) {
+            _ if simpleperf_jit_cache(&path).is_some() => SymbolBase::Start,
+            (ELF_FILE, Some(at)) => SymbolBase::Linked(min_vaddr.wrapping_sub(at)),
+            (ELF_FILE, None) => SymbolBase::FirstMapping(min_vaddr),
+            (KERNEL_MODULE, at) => SymbolBase::FirstMapping(min_vaddr.wrapping_sub(at.unwrap_or_default())),
+            _ => SymbolBase::Start,
+        };
+        RecordedFile { path, base, symbols }
+    }
+}
+
+impl Recording {
+    /// The files whose symbols the recording contains; what could not be read is counted.
+    pub fn symbol_files(&self, skipped: &mut Skipped) -> Vec<RecordedFile> {
+        let mut files = Vec::new();
+        for (feature, parse) in [
+            (Feature::SIMPLEPERF_FILE, parse_file as fn(Cursor<'_>) -> Result<FileEntry>),
+            (Feature::SIMPLEPERF_FILE2, parse_file2),
+        ] {
+            let Some(section) = self.features.get(&feature) else { continue };
+            let mut cursor = Cursor::new(&section.bytes, section.offset, self.header.endian);
+            while !cursor.is_empty() {
+                match entry(&mut cursor) {
+                    Ok(body) => match parse(body) {
+                        Ok(file) => files.push(file.into_file()),
+                        Err(error) => skipped.add(error),
+                    },
+                    Err(error) => {
+                        skipped.add(error);
+                        break;
+                    }
+                }
+            }
+        }
+        files
+    }
+
+    /// The facts that simpleperf states about the recording.
+    fn meta_info(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let bytes = self.features.get(&Feature::SIMPLEPERF_META_INFO).map_or(&[][..], |section| &section.bytes);
+        let mut texts = bytes.split(|&byte| byte == 0);
+        std::iter::from_fn(move || Some((texts.next()?, texts.next()?)))
+    }
+
+    /// True if simpleperf recorded.
+    pub fn is_simpleperf(&self) -> bool {
+        self.features.contains_key(&Feature::SIMPLEPERF_META_INFO)
+    }
+
+    /// The names of events by META_INFO: a line `name,type,config` for each.
+    pub(super) fn name_events_by_meta_info(&mut self) {
+        let Some((_, types)) = self.meta_info().find(|(key, _)| *key == b"event_type_info") else { return };
+        let types = String::from_utf8_lossy(types).into_owned();
+        for line in types.lines() {
+            let mut words = line.rsplitn(3, ',');
+            let config = words.next().and_then(|word| word.trim().parse::<u64>().ok());
+            let kind = words.next().and_then(|word| word.trim().parse::<u32>().ok());
+            let (Some(config), Some(kind), Some(name)) = (config, kind, words.next()) else { continue };
+            for event in &mut self.events {
+                if (event.attr.kind, event.attr.config) == (kind, config) {
+                    event.name = name.to_owned();
+                }
+            }
+        }
+    }
+}
+
+/// The next file's bytes.
+fn entry<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
+    let len = cursor.u32("length of a file's symbols")?;
+    let (base, endian) = (cursor.offset(), cursor.endian());
+    Ok(Cursor::new(cursor.bytes(len.into(), "a file's symbols")?, base, endian))
+}
+
+fn parse_file(mut body: Cursor<'_>) -> Result<FileEntry> {
+    let path = body.cstr("path")?.to_vec();
+    let kind = body.u32("type of a file")?.into();
+    let min_vaddr = body.u64("lowest address")?;
+    let count = body.u32("number of symbols")?;
+    let mut symbols = Vec::new();
+    for _ in 0..count {
+        let addr = body.u64("address of a symbol")?;
+        let len = body.u32("length of a symbol")?.into();
+        symbols.push(RecordedSymbol { addr, len, name: body.cstr("name of a symbol")?.into() });
+    }
+    let mut min_vaddr_at = None;
+    if kind == DEX_FILE {
+        let count = body.u32("number of dex files")?;
+        body.bytes(u64::from(count) * 8, "offsets of dex files")?;
+    } else if body.left() >= 8 {
+        min_vaddr_at = Some(body.u64("offset of the lowest address")?);
+    }
+    // Recorders that don't know it write the highest number.
+    Ok(FileEntry { path, kind, min_vaddr, min_vaddr_at: min_vaddr_at.filter(|at| *at != u64::MAX), symbols })
+}
+
+fn parse_file2(body: Cursor<'_>) -> Result<FileEntry> {
+    let at = body.offset();
+    let in_place = |error: Error| error.at(at);
+    let mut file = FileEntry::default();
+    for field in Fields::of(body.rest()) {
+        match field.map_err(in_place)? {
+            (1, path) => file.path = path.bytes().to_vec(),
+            (2, kind) => file.kind = kind.number(),
+            (3, addr) => file.min_vaddr = addr.number(),
+            (4, symbol) => file.symbols.push(parse_symbol(symbol.bytes()).map_err(in_place)?),
+            (6 | 7, place) => {
+                let mut offset = 0;
+                for field in Fields::of(place.bytes()) {
+                    if let (1, value) = field.map_err(in_place)? {
+                        offset = value.number();
+                    }
+                }
+                file.min_vaddr_at = Some(offset).filter(|at| *at != u64::MAX);
+            }
+            _ => {}
+        }
+    }
+    Ok(file)
+}
+
+fn parse_symbol(message: &[u8]) -> Result<RecordedSymbol> {
+    let mut symbol = RecordedSymbol { addr: 0, len: 0, name: Box::default() };
+    for field in Fields::of(message) {
+        match field? {
+            (1, addr) => symbol.addr = addr.number(),
+            (2, len) => symbol.len = len.number() & u64::from(u32::MAX),
+            (3, name) => symbol.name = name.bytes().into(),
+            _ => {}
+        }
+    }
+    Ok(symbol)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes::cursor::Endian;
+
+    #[test]
+    fn a_file_of_the_first_layout() {
+        let mut body = b"/system/lib64/libc.so\0".to_vec();
+        body.extend(2u32.to_le_bytes());
+        body.extend(0x1000u64.to_le_bytes());
+        body.extend(2u32.to_le_bytes());
+        for (addr, len, name) in [(0x1100u64, 0x10u32, "read"), (0x1200, 0, "write")] {
+            body.extend(addr.to_le_bytes());
+            body.extend(len.to_le_bytes());
+            body.extend(name.as_bytes());
+            body.push(0);
+        }
+        let old = parse_file(Cursor::new(&body, 0, Endian::Little)).unwrap();
+        assert_eq!((old.symbols.len(), &old.symbols[1].name[..]), (2, &b"write"[..]));
+        assert_eq!(old.into_file().base, SymbolBase::FirstMapping(0x1000));
+        body.extend(0x800u64.to_le_bytes());
+        let new = parse_file(Cursor::new(&body, 0, Endian::Little)).unwrap();
+        assert_eq!(new.into_file().base, SymbolBase::Linked(0x800));
+        for cut in 0..body.len() - 8 {
+            assert!(parse_file(Cursor::new(&body[..cut], 0, Endian::Little)).is_err(), "{cut}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_the_second_layout() {
+        let symbol = b"\x0a\x80\x20".to_vec();
+        assert!(parse_symbol(&symbol).is_err());
+        // vaddr 0x1000, len 16, name f
+        let symbol = b"\x08\x80\x20\x10\x10\x1a\x01f";
+        let mut body = b"\x0a\x05/a.so\x10\x02\x18\x80\x10\x22".to_vec();
+        body.push(symbol.len() as u8);
+        body.extend(symbol);
+        body.extend(b"\x32\x00");
+        let file = parse_file2(Cursor::new(&body, 0, Endian::Little)).unwrap().into_file();
+        assert_eq!(file.symbols, [RecordedSymbol { addr: 0x1000, len: 16, name: b"f"[..].into() }]);
+        assert_eq!((&file.path[..], file.base), (&b"/a.so"[..], SymbolBase::Linked(0x800)));
+    }
+}

@@ -1,0 +1,479 @@
+//! The arguments of a print line: C expressions over the fields of a sample.
+
+use super::field::{Field, Place, type_size};
+
+/// Expressions that are nested deeper are not understood.
+const DEEPEST: usize = 100;
+
+/// An argument.
+#[derive(Debug, Clone)]
+pub(super) enum Argument {
+    Number(u64),
+    Text(Vec<u8>),
+    /// A field, by its place in the list of all.
+    Field(usize),
+    /// An element of a field's array.
+    Element(usize, Box<Argument>),
+    /// Cut to so many bits.
+    Cut(u32, Box<Argument>),
+    Unary(Op, Box<Argument>),
+    Binary(Op, Box<Argument>, Box<Argument>),
+    Choice(Box<Argument>, Box<Argument>, Box<Argument>),
+    /// `__print_flags`: the names of the bits that are set.
+    Flags {
+        value: Box<Argument>,
+        between: Vec<u8>,
+        names: Vec<(u64, Vec<u8>)>,
+    },
+    /// `__print_symbolic`: the name of a value.
+    Symbol {
+        value: Box<Argument>,
+        names: Vec<(u64, Vec<u8>)>,
+    },
+    /// `__print_hex`, `__print_hex_str`: bytes of an array.
+    Hex {
+        array: Box<Argument>,
+        len: Box<Argument>,
+        between: &'static [u8],
+    },
+    /// `__print_array`: the numbers of an array.
+    Numbers {
+        array: Box<Argument>,
+        count: Box<Argument>,
+        size: Box<Argument>,
+    },
+    /// `__get_dynamic_array`, `__get_str`: the data of a field that are elsewhere.
+    Data(usize),
+    /// `__get_dynamic_array_len`
+    DataLen(usize),
+    /// `__get_bitmask`: words of bits.
+    Bits(usize),
+    /// `__get_cpumask`: the numbers of the bits that are set.
+    Cpus(usize),
+    /// A constant of the kernel's that the recording doesn't give.
+    Unknown,
+}
+
+/// An operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Op {
+    Mul,
+    Div,
+    Rem,
+    Add,
+    Sub,
+    Shl,
+    Shr,
+    Lt,
+    Gt,
+    Le,
+    Ge,
+    Eq,
+    Ne,
+    And,
+    Xor,
+    Or,
+    BothTrue,
+    AnyTrue,
+    Not,
+    Inverse,
+    Minus,
+}
+
+/// Binary operators; each row binds tighter than the one before it.
+const BINARY: &[&[(&str, Op)]] = &[
+    &[("||", Op::AnyTrue)],
+    &[("&&", Op::BothTrue)],
+    &[("|", Op::Or)],
+    &[("^", Op::Xor)],
+    &[("&", Op::And)],
+    &[("==", Op::Eq), ("!=", Op::Ne)],
+    &[("<=", Op::Le), (">=", Op::Ge), ("<", Op::Lt), (">", Op::Gt)],
+    &[("<<", Op::Shl), (">>", Op::Shr)],
+    &[("+", Op::Add), ("-", Op::Sub)],
+    &[("*", Op::Mul), ("/", Op::Div), ("%", Op::Rem)],
+];
+
+impl Op {
+    /// As libtraceevent counts: with signed numbers of 64 bits. `None` for a division by zero.
+    pub(super) fn apply(self, left: u64, right: u64) -> Option<u64> {
+        let (a, b) = (left.cast_signed(), right.cast_signed());
+        Some(match self {
+            Self::Mul => left.wrapping_mul(right),
+            Self::Div => a.checked_div(b)?.cast_unsigned(),
+            Self::Rem => a.checked_rem(b)?.cast_unsigned(),
+            Self::Add => left.wrapping_add(right),
+            Self::Sub | Self::Minus => left.wrapping_sub(right),
+            Self::Shl => left.wrapping_shl(right as u32),
+            Self::Shr => a.wrapping_shr(right as u32).cast_unsigned(),
+            Self::Lt => (a < b).into(),
+            Self::Gt => (a > b).into(),
+            Self::Le => (a <= b).into(),
+            Self::Ge => (a >= b).into(),
+            Self::Eq => (a == b).into(),
+            Self::Ne => (a != b).into(),
+            Self::And => left & right,
+            Self::Xor => left ^ right,
+            Self::Or => left | right,
+            Self::BothTrue => (left != 0 && right != 0).into(),
+            Self::AnyTrue => (left != 0 || right != 0).into(),
+            Self::Not => (right == 0).into(),
+            Self::Inverse => !right,
+        })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Token {
+    Word(String),
+    Number(u64),
+    Text(Vec<u8>),
+    Sign(&'static str),
+}
+
+const SIGNS: &[&str] = &[
+    "->", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "(", ")", "[", "]", "{", "}", ",", "?", ":", "+", "-", "*",
+    "/", "%", "&", "|", "^", "~", "!", "<", ">", ".",
+];
+
+/// Parses a print line.
+pub(super) struct Parser<'f> {
+    tokens: Vec<Token>,
+    at: usize,
+    fields: &'f [Field],
+    depth: usize,
+}
+
+impl<'f> Parser<'f> {
+    pub(super) fn new(line: &str, fields: &'f [Field]) -> Option<Self> {
+        Some(Self { tokens: tokens(line)?, at: 0, fields, depth: 0 })
+    }
+
+    /// Texts behind one another, which C takes for one.
+    pub(super) fn texts(&mut self) -> Option<Vec<u8>> {
+        let Some(Token::Text(mut text)) = self.next() else { return None };
+        while let Some(Token::Text(more)) = self.tokens.get(self.at) {
+            text.extend(more);
+            self.at += 1;
+        }
+        Some(text)
+    }
+
+    /// All arguments that follow, each behind a comma.
+    pub(super) fn arguments(&mut self) -> Option<Vec<Argument>> {
+        let mut list = Vec::new();
+        while self.at < self.tokens.len() {
+            self.sign(",")?;
+            list.push(self.argument()?);
+        }
+        Some(list)
+    }
+
+    fn next(&mut self) -> Option<Token> {
+        let token = self.tokens.get(self.at).cloned();
+        self.at += 1;
+        token
+    }
+
+    fn is_sign(&self, sign: &str) -> bool {
+        matches!(self.tokens.get(self.at), Some(Token::Sign(found)) if *found == sign)
+    }
+
+    fn sign(&mut self, sign: &str) -> Option<()> {
+        let is_it = self.is_sign(sign);
+        self.at += 1;
+        is_it.then_some(())
+    }
+
+    fn argument(&mut self) -> Option<Argument> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return None;
+        }
+        let condition = self.binary(0)?;
+        let argument = if self.is_sign("?") {
+            self.at += 1;
+            let then = self.argument()?;
+            self.sign(":")?;
+            Argument::Choice(Box::new(condition), Box::new(then), Box::new(self.argument()?))
+        } else {
+            condition
+        };
+        self.depth -= 1;
+        Some(argument)
+    }
+
+    fn binary(&mut self, level: usize) -> Option<Argument> {
+        let Some(operators) = BINARY.get(level) else { return self.unary() };
+        let mut left = self.binary(level + 1)?;
+        while let Some((_, op)) = operators.iter().find(|(sign, _)| self.is_sign(sign)) {
+            self.at += 1;
+            let right = self.binary(level + 1)?;
+            left = Argument::Binary(*op, Box::new(left), Box::new(right));
+        }
+        Some(left)
+    }
+
+    fn unary(&mut self) -> Option<Argument> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return None;
+        }
+        let op =
+            [("!", Op::Not), ("~", Op::Inverse), ("-", Op::Minus)].into_iter().find(|(sign, _)| self.is_sign(sign));
+        let argument = match op {
+            Some((_, op)) => {
+                self.at += 1;
+                Argument::Unary(op, Box::new(self.unary()?))
+            }
+            None if self.is_sign("+") => {
+                self.at += 1;
+                self.unary()?
+            }
+            None => self.operand()?,
+        };
+        self.depth -= 1;
+        Some(argument)
+    }
+
+    fn operand(&mut self) -> Option<Argument> {
+        if let Some(Token::Text(_)) = self.tokens.get(self.at) {
+            return Some(Argument::Text(self.texts()?));
+        }
+        match self.next()? {
+            Token::Number(number) => Some(Argument::Number(number)),
+            Token::Sign("(") => {
+                if let Some(bits) = self.cast() {
+                    let of = Box::new(self.unary()?);
+                    return Some(if bits < 64 { Argument::Cut(bits, of) } else { *of });
+                }
+                let inner = self.argument()?;
+                self.sign(")")?;
+                self.element(inner)
+            }
+            Token::Word(word) if word == "REC" => {
+                self.sign("->")?;
+                let field = Argument::Field(self.field()?);
+                self.element(field)
+            }
+            Token::Word(word) if self.is_sign("(") => {
+                self.at += 1;
+                let call = self.call(&word)?;
+                self.sign(")")?;
+                self.element(call)
+            }
+            Token::Word(_) => Some(Argument::Unknown),
+            _ => None,
+        }
+    }
+
+    /// `[index]` behind an operand, if it is there.
+    fn element(&mut self, of: Argument) -> Option<Argument> {
+        if !self.is_sign("[") {
+            return Some(of);
+        }
+        self.at += 1;
+        let index = self.argument()?;
+        self.sign("]")?;
+        match of {
+            Argument::Field(field) | Argument::Data(field) => Some(Argument::Element(field, Box::new(index))),
+            _ => None,
+        }
+    }
+
+    /// The number of bits of the type in a cast, if this is one; it is behind the opening parenthesis.
+    fn cast(&mut self) -> Option<u32> {
+        let end = (self.at..self.tokens.len()).find(|&at| self.tokens[at] == Token::Sign(")"))?;
+        let mut kind = Vec::new();
+        for token in &self.tokens[self.at..end] {
+            match token {
+                Token::Word(word) if word != "REC" => kind.push(&word[..]),
+                Token::Sign("*") if !kind.is_empty() => kind.push("*"),
+                _ => return None,
+            }
+        }
+        let is_operand = match self.tokens.get(end + 1)? {
+            Token::Word(_) | Token::Number(_) | Token::Text(_) => true,
+            Token::Sign(sign) => ["(", "~", "!", "-"].contains(sign),
+        };
+        if kind.is_empty() || !is_operand {
+            return None;
+        }
+        let kind = kind.join(" ");
+        self.at = end + 1;
+        Some(if kind.contains('*') { 64 } else { 8 * type_size(&kind, 8) as u32 })
+    }
+
+    /// The place of the field whose name follows.
+    fn field(&mut self) -> Option<usize> {
+        let Token::Word(name) = self.next()? else { return None };
+        self.fields.iter().position(|field| field.name == name)
+    }
+
+    /// The place of a field whose data are elsewhere.
+    fn far_field(&mut self) -> Option<usize> {
+        let field = self.field()?;
+        (self.fields[field].place != Place::Inline).then_some(field)
+    }
+
+    /// A call of one of the functions that print lines have, up to its closing parenthesis.
+    fn call(&mut self, name: &str) -> Option<Argument> {
+        match name {
+            "__print_flags" => {
+                let value = Box::new(self.argument()?);
+                self.sign(",")?;
+                let between = self.texts()?;
+                Some(Argument::Flags { value, between, names: self.names()? })
+            }
+            "__print_symbolic" => {
+                let value = Box::new(self.argument()?);
+                Some(Argument::Symbol { value, names: self.names()? })
+            }
+            "__print_hex" | "__print_hex_str" => {
+                let array = Box::new(self.argument()?);
+                self.sign(",")?;
+                let len = Box::new(self.argument()?);
+                Some(Argument::Hex { array, len, between: if name == "__print_hex" { b" " } else { b"" } })
+            }
+            "__print_array" => {
+                let array = Box::new(self.argument()?);
+                self.sign(",")?;
+                let count = Box::new(self.argument()?);
+                self.sign(",")?;
+                Some(Argument::Numbers { array, count, size: Box::new(self.argument()?) })
+            }
+            "__get_str" | "__get_rel_str" | "__get_dynamic_array" | "__get_rel_dynamic_array" => {
+                Some(Argument::Data(self.far_field()?))
+            }
+            "__get_dynamic_array_len" | "__get_rel_dynamic_array_len" => Some(Argument::DataLen(self.far_field()?)),
+            "__get_bitmask" | "__get_rel_bitmask" => Some(Argument::Bits(self.far_field()?)),
+            "__get_cpumask" | "__get_rel_cpumask" => Some(Argument::Cpus(self.far_field()?)),
+            "__builtin_expect" => {
+                let value = self.argument()?;
+                self.sign(",")?;
+                self.argument()?;
+                Some(value)
+            }
+            "sizeof" => {
+                let mut kind = Vec::new();
+                while let Some(Token::Word(word)) = self.tokens.get(self.at) {
+                    kind.push(word.clone());
+                    self.at += 1;
+                }
+                (!kind.is_empty()).then(|| Argument::Number(type_size(&kind.join(" "), 8) as u64))
+            }
+            _ => None,
+        }
+    }
+
+    /// `, { 1, "a" }, { 2, "b" }`
+    fn names(&mut self) -> Option<Vec<(u64, Vec<u8>)>> {
+        let mut names = Vec::new();
+        while self.is_sign(",") {
+            self.at += 1;
+            self.sign("{")?;
+            let value = self.argument()?.constant();
+            self.sign(",")?;
+            let name = self.texts()?;
+            self.sign("}")?;
+            // A value that isn't known names nothing.
+            names.extend(value.map(|value| (value, name)));
+        }
+        Some(names)
+    }
+}
+
+impl Argument {
+    /// Its value, if no field is part of it.
+    fn constant(&self) -> Option<u64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Cut(bits, of) => Some(cut(of.constant()?, *bits)),
+            Self::Unary(op, of) => op.apply(0, of.constant()?),
+            Self::Binary(op, left, right) => op.apply(left.constant()?, right.constant()?),
+            Self::Choice(condition, then, otherwise) => {
+                if condition.constant()? != 0 {
+                    then.constant()
+                } else {
+                    otherwise.constant()
+                }
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The low bits of a number.
+pub(super) fn cut(number: u64, bits: u32) -> u64 {
+    if bits >= 64 { number } else { number & ((1 << bits) - 1) }
+}
+
+fn tokens(line: &str) -> Option<Vec<Token>> {
+    let mut tokens = Vec::new();
+    let mut rest = line.as_bytes();
+    while let Some(&byte) = rest.first() {
+        if byte.is_ascii_whitespace() {
+            rest = &rest[1..];
+        } else if byte == b'"' {
+            let (text, behind) = quoted(&rest[1..], b'"')?;
+            tokens.push(Token::Text(text));
+            rest = behind;
+        } else if byte == b'\'' {
+            let (text, behind) = quoted(&rest[1..], b'\'')?;
+            tokens.push(Token::Number((*text.first()?).into()));
+            rest = behind;
+        } else if byte.is_ascii_alphanumeric() || byte == b'_' {
+            let len = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
+            let (word, behind) = rest.split_at(len);
+            let word = std::str::from_utf8(word).ok()?;
+            tokens.push(if byte.is_ascii_digit() {
+                Token::Number(number(word)?)
+            } else {
+                Token::Word(word.to_owned())
+            });
+            rest = behind;
+        } else {
+            let sign = SIGNS.iter().find(|sign| rest.starts_with(sign.as_bytes()))?;
+            tokens.push(Token::Sign(sign));
+            rest = &rest[sign.len()..];
+        }
+    }
+    Some(tokens)
+}
+
+/// A text up to its closing quote, and what is behind.
+fn quoted(bytes: &[u8], quote: u8) -> Option<(Vec<u8>, &[u8])> {
+    let mut text = Vec::new();
+    let mut rest = bytes;
+    loop {
+        let (&byte, behind) = rest.split_first()?;
+        rest = behind;
+        match byte {
+            b'\\' => {
+                let (&escaped, behind) = rest.split_first()?;
+                rest = behind;
+                text.push(match escaped {
+                    b'n' => b'\n',
+                    b't' => b'\t',
+                    b'r' => b'\r',
+                    b'0' => 0,
+                    other => other,
+                });
+            }
+            _ if byte == quote => return Some((text, rest)),
+            _ => text.push(byte),
+        }
+    }
+}
+
+/// `16`, `0x10`, `020`, `16UL`
+fn number(word: &str) -> Option<u64> {
+    let digits = word.trim_end_matches(['u', 'U', 'l', 'L']);
+    if let Some(hex) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        return u64::from_str_radix(hex, 16).ok();
+    }
+    match digits.strip_prefix('0') {
+        Some(octal) if !octal.is_empty() => u64::from_str_radix(octal, 8).ok(),
+        _ => digits.parse().ok(),
+    }
+}

@@ -1,0 +1,183 @@
+//! The format of a tracepoint: its fields, and the print line.
+
+use super::expression::{Argument, Parser};
+use super::field::Field;
+
+/// A tracepoint's format.
+#[derive(Debug)]
+pub(super) struct TracepointFormat {
+    /// Its fields, without those that all tracepoints have.
+    pub(super) fields: Vec<Field>,
+    /// All fields: the print line may ask for any.
+    pub(super) all: Vec<Field>,
+    /// The print line; `None` if it is not understood.
+    pub(super) print: Option<PrintLine>,
+}
+
+/// What a print line prints: texts, and arguments in a `printf` format.
+#[derive(Debug)]
+pub(super) struct PrintLine {
+    pub(super) pieces: Vec<Piece>,
+}
+
+#[derive(Debug)]
+pub(super) enum Piece {
+    Text(Vec<u8>),
+    Value(Conversion, Argument),
+}
+
+/// A conversion of `printf`.
+#[derive(Debug, Default)]
+pub(super) struct Conversion {
+    pub(super) left: bool,
+    pub(super) plus: bool,
+    pub(super) space: bool,
+    pub(super) alternate: bool,
+    pub(super) zeros: bool,
+    pub(super) width: Size,
+    pub(super) precision: Option<Size>,
+    /// Bits of the number that count.
+    pub(super) bits: u32,
+    pub(super) kind: u8,
+}
+
+/// A width or a precision.
+#[derive(Debug, Default)]
+pub(super) enum Size {
+    #[default]
+    None,
+    Fixed(usize),
+    Value(Argument),
+}
+
+impl TracepointFormat {
+    /// Parses a format file; gives the event's number, too. `None` if it has none.
+    pub(super) fn parse(text: &str, long_size: u64) -> Option<(u64, Self)> {
+        let id = text.lines().find_map(|line| line.strip_prefix("ID:"))?.trim().parse().ok()?;
+        let (mut common, mut fields) = (Vec::new(), Vec::new());
+        for line in text.lines() {
+            let line = line.trim();
+            let Some(field) = line.strip_prefix("field:").or_else(|| line.strip_prefix("field special:")) else {
+                continue;
+            };
+            let field = Field::parse(field, long_size as usize)?;
+            if field.name.starts_with("common_") {
+                common.push(field);
+            } else {
+                fields.push(field);
+            }
+        }
+        let print = text.split_once("print fmt:").map(|(_, line)| line.trim());
+        let all: Vec<Field> = fields.iter().chain(&common).cloned().collect();
+        let print = print.and_then(|line| PrintLine::parse(line, &all));
+        Some((id, Self { fields, all, print }))
+    }
+}
+
+impl PrintLine {
+    /// `"comm=%s pid=%d", REC->comm, REC->pid`
+    fn parse(line: &str, fields: &[Field]) -> Option<Self> {
+        let mut parser = Parser::new(line, fields)?;
+        let format = parser.texts()?;
+        let mut arguments = parser.arguments()?.into_iter();
+        let (mut pieces, mut text) = (Vec::new(), Vec::new());
+        let mut rest = &format[..];
+        while let Some((&byte, behind)) = rest.split_first() {
+            rest = behind;
+            match (byte, rest.first()) {
+                (b'%', Some(b'%')) => {
+                    text.push(b'%');
+                    rest = &rest[1..];
+                }
+                (b'%', _) => {
+                    if !text.is_empty() {
+                        pieces.push(Piece::Text(std::mem::take(&mut text)));
+                    }
+                    let conversion = Conversion::parse(&mut rest, &mut arguments)?;
+                    pieces.push(Piece::Value(conversion, arguments.next()?));
+                }
+                _ => text.push(byte),
+            }
+        }
+        if !text.is_empty() {
+            pieces.push(Piece::Text(text));
+        }
+        Some(Self { pieces })
+    }
+}
+
+impl Conversion {
+    /// Behind the percent sign. `None` for most of the kernel's own conversions of pointers.
+    fn parse(rest: &mut &[u8], arguments: &mut impl Iterator<Item = Argument>) -> Option<Self> {
+        let mut conversion = Self { bits: 32, ..Self::default() };
+        loop {
+            let (&byte, behind) = rest.split_first()?;
+            match byte {
+                b'-' => conversion.left = true,
+                b'+' => conversion.plus = true,
+                b' ' => conversion.space = true,
+                b'#' => conversion.alternate = true,
+                b'0' => conversion.zeros = true,
+                _ => break,
+            }
+            *rest = behind;
+        }
+        conversion.width = Size::parse(rest, arguments)?;
+        if let Some(behind) = rest.strip_prefix(b".") {
+            *rest = behind;
+            conversion.precision = Some(Size::parse(rest, arguments)?);
+        }
+        loop {
+            let (&byte, behind) = rest.split_first()?;
+            *rest = behind;
+            match byte {
+                b'h' => conversion.bits /= 2,
+                b'l' | b'z' | b'Z' | b'j' | b'L' | b't' | b'q' => conversion.bits = 64,
+                b'd' | b'i' | b'u' | b'x' | b'X' | b'o' | b'c' | b's' => conversion.kind = byte,
+                // What perf doesn't know of the kernel's conversions it prints as a pointer and a text.
+                b'p' if rest.first().is_none_or(|next| *next == b'B' || !next.is_ascii_alphanumeric()) => {
+                    (conversion.kind, conversion.bits) = (byte, 64);
+                }
+                // The function at an address; with a capital, how far into it, too.
+                b'p' if matches!(rest.first(), Some(b's' | b'S' | b'f' | b'F')) => {
+                    conversion.kind = if rest[0].is_ascii_uppercase() { b'F' } else { b'f' };
+                    *rest = &rest[1..];
+                }
+                // Hardware and IP addresses.
+                b'p' => {
+                    let (word, kind) = ADDRESSES.iter().find(|(word, _)| rest.starts_with(word))?;
+                    *rest = &rest[word.len()..];
+                    if rest.first().is_some_and(u8::is_ascii_alphanumeric) {
+                        return None;
+                    }
+                    conversion.kind = *kind;
+                }
+                _ => return None,
+            }
+            if conversion.kind != 0 {
+                return Some(conversion);
+            }
+        }
+    }
+}
+
+/// What follows `%p` for addresses that are arrays of bytes, and what the conversion is called here.
+const ADDRESSES: &[(&[u8], u8)] = &[(b"M", b'M'), (b"m", b'm'), (b"I4", b'4'), (b"i4", b'4')];
+
+impl Size {
+    fn parse(rest: &mut &[u8], arguments: &mut impl Iterator<Item = Argument>) -> Option<Self> {
+        if let Some(behind) = rest.strip_prefix(b"*") {
+            *rest = behind;
+            return Some(Self::Value(arguments.next()?));
+        }
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (number, behind) = rest.split_at(digits);
+        *rest = behind;
+        if digits == 0 {
+            return Some(Self::None);
+        }
+        // Nobody wants a wider field than that.
+        let number: usize = std::str::from_utf8(number).ok()?.parse().ok()?;
+        Some(Self::Fixed(number.min(4096)))
+    }
+}

@@ -1,0 +1,128 @@
+//! Tracepoints: the formats of their fields, which the recorder copies from the kernel's `events/*/*/format` into the
+//! recording (TRACING_DATA), and the text of a sample by them, as perf script prints it without plugins.
+//!
+//! ```text
+//! name: sched_wakeup
+//! ID: 318
+//! format:
+//!         field:unsigned short common_type;  offset:0;  size:2;  signed:0;
+//!         …
+//!         field:char comm[16];  offset:8;  size:16;  signed:0;
+//!
+//! print fmt: "comm=%s", REC->comm
+//! ```
+//!
+//! The print line is C as the kernel's macros expand it. What of it isn't understood is not guessed: the fields are
+//! printed one by one, as perf does then.
+//!
+//! TRACING_DATA: Documentation/trace/ in the kernel and trace-cmd.dat(5).
+
+mod expression;
+mod field;
+mod format;
+mod kernel;
+mod print;
+
+use crate::bytes::cursor::{Cursor, Endian};
+use crate::error::{Error, Result, Skipped};
+use format::TracepointFormat;
+use kernel::RecordedKernel;
+use rustc_hash::FxHashMap;
+
+/// The formats of a recording's tracepoints.
+#[derive(Debug, Default)]
+pub struct TracepointFormats {
+    /// By the number that the events have in their attr (`config`).
+    formats: FxHashMap<u64, TracepointFormat>,
+    kernel: RecordedKernel,
+}
+
+impl TracepointFormats {
+    /// Parses TRACING_DATA, which begins at `base` in the file. Formats that cannot be read are counted.
+    pub fn parse(bytes: &[u8], base: u64, skipped: &mut Skipped) -> Result<Self> {
+        let mut cursor = Cursor::new(bytes, base, Endian::Little);
+        if cursor.bytes(10, "magic")? != b"\x17\x08\x44tracing" {
+            return Err(Error::new("TRACING_DATA does not start with its magic").at(base));
+        }
+        cursor.cstr("version")?;
+        let head = cursor.bytes(2, "byte order and size of long")?;
+        let endian = if head[0] == 0 { Endian::Little } else { Endian::Big };
+        let mut formats = Self::default();
+        (formats.kernel.endian, formats.kernel.long_size) = (endian, head[1].into());
+        let mut cursor = Cursor::new(cursor.rest(), cursor.offset(), endian);
+        cursor.u32("page size")?;
+        for _ in ["header_page", "header_event"] {
+            cursor.cstr("name of a header")?;
+            let size = cursor.u64("size of a header")?;
+            cursor.bytes(size, "header")?;
+        }
+        for _ in 0..cursor.u32("number of ftrace formats")? {
+            formats.add(&mut cursor, skipped)?;
+        }
+        for _ in 0..cursor.u32("number of systems")? {
+            cursor.cstr("name of a system")?;
+            for _ in 0..cursor.u32("number of events")? {
+                formats.add(&mut cursor, skipped)?;
+            }
+        }
+        // What follows is of use where it is there.
+        if let Ok(size) = cursor.u32("size of kallsyms")
+            && cursor.bytes(size.into(), "kallsyms").is_ok()
+            && let Ok(size) = cursor.u32("size of printk formats")
+            && let Ok(list) = cursor.bytes(size.into(), "printk formats")
+        {
+            formats.read_printk(list);
+        }
+        Ok(formats)
+    }
+
+    fn add(&mut self, cursor: &mut Cursor<'_>, skipped: &mut Skipped) -> Result<()> {
+        let size = cursor.u64("size of a format")?;
+        let at = cursor.offset();
+        let text = cursor.bytes(size, "format")?;
+        match TracepointFormat::parse(&String::from_utf8_lossy(text), self.kernel.long_size) {
+            Some((id, format)) => _ = self.formats.insert(id, format),
+            None => skipped.add(Error::new("is not the format of a tracepoint").at(at)),
+        }
+        Ok(())
+    }
+
+    /// Lines `0xffffffff8281a8ff : "thaw_processes"`.
+    fn read_printk(&mut self, list: &[u8]) {
+        for line in String::from_utf8_lossy(list).lines() {
+            let Some((addr, text)) = line.split_once(" : ") else { continue };
+            let addr = addr.trim().trim_start_matches("0x");
+            let text = text.trim().trim_matches('"');
+            if let Ok(addr) = u64::from_str_radix(addr, 16) {
+                self.kernel.printk.insert(addr, text.as_bytes().to_vec());
+            }
+        }
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.formats.is_empty()
+    }
+
+    /// The addresses whose functions a sample of the event with this number names (`%ps`).
+    pub fn function_addresses(&self, id: u64, raw: &[u8]) -> Vec<u64> {
+        match self.formats.get(&id) {
+            Some(format) => print::TracepointRecord { format, raw, kernel: &self.kernel }.function_addresses(),
+            None => Vec::new(),
+        }
+    }
+
+    /// Takes the kernel's functions at these addresses, each with how far into it that is.
+    pub fn set_functions(&mut self, functions: FxHashMap<u64, (Vec<u8>, u64)>) {
+        self.kernel.functions = functions;
+    }
+
+    /// Appends the fields of a sample of the event with this number as perf prints them. Nothing for events without a
+    /// format.
+    pub fn print(&self, id: u64, raw: &[u8], out: &mut Vec<u8>) {
+        if let Some(format) = self.formats.get(&id) {
+            let record = print::TracepointRecord { format, raw, kernel: &self.kernel };
+            record.print(out);
+        }
+    }
+}

@@ -1,0 +1,443 @@
+//! A sample of a tracepoint as text: by its print line, or field by field.
+
+use super::expression::{Argument, Op, cut};
+use super::field::{Field, Place};
+use super::format::{Conversion, Piece, PrintLine, Size, TracepointFormat};
+use super::kernel::RecordedKernel;
+use std::io::Write;
+
+/// More than this is not printed of an array whose length a sample states.
+const LONGEST: usize = 1 << 16;
+
+/// The data of a sample with their format.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TracepointRecord<'a> {
+    pub(super) format: &'a TracepointFormat,
+    pub(super) raw: &'a [u8],
+    pub(super) kernel: &'a RecordedKernel,
+}
+
+impl<'a> TracepointRecord<'a> {
+    /// Appends its text.
+    pub(super) fn print(&self, out: &mut Vec<u8>) {
+        let mut text = Vec::new();
+        match &self.format.print {
+            Some(line) if self.print_line(line, &mut text).is_some() => {}
+            _ => {
+                text.clear();
+                text.extend(b"[FAILED TO PARSE]");
+                for field in &self.format.fields {
+                    put(&mut text, format_args!(" {}=", field.name));
+                    self.print_field(field, &mut text);
+                }
+            }
+        }
+        out.extend(text);
+    }
+
+    /// The addresses whose functions it names.
+    pub(super) fn function_addresses(&self) -> Vec<u64> {
+        let pieces = self.format.print.iter().flat_map(|line| &line.pieces);
+        let mut addresses = Vec::new();
+        for piece in pieces {
+            if let Piece::Value(Conversion { kind: b'f' | b'F', .. }, argument) = piece {
+                addresses.extend(self.number(argument));
+            }
+        }
+        addresses
+    }
+
+    fn print_line(&self, line: &PrintLine, out: &mut Vec<u8>) -> Option<()> {
+        for piece in &line.pieces {
+            match piece {
+                Piece::Text(text) => out.extend(text),
+                Piece::Value(conversion, argument) => {
+                    let start = out.len();
+                    self.convert(conversion, argument, out)?;
+                    // Data do not end the line.
+                    out[start..].iter_mut().filter(|byte| **byte == b'\n').for_each(|byte| *byte = b' ');
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn convert(&self, conversion: &Conversion, argument: &Argument, out: &mut Vec<u8>) -> Option<()> {
+        let width = self.size(&conversion.width)?;
+        let precision = match &conversion.precision {
+            Some(precision) => Some(self.size(precision)?.unwrap_or(0)),
+            None => None,
+        };
+        let layout = Layout { width: width.unwrap_or(0), precision, conversion };
+        match conversion.kind {
+            b's' => self.text(argument, layout, out)?,
+            b'c' => layout.pad(&[self.number(argument)? as u8], out),
+            b'M' => self.address(argument, ":", out)?,
+            b'm' => self.address(argument, "", out)?,
+            b'4' => {
+                let bytes: Vec<String> = self.array(argument)?.iter().map(u8::to_string).collect();
+                put(out, format_args!("{}", bytes.join(".")));
+            }
+            b'f' | b'F' => {
+                let addr = self.number(argument)?;
+                match self.kernel.functions.get(&addr) {
+                    Some((name, offset)) => {
+                        out.extend(name);
+                        if conversion.kind == b'F' {
+                            put(out, format_args!("+{offset:#x}"));
+                        }
+                    }
+                    None => put(out, format_args!("{addr:#x}")),
+                }
+            }
+            _ => layout.number(self.number(argument)?, out),
+        }
+        Some(())
+    }
+
+    fn size(&self, size: &Size) -> Option<Option<usize>> {
+        Some(match size {
+            Size::None => None,
+            Size::Fixed(size) => Some(*size),
+            Size::Value(argument) => Some((self.number(argument)? as usize).min(LONGEST)),
+        })
+    }
+
+    fn field(&self, index: usize) -> Option<&'a Field> {
+        self.format.all.get(index)
+    }
+
+    /// Bytes of the data; those beyond the end are missing.
+    fn bytes(&self, at: usize, len: usize) -> &'a [u8] {
+        let start = at.min(self.raw.len());
+        &self.raw[start..at.saturating_add(len).min(self.raw.len()).max(start)]
+    }
+
+    /// The unsigned number in so many bytes; 0 if it isn't there.
+    fn read(&self, at: usize, size: usize) -> u64 {
+        let bytes = self.bytes(at, size);
+        let endian = self.kernel.endian;
+        match (bytes, bytes.len() == size) {
+            (&[a], true) => a.into(),
+            (&[a, b], true) => endian.u16([a, b]).into(),
+            (&[a, b, c, d], true) => endian.u32([a, b, c, d]).into(),
+            (&[a, b, c, d, e, f, g, h], true) => endian.u64([a, b, c, d, e, f, g, h]),
+            _ => 0,
+        }
+    }
+
+    /// The data of a field, wherever they are.
+    fn data(&self, field: &Field) -> &'a [u8] {
+        let (at, len) = self.extent(field);
+        self.bytes(at, len)
+    }
+
+    fn extent(&self, field: &Field) -> (usize, usize) {
+        let word = self.read(field.offset, field.size) as usize;
+        let (offset, len) = (word & 0xffff, word >> 16 & 0xffff);
+        match field.place {
+            // A field without a size is the rest of the data.
+            Place::Inline if field.size == 0 => (field.offset, self.raw.len().saturating_sub(field.offset)),
+            Place::Inline => (field.offset, field.size),
+            Place::At => (offset, len),
+            Place::Behind => (field.offset + field.size + offset, len),
+        }
+    }
+
+    /// The value of an expression. `None` where texts are taken for numbers.
+    fn number(&self, argument: &Argument) -> Option<u64> {
+        match argument {
+            Argument::Number(number) => Some(*number),
+            Argument::Field(field) => {
+                let field = self.field(*field)?;
+                (!field.is_array).then(|| self.read(field.offset, field.size))
+            }
+            Argument::Element(field, index) => {
+                let field = self.field(*field)?;
+                let (at, _) = self.extent(field);
+                let index = (self.number(index)? as usize).checked_mul(field.element)?;
+                Some(self.read(at.checked_add(index)?, field.element))
+            }
+            Argument::Cut(bits, of) => Some(cut(self.number(of)?, *bits)),
+            Argument::Unary(op, of) => op.apply(0, self.number(of)?),
+            Argument::Binary(op @ (Op::BothTrue | Op::AnyTrue), left, right) => {
+                let left = self.number(left)?;
+                let decides = (left != 0) == (*op == Op::AnyTrue);
+                if decides { Some((left != 0).into()) } else { Some((self.number(right)? != 0).into()) }
+            }
+            Argument::Binary(op, left, right) => op.apply(self.number(left)?, self.number(right)?),
+            Argument::Choice(condition, then, otherwise) => {
+                if self.number(condition)? != 0 {
+                    self.number(then)
+                } else {
+                    self.number(otherwise)
+                }
+            }
+            Argument::DataLen(field) => Some(self.extent(self.field(*field)?).1 as u64),
+            _ => None,
+        }
+    }
+
+    /// Appends what `%s` prints. `None` where that is not a text.
+    fn text(&self, argument: &Argument, layout: Layout<'_>, out: &mut Vec<u8>) -> Option<()> {
+        match argument {
+            Argument::Text(text) => layout.text(text, out),
+            Argument::Field(field) => {
+                let field = self.field(*field)?;
+                if field.is_array {
+                    layout.text(until_nul(self.data(field)), out);
+                } else if field.size as u64 == self.kernel.long_size {
+                    // A pointer to a text of the kernel's code.
+                    let addr = self.read(field.offset, field.size);
+                    match self.kernel.printk.get(&addr) {
+                        Some(text) => out.extend(text),
+                        None => put(out, format_args!("{addr:x}")),
+                    }
+                } else {
+                    layout.text(until_nul(self.bytes(field.offset, field.size)), out);
+                }
+            }
+            Argument::Data(field) => layout.text(until_nul(self.data(self.field(*field)?)), out),
+            Argument::Cut(_, of) => self.text(of, layout, out)?,
+            Argument::Choice(condition, then, otherwise) => {
+                let chosen = if self.number(condition)? != 0 { then } else { otherwise };
+                self.text(chosen, layout, out)?;
+            }
+            Argument::Flags { value, between, names } => self.flags(value, between, names, layout, out)?,
+            Argument::Symbol { value, names } => {
+                let value = self.number(value)?;
+                match names.iter().find(|(of, _)| *of == value) {
+                    Some((_, name)) => layout.text(name, out),
+                    None => put(out, format_args!("{value:#x}")),
+                }
+            }
+            Argument::Hex { array, len, between } => {
+                let len = self.number(len)? as usize;
+                for (at, byte) in self.array(array)?.iter().take(len).enumerate() {
+                    if at > 0 {
+                        out.extend(*between);
+                    }
+                    put(out, format_args!("{byte:02x}"));
+                }
+            }
+            Argument::Numbers { array, count, size } => self.numbers(array, count, size, out)?,
+            Argument::Bits(field) => self.bits(self.field(*field)?, out),
+            Argument::Cpus(field) => self.cpus(self.field(*field)?, out),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// A hardware address.
+    fn address(&self, argument: &Argument, between: &str, out: &mut Vec<u8>) -> Option<()> {
+        let bytes: Vec<String> = self.array(argument)?.iter().map(|byte| format!("{byte:02x}")).collect();
+        put(out, format_args!("{}", bytes.join(between)));
+        Some(())
+    }
+
+    fn array(&self, argument: &Argument) -> Option<&'a [u8]> {
+        match argument {
+            Argument::Field(field) | Argument::Data(field) => Some(self.data(self.field(*field)?)),
+            Argument::Cut(_, of) => self.array(of),
+            _ => None,
+        }
+    }
+
+    fn flags(
+        &self,
+        value: &Argument,
+        between: &[u8],
+        names: &[(u64, Vec<u8>)],
+        layout: Layout<'_>,
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
+        let mut value = self.number(value)?;
+        let mut is_first = true;
+        for (flag, name) in names {
+            if value == 0 && flag.cast_signed() < 0 {
+                layout.text(name, out);
+                break;
+            }
+            if flag.cast_signed() > 0 && value & flag == *flag {
+                if !std::mem::take(&mut is_first) {
+                    out.extend(between);
+                }
+                layout.text(name, out);
+                value &= !flag;
+            }
+        }
+        if value != 0 {
+            if !is_first {
+                out.extend(between);
+            }
+            put(out, format_args!("{value:#x}"));
+        }
+        Some(())
+    }
+
+    fn numbers(&self, array: &Argument, count: &Argument, size: &Argument, out: &mut Vec<u8>) -> Option<()> {
+        let (count, size) = (self.number(count)? as usize, self.number(size)? as usize);
+        if !matches!(size, 1 | 2 | 4 | 8) {
+            return None;
+        }
+        let array = self.array(array)?;
+        let within = Self { raw: array, ..*self };
+        out.push(b'{');
+        for at in 0..count.min(array.len() / size) {
+            if at > 0 {
+                out.push(b',');
+            }
+            put(out, format_args!("{:#x}", within.read(at * size, size)));
+        }
+        out.push(b'}');
+        Some(())
+    }
+
+    /// Words of bits, the highest first, in hexadecimal digits.
+    fn bits(&self, field: &Field, out: &mut Vec<u8>) {
+        let data = self.data(field);
+        let within = Self { raw: data, ..*self };
+        let words: Vec<u64> = (0..data.len() / 4).map(|at| within.read(at * 4, 4)).collect();
+        for (at, word) in words.iter().rev().enumerate() {
+            if at > 0 {
+                out.push(b',');
+            }
+            put(out, format_args!("{word:08x}"));
+        }
+    }
+
+    /// The numbers of the bits that are set: `0-2,5`.
+    fn cpus(&self, field: &Field, out: &mut Vec<u8>) {
+        let data = self.data(field);
+        let within = Self { raw: data, ..*self };
+        let word_bits = if self.kernel.long_size == 4 { 32 } else { 64 };
+        let is_set = |cpu: usize| {
+            let word = within.read(cpu / word_bits * (word_bits / 8), word_bits / 8);
+            word >> (cpu % word_bits) & 1 != 0
+        };
+        let (mut cpu, all, mut is_first) = (0, data.len() * 8, true);
+        while cpu < all {
+            if !is_set(cpu) {
+                cpu += 1;
+                continue;
+            }
+            let first = cpu;
+            while cpu < all && is_set(cpu) {
+                cpu += 1;
+            }
+            if !std::mem::take(&mut is_first) {
+                out.push(b',');
+            }
+            put(out, format_args!("{first}"));
+            if cpu - first > 1 {
+                put(out, format_args!("-{}", cpu - 1));
+            }
+        }
+    }
+
+    /// Appends a field as it is, without a print line.
+    fn print_field(&self, field: &Field, out: &mut Vec<u8>) {
+        if field.is_array {
+            let data = self.data(field);
+            let text = until_nul(data);
+            let is_printable =
+                text.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c));
+            if field.is_text && !text.is_empty() && is_printable {
+                out.extend(text);
+                return;
+            }
+            out.extend(b"ARRAY[");
+            for (at, byte) in data.iter().enumerate() {
+                if at > 0 {
+                    out.extend(b", ");
+                }
+                put(out, format_args!("{byte:02x}"));
+            }
+            out.push(b']');
+            return;
+        }
+        let value = self.read(field.offset, field.size);
+        match (field.is_signed, field.size) {
+            _ if field.is_pointer => put(out, format_args!("{value:#x}")),
+            (true, 4) if field.is_long => put(out, format_args!("{:#x}", value as u32)),
+            (true, 4) => put(out, format_args!("{}", (value as u32).cast_signed())),
+            (true, 2) => put(out, format_args!("{:2}", (value as u16).cast_signed())),
+            (true, 1) => put(out, format_args!("{}", (value as u8).cast_signed())),
+            (true, _) => put(out, format_args!("{}", value.cast_signed())),
+            (false, _) if field.is_long => put(out, format_args!("{value:#x}")),
+            (false, _) => put(out, format_args!("{value}")),
+        }
+    }
+}
+
+/// A conversion with its sizes.
+#[derive(Debug, Clone, Copy)]
+struct Layout<'c> {
+    width: usize,
+    precision: Option<usize>,
+    conversion: &'c Conversion,
+}
+
+impl Layout<'_> {
+    fn text(&self, text: &[u8], out: &mut Vec<u8>) {
+        self.pad(&text[..text.len().min(self.precision.unwrap_or(usize::MAX))], out);
+    }
+
+    fn pad(&self, text: &[u8], out: &mut Vec<u8>) {
+        let blanks = std::iter::repeat_n(b' ', self.width.saturating_sub(text.len()));
+        if self.conversion.left {
+            out.extend(text);
+            out.extend(blanks);
+        } else {
+            out.extend(blanks);
+            out.extend(text);
+        }
+    }
+
+    fn number(&self, number: u64, out: &mut Vec<u8>) {
+        let Conversion { bits, kind, alternate, zeros, left, plus, space, .. } = *self.conversion;
+        let number = cut(number, bits);
+        let mut sign = "";
+        let mut digits = match kind {
+            b'd' | b'i' => {
+                let shift = 64 - bits.min(64);
+                let signed = (number << shift).cast_signed() >> shift;
+                sign = match signed {
+                    ..0 => "-",
+                    _ if plus => "+",
+                    _ if space => " ",
+                    _ => "",
+                };
+                signed.unsigned_abs().to_string()
+            }
+            b'x' | b'X' | b'p' => {
+                if alternate && number != 0 || kind == b'p' {
+                    sign = if kind == b'X' { "0X" } else { "0x" };
+                }
+                if kind == b'X' { format!("{number:X}") } else { format!("{number:x}") }
+            }
+            b'o' => format!("{}{number:o}", if alternate && number != 0 { "0" } else { "" }),
+            _ => number.to_string(),
+        };
+        if kind == b'p' && number == 0 {
+            return self.pad(b"(nil)", out);
+        }
+        if let Some(precision) = self.precision {
+            if precision == 0 && number == 0 {
+                digits.clear();
+            }
+            digits.insert_str(0, &"0".repeat(precision.saturating_sub(digits.len())));
+        } else if zeros && !left {
+            digits.insert_str(0, &"0".repeat(self.width.saturating_sub(digits.len() + sign.len())));
+        }
+        self.pad(format!("{sign}{digits}").as_bytes(), out);
+    }
+}
+
+fn until_nul(bytes: &[u8]) -> &[u8] {
+    memchr::memchr(0, bytes).map_or(bytes, |end| &bytes[..end])
+}
+
+fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("writing to memory does not fail");
+}

@@ -1,0 +1,72 @@
+//! Variables at data addresses. Frames are never looked up here: code in a variable is not what the variable is called.
+
+use super::image::Image;
+use object::{Object, ObjectSymbol, SymbolKind};
+
+/// A variable, and how far into it an address is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name, as the linker spells it.
+    pub name: Vec<u8>,
+    /// The distance from its start.
+    pub offset: u64,
+}
+
+/// The variables of a file.
+#[derive(Debug, Default)]
+pub struct Variables {
+    /// By their link-time addresses. Of several at one address the largest comes last.
+    list: Vec<DataSymbol>,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct DataSymbol {
+    start: u64,
+    size: u64,
+    name: Vec<u8>,
+}
+
+impl Variables {
+    /// Those of the symbol tables of a file, and of others that are linked like it.
+    pub fn new(images: &[&Image]) -> Self {
+        let mut list = Vec::new();
+        for image in images {
+            let Ok(object) = image.object() else { continue };
+            for symbol in object.symbols().chain(object.dynamic_symbols()) {
+                if symbol.kind() == SymbolKind::Data
+                    && symbol.is_definition()
+                    && let Ok(name) = symbol.name_bytes()
+                    && !name.is_empty()
+                {
+                    list.push(DataSymbol { start: symbol.address(), size: symbol.size(), name: name.to_vec() });
+                }
+            }
+        }
+        list.sort();
+        Self { list }
+    }
+
+    /// The one at an address: that which begins nearest below it. One without a size reaches to the next.
+    pub fn find(&self, vaddr: u64) -> Option<Variable> {
+        let behind = self.list.partition_point(|symbol| symbol.start <= vaddr);
+        let symbol = &self.list[behind.checked_sub(1)?];
+        let offset = vaddr - symbol.start;
+        (symbol.size == 0 || offset < symbol.size).then(|| Variable { name: symbol.name.clone(), offset })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_variable_below_an_address_is_at_it() {
+        let symbol = |start, size, name: &str| DataSymbol { start, size, name: name.into() };
+        let list = vec![symbol(0x100, 0, "start"), symbol(0x200, 8, "part"), symbol(0x200, 0x20, "whole")];
+        let variables = Variables { list };
+        let find = |vaddr| variables.find(vaddr).map(|found| (String::from_utf8(found.name).unwrap(), found.offset));
+        assert_eq!(find(0x1f0), Some(("start".into(), 0xf0)));
+        assert_eq!(find(0x210), Some(("whole".into(), 0x10)));
+        assert_eq!((find(0x220), find(0xff)), (None, None));
+    }
+}
