@@ -10,3 +10,4 @@ pub(crate) mod escapes;
 pub(crate) mod lines;
 pub mod protobuf;
 pub mod splices;
+pub mod utf16;
