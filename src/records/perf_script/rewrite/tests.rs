@@ -351,7 +351,8 @@ fn an_offset_in_the_object_names_frames_of_files() {
 #[test]
 fn samples_without_empty_lines_between_them_belong_to_the_nearest_header() {
     let frame = "\t            1000 [unknown] (//anon)\n ABI:2    AX:0x1\n";
-    let headers = ["app 6 8.000002: 1 c: \n", "app 5 8.000002: 1 c: \n", "app 6 8.000002: 1 c: \n", "app 5 \n", "app \n"];
+    let headers =
+        ["app 6 8.000002: 1 c: \n", "app 5 8.000002: 1 c: \n", "app 6 8.000002: 1 c: \n", "app 5 \n", "app \n"];
     let text: String = headers.iter().map(|header| format!("{header}{frame}")).collect();
     for text in [text.clone(), format!("\n\n{text}\n"), text + "\n|5   a += b;\n"] {
         let (named, counts) = rewritten(&text, Style::default());

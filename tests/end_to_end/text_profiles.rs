@@ -1,9 +1,6 @@
 //! What texts of other tools say about functions: names, kinds of code, threads, shares.
 
-#[path = "support/runner.rs"]
-mod runner;
-
-use runner::{jitgraft, stdout};
+use crate::support::runner::{jitgraft, stdout};
 use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;

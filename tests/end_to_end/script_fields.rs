@@ -1,9 +1,7 @@
 //! perf script's text with each field that `-F` knows: `script` names the frames of JIT code in it, and `collapse` reads
 //! the same stacks.
 
-#[path = "support/runner.rs"]
-mod runner;
-
+use crate::support::runner;
 use std::fs;
 use std::io::Write;
 use std::path::Path;

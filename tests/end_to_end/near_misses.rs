@@ -1,8 +1,6 @@
 //! Inputs that are nearly a known format: each is read, or refused with a message that says what it is.
 
-#[path = "support/runner.rs"]
-mod runner;
-
+use crate::support::runner;
 use std::fs;
 
 /// What becomes of an input.
