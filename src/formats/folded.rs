@@ -13,7 +13,7 @@ use crate::bytes::digits::number;
 use crate::contract::format::{ReadLines, ReadOptions, WriteOptions};
 use crate::error::{Error, Result, Skipped};
 use crate::model::Tid;
-use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, StackId, Track, Unit, Weight};
+use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, StackId, Track, UNKNOWN, Unit, Weight};
 use crate::model::tier::Tier;
 use crate::runtimes::{RuntimeSet, Tiers};
 use rustc_hash::FxHashMap;
@@ -161,11 +161,22 @@ fn each_line<'t>(text: &'t [u8], scale: Scale, skipped: &mut Skipped, mut stack:
 pub fn sort(lines: &[u8], sorting: &mut Unsorted, skipped: &mut Skipped) -> Run {
     // Nearly always: nothing need be looked at line by line.
     let is_text = memchr::memchr(b'\r', lines).is_none() && std::str::from_utf8(lines).is_ok();
-    each_line(lines, Scale::Whole, skipped, |names, weight| match is_text {
+    let has = |text: &str| memchr::memmem::find(lines, text.as_bytes()).is_some();
+    let is_plain = is_text && !lines.starts_with(b";") && ![";;", "\n;", "; ", ";\t"].into_iter().any(has);
+    each_line(lines, Scale::Whole, skipped, |names, weight| match is_plain {
         true => sorting.push(names, weight),
-        false => sorting.push(String::from_utf8_lossy(names).replace('\r', " ").as_bytes(), weight),
+        false => {
+            let names: Vec<&[u8]> = names.split(|byte| *byte == b';').map(or_unknown).collect();
+            let names = names.join(&b';');
+            sorting.push(String::from_utf8_lossy(&names).replace('\r', " ").as_bytes(), weight);
+        }
     });
     sorting.sorted()
+}
+
+/// A frame's label; one without a name is unknown.
+fn or_unknown(label: &[u8]) -> &[u8] {
+    if label.is_empty() { UNKNOWN } else { label }
 }
 
 /// Begins to read folded stacks, given how the text begins.
@@ -268,6 +279,7 @@ fn split_thread(names: &[u8]) -> (Option<Track>, &[u8]) {
 }
 
 fn frame(profile: &mut Profile, tiers: &mut Tiers, label: &[u8]) -> FrameId {
+    let label = or_unknown(label);
     let (bare, kind) = marked(label).unwrap_or_else(|| (label, unmarked(label)));
     if kind != FrameKind::Jit {
         let name = profile.name(label);
@@ -391,6 +403,7 @@ mod tests {
             let spelled = profile.series[0].rows.iter().map(|row| {
                 let mut names: Vec<_> =
                     profile.frames_up(row.stack).map(|id| profile.name_of(profile.frame_of(id).name)).collect();
+                names.iter_mut().filter(|name| **name == UNKNOWN).for_each(|name| *name = b"");
                 names.reverse();
                 format!("{} {}\n", String::from_utf8(names.join(&b';')).unwrap(), row.weight)
             });

@@ -58,6 +58,7 @@ fn inputs() -> Vec<(&'static str, Vec<u8>, Outcome)> {
         ("folded stacks with fractions", b"main;a 10.5\nmain;b 4.25\nmain 1\n".to_vec(), Read("main 1\nmain;a 10.5\nmain;b 4.25\n")),
         ("a difference", b"main;a 120 140\nmain;b 80 30\nmain 5 0\n".to_vec(), Refused(&["two counts", "--diff BEFORE AFTER"])),
         ("a difference with fractions", b"main;a 1.5 140\nmain;b 80 30.25\n".to_vec(), Refused(&["--diff"])),
+        ("folded stacks with an empty name", b"main;;a 5\n;b 1\n".to_vec(), Read("[unknown];b 1\nmain;[unknown];a 5\n")),
         ("names that end with a number", b"main;Worker 3 5\nmain;idle 6\n".to_vec(), Read("main;Worker 3 5\nmain;idle 6\n")),
         (
             "perf script without times",

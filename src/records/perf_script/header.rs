@@ -3,7 +3,6 @@
 use super::frame::Frame;
 use crate::bytes::digits::{decimal, number};
 use crate::model::{Nanos, Pid, Tid};
-use std::ops::Range;
 
 /// The fields of a sample's first line that could be determined. All borrow from the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,29 +126,39 @@ impl<'a> Header<'a> {
 
     /// The event's name, if it was printed: it is first behind the time, or behind the period.
     pub fn event(&self) -> Option<&'a [u8]> {
-        self.event_place().map(|place| &self.rest[place])
+        self.event_before(self.event_end())
     }
 
-    /// The place of that name in `rest`.
-    pub(super) fn event_place(&self) -> Option<Range<usize>> {
-        let end = self.event_end()?;
+    /// The same, given where its colon ends.
+    pub(super) fn event_before(&self, end: Option<usize>) -> Option<&'a [u8]> {
+        let end = end?;
         let start = self.rest[..end].iter().rposition(u8::is_ascii_whitespace).map_or(0, |blank| blank + 1);
-        (end - start > 1).then_some(start..end - 1)
+        (end - start > 1).then_some(&self.rest[start..end - 1])
     }
 
     /// The end of the event in `rest`, with its colon.
     pub(super) fn event_end(&self) -> Option<usize> {
-        let mut tokens = Tokens { line: self.rest, at: 0 };
-        // Without a time, what is printed behind the thread stands here, too.
-        let (start, event) = tokens.find(|(_, token)| {
-            decimal(token).is_none() && !is_misc(token) && !is_time_of_day(token) && parse_cpu(token).is_none()
-        })?;
-        event.ends_with(b":").then_some(start + event.len())
+        for (start, token) in (Tokens { line: self.rest, at: 0 }) {
+            if token.ends_with(b":") {
+                return Some(start + token.len());
+            }
+            // Without a time, what is printed behind the thread stands here, too.
+            let is_before_event =
+                decimal(token).is_some() || is_misc(token) || is_time_of_day(token) || parse_cpu(token).is_some();
+            if !is_before_event {
+                return None;
+            }
+        }
+        None
     }
 
     /// The period, if it was printed: a number right before the event's name, or before what else follows the time.
     pub fn period(&self) -> Option<u64> {
-        let event_end = self.event_end();
+        self.period_before(self.event_end())
+    }
+
+    /// The same, given where the event ends.
+    pub(super) fn period_before(&self, event_end: Option<usize>) -> Option<u64> {
         let mut before_event = Tokens { line: &self.rest[..event_end.unwrap_or(self.rest.len())], at: 0 };
         before_event.find_map(|(start, token)| {
             let is_sure = event_end.is_some() || is_padded(self.rest, start, token, PERIOD_WIDTH);
@@ -159,7 +168,13 @@ impl<'a> Header<'a> {
 
     /// The frame of a sample of one line, behind the event and what else is printed there.
     pub(super) fn frame(&self) -> Option<Frame<'a>> {
-        Frame::parse_in_line(&self.rest[self.event_end().unwrap_or(0)..])
+        self.frame_behind(self.event_end())
+    }
+
+    /// The same, given where the event ends.
+    pub(super) fn frame_behind(&self, event_end: Option<usize>) -> Option<Frame<'a>> {
+        let behind = self.rest[event_end.unwrap_or(0)..].trim_ascii_end();
+        if behind.is_empty() { None } else { Frame::parse_in_line(behind) }
     }
 
     /// The time to ask the code map for: the end of the printed unit, since code logged within the same microsecond

@@ -227,7 +227,7 @@ impl<'t> TextReader<'t> {
         if line.is_empty() {
             self.end_sample();
             if self.part.has_no_headers && begins_with_frame(below) {
-                return self.begin_sample(&Header::parse_above_frames(line), below);
+                return self.begin_sample(&Header::parse_above_frames(line), None, below);
             }
         } else if line.starts_with(b"\t") {
             self.frame_line(line, at);
@@ -235,32 +235,36 @@ impl<'t> TextReader<'t> {
             self.known.apply(line);
         } else if let Some(frame) = self.blank_indented_frame(line) {
             self.push_to_sample(&frame, line);
-        } else if let Some(header) = self.header(line, below) {
+        } else if let Some((header, event_end)) = self.header(line, below) {
             self.end_sample();
-            return self.begin_sample(&header, below);
+            return self.begin_sample(&header, event_end, below);
         } else if self.sample.is_some() && is_source_line(line) {
             self.source_line(&line[2..]);
-        } else if !line.starts_with(b"#") && !(self.has_fields_here() && is_field_line(line)) {
+        } else if !line.trim_ascii_start().starts_with(b"#") && !self.is_field(line) {
             self.skipped.add(Error::new("neither a sample's first line nor a frame").at(at));
         }
         false
     }
 
-    /// The fields of a sample's first line. Without a time and an event it is only known by the frames below it.
-    fn header(&self, line: &'t [u8], below: &[u8]) -> Option<Header<'t>> {
+    /// The fields of a sample's first line, and where its event ends. Without a time and an event it is only known by the
+    /// frames below it.
+    fn header(&self, line: &'t [u8], below: &[u8]) -> Option<(Header<'t>, Option<usize>)> {
         if line.starts_with(b"#") {
             return None;
         }
-        let header = Header::parse(line).filter(|header| header.event().is_some() || header.time.is_some());
-        match header {
-            Some(header) if header.event().is_some() || begins_with_frame(below) || header.frame().is_some() => {
-                Some(header)
+        if let Some(header) = Header::parse(line) {
+            let event_end = header.event_end();
+            let has_event = header.event_before(event_end).is_some();
+            let is_sample = || begins_with_frame(below) || header.frame_behind(event_end).is_some();
+            if has_event || header.time.is_some() && is_sample() {
+                return Some((header, event_end));
             }
-            _ if !is_field_line(line) && !is_source_line(line) && begins_with_frame(below) && !self.has_frames() => {
-                Some(Header::parse_above_frames(line))
-            }
-            _ => None,
         }
+        if is_field_line(line) || is_source_line(line) || self.has_frames() || !begins_with_frame(below) {
+            return None;
+        }
+        let header = Header::parse_above_frames(line);
+        Some((header, header.event_end()))
     }
 
     /// True if the open sample has a frame.
@@ -268,9 +272,9 @@ impl<'t> TextReader<'t> {
         self.sample.as_ref().is_some_and(|sample| !sample.frames.is_empty())
     }
 
-    /// True if what perf prints below frames may stand here.
-    fn has_fields_here(&self) -> bool {
-        self.sample.is_some() || self.last_was_sample
+    /// True if a line has what perf prints below frames, and stands where it may.
+    fn is_field(&self, line: &[u8]) -> bool {
+        (self.sample.is_some() || self.last_was_sample) && is_field_line(line)
     }
 
     /// A frame that blanks indent, or nothing: all frames of a stack begin with the same.
@@ -343,12 +347,12 @@ impl<'t> TextReader<'t> {
     }
 
     /// True if it has no frame yet. What is behind the event of a sample with frames below is not its frame.
-    fn begin_sample(&mut self, header: &Header<'t>, below: &[u8]) -> bool {
-        let (track, period) = (self.track(header), header.period());
-        let event = header.event().unwrap_or(NO_EVENT);
+    fn begin_sample(&mut self, header: &Header<'t>, event_end: Option<usize>, below: &[u8]) -> bool {
+        let (track, period) = (self.track(header), header.period_before(event_end));
+        let event = header.event_before(event_end).unwrap_or(NO_EVENT);
         let mut sample = OpenSample { event, track, period, time: header.time, frames: Vec::new(), indent: None };
         // One-line samples have their frame behind the event.
-        if let Some(frame) = header.frame().filter(|_| !begins_with_frame(below)) {
+        if let Some(frame) = header.frame_behind(event_end).filter(|_| !begins_with_frame(below)) {
             self.push(&frame, &mut sample.frames);
         }
         let begins = sample.frames.is_empty();
@@ -373,11 +377,11 @@ impl<'t> TextReader<'t> {
         match Frame::parse_indented(line) {
             Some(frame) if self.sample.is_some() => self.push_to_sample(&frame, line),
             Some(frame) if self.part.has_no_headers => {
-                self.begin_sample(&Header::parse_above_frames(b""), line);
+                self.begin_sample(&Header::parse_above_frames(b""), None, line);
                 self.push_to_sample(&frame, line);
             }
             Some(_) => self.skipped.add(Error::new("a frame without a sample above it").at(at)),
-            None if self.has_fields_here() && is_field_line(line) => {}
+            None if self.is_field(line) => {}
             None => self.skipped.add(Error::new("a frame begins with a hexadecimal address").at(at)),
         }
     }
