@@ -306,6 +306,7 @@ impl<'t> TextReader<'t> {
         };
         let sample = self.sample.take()?;
         self.push_row(&sample, stack);
+        self.last_was_sample = true;
         Some(end + 2)
     }
 

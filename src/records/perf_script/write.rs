@@ -114,15 +114,13 @@ const UNSUPPORTED: &[&str] = &[
 ];
 
 fn refuse_unsupported(field: &str) -> Result<(), Error> {
-    const REMEDY: &str =
-        "perf script prints it; jitgraft script names the frames in its text (perf script -F … | jitgraft script)";
+    const REMEDY: &str = "perf script -F … | jitgraft script names the frames in perf's own text";
     if let Some((kind, _)) = field.split_once(':') {
         let message = format!("fields of one kind of event ({kind}:) are not supported: leave the kind out");
         return Err(Error::new(message));
     }
     if UNSUPPORTED.contains(&field) {
-        return Err(Error::new(format!("the field {field} is perf's, and is not printed here"))
-            .with_remedy(Some(REMEDY.to_owned())));
+        return Err(Error::new(format!("perf's field {field} is not supported")).with_remedy(Some(REMEDY.to_owned())));
     }
     Ok(())
 }
@@ -362,7 +360,7 @@ mod tests {
     fn fields_that_do_not_exist() {
         for field in UNSUPPORTED {
             let error = format!("+{field}").parse::<Fields>().unwrap_err().to_string();
-            assert!(error.contains(&format!("the field {field} is perf's")), "{error}");
+            assert!(error.contains(&format!("perf's field {field} is not supported")), "{error}");
         }
         assert!("sw:comm,tid".parse::<Fields>().unwrap_err().to_string().contains("(sw:)"));
         assert!("comm,nosuch".parse::<Fields>().unwrap_err().to_string().contains("no field is called nosuch"));

@@ -454,12 +454,13 @@ impl<'b> RewriteJob<'b, '_, '_> {
     }
 }
 
-/// True if a line is a frame of a stack: a tab indents it, or blanks where the text went through a terminal.
+/// True if a line is a frame of a stack: a tab indents it, or blanks where the text went through a terminal, or nothing
+/// where the indent was lost.
 fn is_frame_line(line: &[u8]) -> bool {
     match line.first() {
         Some(b'\t') => true,
         Some(b' ') => Frame::parse_indented(line.trim_ascii_end()).is_some(),
-        _ => false,
+        _ => Frame::parse_unindented(line.trim_ascii_end()).is_some(),
     }
 }
 

@@ -66,7 +66,9 @@ impl State {
                 None => return self.sample = Sample::default(),
                 Some(b'\t') => below_is_frame = true,
                 Some(_) if is_record_line(line) => below_is_frame = false,
-                Some(_) if Frame::parse_indented(line).is_some() => below_is_frame = true,
+                Some(_) if Frame::parse_indented(line).or_else(|| Frame::parse_unindented(line)).is_some() => {
+                    below_is_frame = true;
+                }
                 Some(_) => {
                     let header = Header::parse(line).filter(|header| header.time.is_some() || header.event().is_some());
                     let is_field = || is_field_line(line) || is_source_line(line);

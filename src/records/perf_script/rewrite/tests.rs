@@ -333,6 +333,9 @@ fn blanks_for_a_tab_and_offsets_in_objects_change_no_name() {
     let (named, counts) = rewritten(TEXT, Style::default());
     let (expanded, of_expanded) = rewritten(&TEXT.replace('\t', "        "), Style::default());
     assert_eq!((expanded, of_expanded), (named.replace('\t', "        "), counts.clone()));
+    let unindented: String = TEXT.lines().map(|line| format!("{}\n", line.trim_start())).collect();
+    let wanted: String = named.lines().map(|line| format!("{}\n", line.trim_start())).collect();
+    assert_eq!(rewritten(&unindented, Style::default()), (wanted, counts.clone()));
     let with_offset = TEXT.replace("(//anon)", "(//anon+0x7)").replace("-5.map)", "-5.map+0x1fff)");
     let (text, of_offsets) = rewritten(&with_offset, Style::default());
     assert_eq!(of_offsets, counts);
