@@ -81,7 +81,9 @@ pub fn roots(track: &Track, by: By, annotate: Annotate) -> Vec<String> {
     if let (By::Cpu, Some(cpu)) = (by, track.cpu) {
         roots.push(format!("cpu {cpu}"));
     }
-    let mut root = String::from_utf8_lossy(&track.comm).replace(' ', "_");
+    let comm = String::from_utf8_lossy(&track.comm);
+    // async-profiler's spelling of a thread is kept, so that it is known again.
+    let mut root = if tid_of_thread(&track.comm).is_some() { comm.into_owned() } else { comm.replace(' ', "_") };
     let number = |id: Option<i32>| id.map_or_else(|| "?".to_owned(), |id| id.to_string());
     let (pid, tid) = (track.pid.map(|pid| pid.0), track.tid.map(|tid| tid.0));
     if by == By::Nothing && !annotate.pid && !annotate.tid {
@@ -162,7 +164,8 @@ pub fn marked(label: &[u8]) -> Option<(&[u8], FrameKind)> {
     match mark {
         b"_[k]" => Some((name, FrameKind::Kernel)),
         b"_[j]" if module_in(name).is_some() => Some((name, FrameKind::JitUnnamed)),
-        b"_[j]" => Some((name, FrameKind::Jit)),
+        // async-profiler: `_[0]` was interpreted, `_[1]` made by HotSpot's first compiler.
+        b"_[j]" | b"_[0]" | b"_[1]" => Some((name, FrameKind::Jit)),
         b"_[i]" => Some((name, FrameKind::Inlined)),
         _ => None,
     }
@@ -171,11 +174,42 @@ pub fn marked(label: &[u8]) -> Option<(&[u8], FrameKind)> {
 /// The kind of code that a label without a mark gives: of functions that are called after their module, what the module
 /// gives, but for the kernel's, which has a mark.
 pub fn unmarked(label: &[u8]) -> FrameKind {
+    if let Some((_, kind)) = ASYNC_PROFILERS_OWN.iter().find(|(own, _)| own.as_bytes() == label) {
+        return *kind;
+    }
+    if tid_of_thread(label).is_some() {
+        return FrameKind::User;
+    }
     let unnamed = module_in(label).map(|module| if module == b"unknown" { &b""[..] } else { module });
     match unnamed.map(kind_of_unnamed) {
         None | Some(FrameKind::Kernel) => FrameKind::User,
         Some(kind) => kind,
     }
+}
+
+/// Frames that async-profiler puts where a stack could not be walked.
+const ASYNC_PROFILERS_OWN: [(&str, FrameKind); 14] = [
+    ("[unknown_Java]", FrameKind::JitUnnamed),
+    ("[not_walkable_Java]", FrameKind::JitUnnamed),
+    ("[no_Java_frame]", FrameKind::Unknown),
+    ("[unknown_not_Java]", FrameKind::Unknown),
+    ("[not_walkable_not_Java]", FrameKind::Unknown),
+    ("[unknown_state]", FrameKind::Unknown),
+    ("[thread_exit]", FrameKind::Unknown),
+    ("[deoptimization]", FrameKind::Unknown),
+    ("[safepoint]", FrameKind::Unknown),
+    ("[skipped]", FrameKind::Unknown),
+    ("[GC_active]", FrameKind::Unknown),
+    ("[frame_buffer_overflow]", FrameKind::Unknown),
+    ("[break_no_anchor]", FrameKind::Unknown),
+    ("[break_interpreted]", FrameKind::Unknown),
+];
+
+/// The number of the thread that async-profiler's `-t` puts below all frames: `[main tid=1234]`.
+pub fn tid_of_thread(label: &[u8]) -> Option<i32> {
+    let thread = label.strip_prefix(b"[")?.strip_suffix(b"]")?;
+    let at = memchr::memmem::rfind(thread, b" tid=")?;
+    std::str::from_utf8(&thread[at + 5..]).ok()?.parse().ok().filter(|tid| *tid >= 0)
 }
 
 /// The module in the label of a function without a name: `libc.so.6` of `[libc.so.6]` or `[libc.so.6 <1f>]`.
@@ -318,6 +352,9 @@ mod tests {
             ("[jitted-77.so]", FrameKind::JitUnnamed),
             ("[[kernel.kallsyms]]", FrameKind::User),
             ("[truncated]", FrameKind::User),
+            ("[unknown_Java]", FrameKind::JitUnnamed),
+            ("[frame_buffer_overflow]", FrameKind::Unknown),
+            ("[GC Thread#0 tid=1240]", FrameKind::User),
         ] {
             assert_eq!(unmarked(label.as_bytes()), kind, "{label}");
         }

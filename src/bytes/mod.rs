@@ -11,3 +11,4 @@ pub(crate) mod glob;
 pub(crate) mod lines;
 pub mod protobuf;
 pub mod splices;
+pub mod utf16;

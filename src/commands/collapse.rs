@@ -41,8 +41,7 @@ impl CollapseOptions {
 /// Folds.
 pub fn run(options: &CollapseOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin(), Outcome::default());
-    let sources = &options.load.sources;
-    let open = |input| sorted::open_lines(input, &options.write, sources, job, &mut outcome);
+    let open = |input| sorted::open_lines(input, &options.write, &options.load, job, &mut outcome);
     let opened = match options.of_all().map(open).transpose()? {
         Some(Sorted::Sums(events)) if !events.is_empty() => return write(&events, options, &run, outcome),
         Some(Sorted::Sums(_)) => {

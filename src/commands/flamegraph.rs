@@ -50,7 +50,8 @@ impl FlamegraphOptions {
 pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin(), Outcome::default());
     let keep = if options.look.flame_chart { Keep::EachRow } else { Keep::Sums };
-    let opened = match options.of_sums().map(|input| sorted::open(input, job, &mut outcome)).transpose()? {
+    let demangles = options.load.symbols.demangle;
+    let opened = match options.of_sums().map(|input| sorted::open(input, demangles, job, &mut outcome)).transpose()? {
         Some(Sorted::Sums(sums)) => return draw_sums(&sums, options, &run, job, outcome),
         Some(Sorted::Other(opened)) => Some(opened),
         None => None,

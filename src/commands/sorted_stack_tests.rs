@@ -93,7 +93,7 @@ proptest! {
     #[test]
     fn pictures_are_the_same(texts in texts(), min_width in select(&[None, Some(0.0), Some(3.0), Some(30.0)][..])) {
         let (all, mut skipped) = (texts.concat(), Skipped::new("line"));
-        let mut reader = folded::open(&ReadOptions { keep: Keep::Sums, ..ReadOptions::default() });
+        let mut reader = folded::open(&ReadOptions { keep: Keep::Sums, ..ReadOptions::default() }, b"");
         reader.read(&all, &mut skipped);
         let profile = std::mem::replace(reader.profile(), Profile::new());
         let (mut runs, mut unsorted, mut at, mut also) = (Runs::default(), Unsorted::default(), 0, Skipped::new("line"));

@@ -54,6 +54,8 @@ pub enum Read {
         open: OpenLines,
         /// Sorts.
         sort: SortLines,
+        /// True if a text that begins so can be sorted, or read together with others.
+        is_plain: fn(head: &[u8]) -> bool,
     },
     /// It holds spans of time, which may stay spans.
     Spans(Spans),
@@ -65,8 +67,8 @@ pub enum Read {
     No,
 }
 
-/// Begins to read an input line by line.
-pub type OpenLines = fn(options: &ReadOptions) -> Box<dyn ReadLines>;
+/// Begins to read an input line by line, given how it begins.
+pub type OpenLines = fn(options: &ReadOptions, head: &[u8]) -> Box<dyn ReadLines>;
 
 /// Sums whole lines by sorting them. Those that are none of the format are skipped.
 pub type SortLines = fn(lines: &[u8], sorting: &mut Unsorted, skipped: &mut Skipped) -> Run;

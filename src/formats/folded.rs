@@ -7,12 +7,14 @@
 //! See <https://github.com/brendangregg/FlameGraph#2-fold-stacks>.
 
 use crate::analysis::call_tree::{CallTree, Spelling};
-use crate::analysis::label::{marked, unmarked};
+use crate::analysis::label::{marked, tid_of_thread, unmarked};
 use crate::analysis::sorted_stacks::{Run, Runs, Unsorted, shared_len};
 use crate::bytes::digits::number;
 use crate::contract::format::{ReadLines, ReadOptions, WriteOptions};
 use crate::error::{Error, Result, Skipped};
-use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, StackId, Track, Unit};
+use crate::model::Tid;
+use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, StackId, Track, UNKNOWN, Unit, Weight};
+use crate::model::tier::Tier;
 use crate::runtimes::{RuntimeSet, Tiers};
 use rustc_hash::FxHashMap;
 use std::io::Write;
@@ -21,24 +23,101 @@ use std::io::Write;
 /// not seen.
 const MANY_FRAMES: usize = 1000;
 
-/// True if every whole line of the beginning of an input is a folded stack.
+/// True if the beginning of an input is folded stacks: most of its whole lines are, comments and blank lines aside, and
+/// one has several frames.
 pub fn sniff(head: &[u8]) -> bool {
     if !head.contains(&b'\n') && is_a_deep_stack(head) {
         return true;
     }
-    // The part that is behind the last line break may be cut off.
-    let mut rest = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
-    let several_frames = memchr::memchr(b';', rest).is_some();
-    let lines = std::iter::from_fn(|| {
-        let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-        let (line, behind) = rest.split_at_checked(end).filter(|_| !rest.is_empty())?;
-        rest = behind.get(1..).unwrap_or_default();
-        Some(line)
-    });
-    let mut stacks = lines.filter(|line| !line.trim_ascii().is_empty()).peekable();
-    let begins_a_stack = |line: &[u8]| line.first().is_some_and(|byte| !byte.is_ascii_whitespace() && *byte != b'#');
-    several_frames && stacks.peek().is_some() && stacks.all(|line| begins_a_stack(line) && parse(line).is_some())
+    let (mut stacks, mut others, mut has_callers) = (0, 0, false);
+    for line in whole_lines(head) {
+        match parse(line) {
+            Some((stack, _)) if !line[0].is_ascii_whitespace() => {
+                stacks += 1;
+                has_callers |= stack.contains(&b';');
+            }
+            _ => others += 1,
+        }
+    }
+    has_callers && stacks >= others
 }
+
+/// The whole lines of the beginning of an input that are neither blank nor a comment. The part that is behind the last
+/// line break may be cut off.
+fn whole_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
+    let lines = whole.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
+    lines.filter(|line| !line.is_empty() && !is_comment(line))
+}
+
+/// True for `# austin: 3.3.0`, and what else begins so and is no stack.
+fn is_comment(line: &[u8]) -> bool {
+    line.starts_with(b"#") && memchr::memchr(b';', line).is_none()
+}
+
+/// True if lines mean what each says by itself, so that texts can be read as one and sorted as they are. Not so if
+/// weights are fractions, or async-profiler's marks and threads are in it.
+pub fn is_plain(head: &[u8]) -> bool {
+    let has = |text: &str| memchr::memmem::find(head, text.as_bytes()).is_some();
+    Scale::of(head) == Scale::Whole && !["_[0]", "_[1]", " tid="].into_iter().any(has)
+}
+
+/// What weights are counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scale {
+    /// Ones.
+    Whole,
+    /// Millionths, where there are fractions.
+    Millionths,
+}
+
+impl Scale {
+    /// The scale of a text that begins so.
+    fn of(head: &[u8]) -> Self {
+        let is_fraction = |line: &[u8]| parse(line).is_some_and(|(_, weight)| Self::Whole.weight(weight).is_none());
+        if whole_lines(head).any(is_fraction) { Self::Millionths } else { Self::Whole }
+    }
+
+    /// A weight as it is written; `None` if it is a fraction and these are not counted.
+    fn weight(self, text: &[u8]) -> Option<u64> {
+        let (whole, fraction) = match memchr::memchr(b'.', text) {
+            Some(dot) => (&text[..dot], &text[dot + 1..]),
+            None => (text, &b""[..]),
+        };
+        let whole = if whole.is_empty() { 0 } else { number(whole)? };
+        match self {
+            Self::Whole => fraction.iter().all(|digit| *digit == b'0').then_some(whole),
+            Self::Millionths => {
+                let digits = fraction.iter().chain(std::iter::repeat(&b'0')).take(MILLION_DIGITS);
+                let millionths = digits.fold(0u64, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+                let rounds_up = fraction.get(MILLION_DIGITS).is_some_and(|digit| *digit >= b'5');
+                Some(whole.saturating_mul(MILLION).saturating_add(millionths + u64::from(rounds_up)))
+            }
+        }
+    }
+
+    fn unit(self) -> Unit {
+        match self {
+            Self::Whole => Unit::Samples,
+            Self::Millionths => Unit::Named(MILLIONTHS.to_owned()),
+        }
+    }
+
+    /// The number of samples of a weight. Of fractions it isn't known.
+    fn count(self, weight: u64) -> u64 {
+        match self {
+            Self::Whole => weight,
+            Self::Millionths => 1,
+        }
+    }
+}
+
+/// The unit of weights that are fractions.
+const MILLIONTHS: &str = "millionths";
+
+const MILLION: u64 = 1_000_000;
+
+const MILLION_DIGITS: usize = 6;
 
 /// True if text is the beginning of a line longer than what is looked at.
 fn is_a_deep_stack(head: &[u8]) -> bool {
@@ -46,25 +125,33 @@ fn is_a_deep_stack(head: &[u8]) -> bool {
     begins && head.iter().filter(|byte| **byte == b';').count() >= MANY_FRAMES && !head.iter().any(u8::is_ascii_control)
 }
 
-/// The stack and the weight of a line.
-fn parse(line: &[u8]) -> Option<(&[u8], u64)> {
+/// The stack and the weight of a line: digits, with or without a fraction.
+fn parse(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = line.trim_ascii_end();
     let blank = memchr::memrchr(b' ', line)?;
-    let weight = number(&line[blank + 1..])?;
+    let weight = &line[blank + 1..];
+    let is_weight = weight.first().is_some_and(u8::is_ascii_digit) || weight.len() > 1 && weight[0] == b'.';
+    let mut dots = 0;
+    let is_number = weight.iter().all(|byte| {
+        dots += u32::from(*byte == b'.');
+        byte.is_ascii_digit() || *byte == b'.'
+    });
     let stack = line[..blank].trim_ascii_end();
-    (!stack.is_empty()).then_some((stack, weight))
+    (is_weight && is_number && dots <= 1 && !stack.is_empty()).then_some((stack, weight))
 }
 
 /// The stack and the weight of each line. Lines that are neither a stack nor a comment are skipped.
-fn each_line<'t>(text: &'t [u8], skipped: &mut Skipped, mut stack: impl FnMut(&'t [u8], u64)) {
+fn each_line<'t>(text: &'t [u8], scale: Scale, skipped: &mut Skipped, mut stack: impl FnMut(&'t [u8], u64)) {
     let mut at = 0;
     while at < text.len() {
         let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |len| at + len + 1);
         let line = &text[at..end];
-        match parse(line) {
-            Some((names, weight)) => stack(names, weight),
-            None if line.trim_ascii().is_empty() || line.starts_with(b"#") => {}
-            None => skipped.add(Error::new("a folded stack ends with a blank and a whole number").at(at as u64)),
+        let parsed = if is_comment(line) { None } else { parse(line) };
+        match parsed.map(|(names, weight)| (names, scale.weight(weight))) {
+            Some((names, Some(weight))) => stack(names, weight),
+            Some((_, None)) => skipped.add(Error::new("a fraction, and no line before has one").at(at as u64)),
+            None if line.trim_ascii().is_empty() || is_comment(line) => {}
+            None => skipped.add(Error::new("a folded stack ends with a blank and a number").at(at as u64)),
         }
         at = end;
     }
@@ -74,16 +161,27 @@ fn each_line<'t>(text: &'t [u8], skipped: &mut Skipped, mut stack: impl FnMut(&'
 pub fn sort(lines: &[u8], sorting: &mut Unsorted, skipped: &mut Skipped) -> Run {
     // Nearly always: nothing need be looked at line by line.
     let is_text = memchr::memchr(b'\r', lines).is_none() && std::str::from_utf8(lines).is_ok();
-    each_line(lines, skipped, |names, weight| match is_text {
+    let has = |text: &str| memchr::memmem::find(lines, text.as_bytes()).is_some();
+    let is_plain = is_text && !lines.starts_with(b";") && ![";;", "\n;", "; ", ";\t"].into_iter().any(has);
+    each_line(lines, Scale::Whole, skipped, |names, weight| match is_plain {
         true => sorting.push(names, weight),
-        false => sorting.push(String::from_utf8_lossy(names).replace('\r', " ").as_bytes(), weight),
+        false => {
+            let names: Vec<&[u8]> = names.split(|byte| *byte == b';').map(or_unknown).collect();
+            let names = names.join(&b';');
+            sorting.push(String::from_utf8_lossy(&names).replace('\r', " ").as_bytes(), weight);
+        }
     });
     sorting.sorted()
 }
 
-/// Begins to read folded stacks.
-pub fn open(options: &ReadOptions) -> Box<dyn ReadLines> {
-    Box::new(FoldedReader::new(options))
+/// A frame's label; one without a name is unknown.
+fn or_unknown(label: &[u8]) -> &[u8] {
+    if label.is_empty() { UNKNOWN } else { label }
+}
+
+/// Begins to read folded stacks, given how the text begins.
+pub fn open(options: &ReadOptions, head: &[u8]) -> Box<dyn ReadLines> {
+    Box::new(FoldedReader::new(options, head))
 }
 
 /// Reads any number of stretches of lines.
@@ -92,14 +190,16 @@ struct FoldedReader {
     tiers: Tiers,
     /// The frame of each label.
     frames: FxHashMap<Box<[u8]>, FrameId>,
+    scale: Scale,
 }
 
 /// With more labels than this it drops them all, so that their memory has a bound.
 const MOST_LABELS: usize = 1 << 16;
 
 impl FoldedReader {
-    fn new(options: &ReadOptions) -> Self {
-        Self { profile: Profile::keeping(options.keep), tiers: Tiers::default(), frames: FxHashMap::default() }
+    fn new(options: &ReadOptions, head: &[u8]) -> Self {
+        let (profile, frames) = (Profile::keeping(options.keep), FxHashMap::default());
+        Self { profile, tiers: Tiers::default(), frames, scale: Scale::of(head) }
     }
 
     fn frame(&mut self, label: &[u8]) -> FrameId {
@@ -117,12 +217,16 @@ impl ReadLines for FoldedReader {
         if self.frames.len() > MOST_LABELS {
             self.frames.clear();
         }
-        let track = self.profile.track(Track::default());
-        let series = self.profile.series_named("samples", Unit::Samples);
+        let nobodys = self.profile.track(Track::default());
+        let scale = self.scale;
+        let series = self.profile.series_named("samples", scale.unit());
         let mut reader = LineReader { of: self, before: &[], open: Vec::new() };
-        each_line(lines, skipped, |names, weight| {
-            let stack = reader.stack(names);
-            reader.of.profile.push(series, Row { track, stack, weight, count: weight, time: None });
+        each_line(lines, scale, skipped, |names, weight| {
+            let (thread, names) = split_thread(names);
+            let track = thread.map_or(nobodys, |thread| reader.of.profile.track(thread));
+            let stack = if names.is_empty() { None } else { reader.stack(names) };
+            let row = Row { track, stack, weight, count: scale.count(weight), time: None };
+            reader.of.profile.push(series, row);
         });
     }
 
@@ -163,10 +267,32 @@ impl<'t> LineReader<'_, 't> {
     }
 }
 
+/// The thread that async-profiler puts below the frames, and these.
+fn split_thread(names: &[u8]) -> (Option<Track>, &[u8]) {
+    if !names.starts_with(b"[") {
+        return (None, names);
+    }
+    let end = memchr::memchr(b';', names).unwrap_or(names.len());
+    let Some(tid) = tid_of_thread(&names[..end]) else { return (None, names) };
+    let thread = Track { comm: names[..end].to_vec(), tid: Some(Tid(tid)), ..Track::default() };
+    (Some(thread), names.get(end + 1..).unwrap_or_default())
+}
+
 fn frame(profile: &mut Profile, tiers: &mut Tiers, label: &[u8]) -> FrameId {
+    let label = or_unknown(label);
     let (bare, kind) = marked(label).unwrap_or_else(|| (label, unmarked(label)));
-    let name = profile.name(label);
-    let tier = if kind == FrameKind::Jit { tiers.of(name, bare, RuntimeSet::default()) } else { None };
+    if kind != FrameKind::Jit {
+        let name = profile.name(label);
+        return profile.frame(Frame::new(name, kind));
+    }
+    // A method is the same function, whatever ran it.
+    let stated = match label.last_chunk() {
+        Some(b"_[0]") => Some(Tier::Interpreted),
+        Some(b"_[1]") => Some(Tier::Baseline),
+        _ => None,
+    };
+    let name = if stated.is_some() { profile.name(&[bare, b"_[j]"].concat()) } else { profile.name(label) };
+    let tier = stated.or_else(|| tiers.of(name, bare, RuntimeSet::default()));
     profile.frame(Frame { tier, ..Frame::new(name, kind) })
 }
 
@@ -187,6 +313,18 @@ impl<'o> FoldedLines<'o> {
     fn push(&mut self, stack: &[u8], weight: u64) -> Result<()> {
         self.lines.extend_from_slice(stack);
         writeln!(self.lines, " {weight}")?;
+        if self.lines.len() >= Self::WRITTEN { self.flush() } else { Ok(()) }
+    }
+
+    /// The same of a weight in millionths.
+    fn push_fraction(&mut self, stack: &[u8], weight: u64) -> Result<()> {
+        let (whole, millionths) = (weight / MILLION, format!("{:06}", weight % MILLION));
+        self.lines.extend_from_slice(stack);
+        write!(self.lines, " {whole}")?;
+        match millionths.trim_end_matches('0') {
+            "" => self.lines.push(b'\n'),
+            digits => writeln!(self.lines, ".{digits}")?,
+        }
         if self.lines.len() >= Self::WRITTEN { self.flush() } else { Ok(()) }
     }
 
@@ -211,17 +349,20 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let spelling = Spelling { by, annotate, tidied, reversed: false, by_category: false };
     let mut lines = FoldedLines::to(out);
     let tree = CallTree::new(profile, series, options.weight, spelling);
-    tree.stacks(0, |stack, weight| lines.push(stack.as_bytes(), weight))?;
+    let has_fractions = options.weight == Weight::Period && series.unit == Scale::Millionths.unit();
+    tree.stacks(0, |stack, weight| match has_fractions {
+        true => lines.push_fraction(stack.as_bytes(), weight),
+        false => lines.push(stack.as_bytes(), weight),
+    })?;
     lines.flush()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::tier::Tier;
 
     fn read(lines: &[u8], options: &ReadOptions, skipped: &mut Skipped) -> Profile {
-        let mut reader = FoldedReader::new(options);
+        let mut reader = FoldedReader::new(options, lines);
         reader.read(lines, skipped);
         reader.profile
     }
@@ -262,6 +403,7 @@ mod tests {
             let spelled = profile.series[0].rows.iter().map(|row| {
                 let mut names: Vec<_> =
                     profile.frames_up(row.stack).map(|id| profile.name_of(profile.frame_of(id).name)).collect();
+                names.iter_mut().filter(|name| **name == UNKNOWN).for_each(|name| *name = b"");
                 names.reverse();
                 format!("{} {}\n", String::from_utf8(names.join(&b';')).unwrap(), row.weight)
             });
@@ -275,6 +417,57 @@ mod tests {
             assert!(!sniff(other), "{}", String::from_utf8_lossy(other));
         }
         assert!(sniff(b"a;b 1\na;b;cut of"));
+    }
+
+    #[test]
+    fn comments_and_odd_lines_do_not_hide_folded_stacks() {
+        for text in [
+            &b"# austin: 3.3.0\n# interval: 100\nmain;parse 10\n"[..],
+            b"a title\nmain;parse 10\nmain 2\n",
+            b"\n\nmain;parse 10.5\n",
+            b"main;parse;\nmain;parse 1\n",
+        ] {
+            assert!(sniff(text), "{}", String::from_utf8_lossy(text));
+        }
+        assert!(!sniff(b" a;b 1\n") && !sniff(b"# a comment\n"));
+        let mut skipped = Skipped::new("line");
+        let profile = read(b"# interval: 100\na title\n#0;main 3\n", &ReadOptions::default(), &mut skipped);
+        assert_eq!((skipped.count(), profile.series[0].rows[0].weight), (1, 3));
+    }
+
+    #[test]
+    fn fractions_are_kept_to_the_millionth() {
+        let text = b"main;lex 10.5\nmain;parse 4.25\nmain 1\nmain;tiny .0000015\nmain;ten 10.0\n";
+        let profile = read(text, &ReadOptions::default(), &mut Skipped::new("line"));
+        let weights: Vec<u64> = profile.series[0].rows.iter().map(|row| row.weight).collect();
+        assert_eq!(weights, [10_500_000, 4_250_000, 1_000_000, 2, 10_000_000]);
+        let mut out = Vec::new();
+        write(&profile, &WriteOptions::default(), &mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert_eq!(out, "main 1\nmain;lex 10.5\nmain;parse 4.25\nmain;ten 10\nmain;tiny 0.000002\n");
+        assert!(!is_plain(text) && is_plain(b"main;lex 10.0\n"));
+        for (weight, wanted) in [("1e3", None), ("1.2.3", None), (".", None), ("-4", None), ("1.", Some(1))] {
+            let line = format!("a;b {weight}\n");
+            let parsed = parse(line.as_bytes()).and_then(|(_, weight)| Scale::Whole.weight(weight));
+            assert_eq!(parsed, wanted, "{weight}");
+        }
+    }
+
+    #[test]
+    fn async_profilers_marks_and_threads_are_understood() {
+        let text = b"[main tid=1234];com/x/App.main_[0];com/x/App.work_[1];memcpy 10\n[GC Thread#0 tid=5] 6\n";
+        let profile = read(text, &ReadOptions::default(), &mut Skipped::new("line"));
+        let rows = &profile.series[0].rows;
+        let tids: Vec<_> = rows.iter().map(|row| profile.track_of(row.track).tid.map(|tid| tid.0)).collect();
+        assert_eq!((tids, rows[1].stack), (vec![Some(1234), Some(5)], None));
+        let frames: Vec<_> = profile.frames_up(rows[0].stack).map(|id| *profile.frame_of(id)).collect();
+        let kinds: Vec<_> = frames.iter().map(|frame| (frame.kind, frame.tier)).collect();
+        let jit = |tier| (FrameKind::Jit, Some(tier));
+        assert_eq!(kinds, [(FrameKind::User, None), jit(Tier::Baseline), jit(Tier::Interpreted)]);
+        let mut out = Vec::new();
+        write(&profile, &WriteOptions::default(), &mut out).unwrap();
+        let written = "[GC Thread#0 tid=5] 6\n[main tid=1234];com/x/App.main_[j];com/x/App.work_[j];memcpy 10\n";
+        assert_eq!(String::from_utf8(out).unwrap(), written);
     }
 
     #[test]

@@ -201,7 +201,7 @@ pub const FORMATS: &[Format] = &[
         about: "folded stacks, as inferno-collapse-perf and stackcollapse-*.pl write them",
         files: &["*.folded", "*.collapsed", "*.txt"],
         sniff: Some(folded::sniff),
-        read: Read::Lines { open: folded::open, sort: folded::sort },
+        read: Read::Lines { open: folded::open, sort: folded::sort, is_plain: folded::is_plain },
         write: Some(Writer { rows: Keep::Sums, events: Events::One, detail: Detail::Names, ..writer(folded::write) }),
         ..PLAIN
     },
@@ -302,7 +302,7 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
 pub fn detect(head: &[u8]) -> Option<&'static Format> {
     // Objects that go on behind these bytes are taken for traces, unless they are known to be something else.
     let is_other_json = head.trim_ascii_start().starts_with(b"{") && unread::known(head).is_some();
-    if is_other_json {
+    if is_other_json || unread::looks_like_another(head) {
         return None;
     }
     FORMATS.iter().find(|format| format.sniff.is_some_and(|sniff| sniff(head)))

@@ -79,7 +79,7 @@ fn read(bytes: &[u8]) {
         Some(Read::Stacks(read) | Read::Script(read)) => read(bytes, &options, warnings).map(|_| ()),
         Some(Read::Stream(read)) => read(&mut &bytes[..], &options, warnings).map(|_| ()),
         Some(Read::Lines { open, .. }) => {
-            open(&options).read(bytes, &mut Skipped::new("line"));
+            open(&options, bytes).read(bytes, &mut Skipped::new("line"));
             Ok(())
         }
         Some(Read::Spans(of)) => read_spans(&of, bytes, &options, warnings),

@@ -31,6 +31,11 @@ const UNREAD: &[UnreadFormat] = &[
     UnreadFormat { name: "a table (Parquet)", remedy: TABLE_REMEDY, signature: Bytes(b"PAR1") },
     UnreadFormat { name: "a table (Arrow)", remedy: TABLE_REMEDY, signature: Is(is_arrow) },
     UnreadFormat {
+        name: "the difference of two profiles (folded stacks with two counts, as difffolded.pl and inferno-diff-folded write it)",
+        remedy: "give the two profiles themselves: jitgraft flamegraph --diff BEFORE AFTER, or jitgraft report --diff BEFORE AFTER",
+        signature: Is(has_two_counts),
+    },
+    UnreadFormat {
         name: "traces, metrics or logs of OpenTelemetry (OTLP)",
         remedy: "of OpenTelemetry's signals, profiles are read",
         signature: Is(is_other_otlp),
@@ -119,6 +124,61 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Words(&["{\"linux-perf-json-version\""]),
     },
     UnreadFormat {
+        name: "text in UTF-16 without a byte order mark",
+        remedy: "iconv -f UTF-16LE -t UTF-8 FILE > NEW (or UTF-16BE) makes it UTF-8; with a mark it is read as it is",
+        signature: Is(is_unmarked_utf16),
+    },
+    UnreadFormat {
+        name: "text in UTF-32",
+        remedy: "iconv -f UTF-32 -t UTF-8 FILE > NEW makes it UTF-8",
+        signature: Is(|head| head.starts_with(b"\xff\xfe\0\0") || head.starts_with(b"\0\0\xfe\xff")),
+    },
+    UnreadFormat {
+        name: "a raw dump of perf's records (perf script -D)",
+        remedy: "give perf.data itself, or the text of perf script without -D",
+        signature: Is(is_raw_dump),
+    },
+    UnreadFormat {
+        name: "the text of ftrace or trace-cmd",
+        remedy: "it has events without samples; perf record -g -e EVENT records stacks of the same events",
+        signature: Is(|head| head.starts_with(b"# tracer: ") || is_trace_cmd(head)),
+    },
+    UnreadFormat {
+        name: "a report of gprof",
+        remedy: "it has sums without stacks; perf record -g -- PROGRAM records them",
+        signature: Is(|head| head.starts_with(b"Flat profile:") || head.starts_with(b"gmon\x01")),
+    },
+    UnreadFormat {
+        name: "the text of pprof -top or -tree",
+        remedy: "give the profile that pprof read (.pb.gz)",
+        signature: Words(&["File: ", "Showing nodes accounting for "]),
+    },
+    UnreadFormat {
+        name: "a text profile of Go (debug=1 or debug=2)",
+        remedy: "without the debug parameter, /debug/pprof/ serves pprof",
+        signature: Is(|head| has(&head[..head.len().min(64)], " profile: total ") || is_go_dump(head)),
+    },
+    UnreadFormat {
+        name: "a report of node --prof-process",
+        remedy: "node --cpu-prof records a .cpuprofile; node --prof-process --preprocess is not read either",
+        signature: Words(&["Statistical profiling result from "]),
+    },
+    UnreadFormat {
+        name: "a thread dump of a JVM",
+        remedy: "it shows one moment; async-profiler -o collapsed samples stacks, perf record does with -XX:+PreserveFramePointer",
+        signature: Is(|head| has(head, "Full thread dump ")),
+    },
+    UnreadFormat {
+        name: "a backtrace of gdb or pstack",
+        remedy: "it shows one moment; perf record -g -p PID samples stacks",
+        signature: Is(is_backtrace),
+    },
+    UnreadFormat {
+        name: "the text of BCC's profile",
+        remedy: "its option -f gives folded stacks",
+        signature: Is(|head| head.starts_with(b"Sampling at ") && has(head, " of ")),
+    },
+    UnreadFormat {
         name: "a report of massif",
         remedy: "jitgraft callgrind names its JIT code, ms_print shows it",
         signature: Words(&["desc: ", "time_unit: "]),
@@ -192,6 +252,87 @@ fn has(head: &[u8], text: &str) -> bool {
 fn is_own_json(head: &[u8]) -> bool {
     let words = Words(&["{\"frames\":[{\"name\":", "\"kind\":\""]).fits(head);
     words || Words(&["{\"frames\":[],\"events\":["]).fits(head) || Words(&["{\"about\":{", "\"lost\":"]).fits(head)
+}
+
+/// True for folded stacks of which each line ends with two counts: before and after.
+fn has_two_counts(head: &[u8]) -> bool {
+    let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
+    let (mut lines, mut has_callers) = (0, false);
+    for line in whole.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {
+        if line.is_empty() || line.starts_with(b"#") {
+            continue;
+        }
+        let mut words = line.rsplitn(3, |byte| *byte == b' ');
+        let is_count = |word: Option<&[u8]>| word.is_some_and(is_decimal);
+        if !is_count(words.next()) || !is_count(words.next()) {
+            return false;
+        }
+        let Some(stack) = words.next() else { return false };
+        // Names may end with a number; a stack that begins with one is some table.
+        has_callers |= stack.contains(&b';');
+        lines += 1;
+    }
+    lines > 0 && has_callers
+}
+
+/// A number, with or without a fraction.
+fn is_decimal(word: &[u8]) -> bool {
+    let dots = word.iter().filter(|byte| **byte == b'.').count();
+    dots <= 1
+        && word.first().is_some_and(u8::is_ascii_digit)
+        && word.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
+}
+
+/// Every second byte of a text in UTF-16 is zero, as long as its letters are ASCII.
+fn is_unmarked_utf16(head: &[u8]) -> bool {
+    const LOOKED_AT: usize = 32;
+    let is_text = |byte: u8| (b' '..0x7f).contains(&byte) || byte.is_ascii_whitespace();
+    let (pairs, _) = head[..head.len().min(LOOKED_AT)].as_chunks::<2>();
+    pairs.len() >= 4
+        && (pairs.iter().all(|[low, high]| is_text(*low) && *high == 0)
+            || pairs.iter().all(|[high, low]| is_text(*low) && *high == 0))
+}
+
+/// `bash-1234  [000] d..2. 123.456789: sched_switch: …`
+fn is_trace_cmd(head: &[u8]) -> bool {
+    let is_event = |line: &[u8]| {
+        let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        let task = words.next().and_then(|task| task.rsplit(|byte| *byte == b'-').next());
+        let cpu = words.next().and_then(|cpu| cpu.strip_prefix(b"[")?.strip_suffix(b"]"));
+        let is_number =
+            |word: Option<&[u8]>| word.is_some_and(|word| !word.is_empty() && word.iter().all(u8::is_ascii_digit));
+        is_number(task)
+            && line.trim_ascii_start().contains(&b'-')
+            && is_number(cpu)
+            && words.take(2).any(|word| word.ends_with(b":"))
+    };
+    let lines = head.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).take(8);
+    let mut lines = lines.filter(|line| !line.starts_with(b"cpus=") && !line.starts_with(b"#"));
+    lines.next().is_some_and(is_event)
+}
+
+fn is_go_dump(head: &[u8]) -> bool {
+    let Some(rest) = head.strip_prefix(b"goroutine ") else { return false };
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    digits > 0 && rest[digits..].starts_with(b" [")
+}
+
+/// `#0  0x00007f1b in poll () from /lib/libc.so.6`, behind lines about threads.
+fn is_backtrace(head: &[u8]) -> bool {
+    head.split(|byte| *byte == b'\n').take(16).any(|line| {
+        let Some(frame) = line.strip_prefix(b"#0 ").map(<[u8]>::trim_ascii_start) else { return false };
+        frame.starts_with(b"0x") && has(frame, " in ") || has(frame, ") from ") || has(frame, ") at ")
+    })
+}
+
+/// A dump of records shows those of samples, too, but not as perf script does.
+fn is_raw_dump(head: &[u8]) -> bool {
+    head.trim_ascii_start().starts_with(b"0x") && has(head, "raw event: size ")
+}
+
+/// True for formats that a reader would take for its own.
+pub fn looks_like_another(head: &[u8]) -> bool {
+    has_two_counts(head) || is_raw_dump(head)
 }
 
 /// The unprocessed profile has its tables as lists of rows with a schema, and no version of the processed one.
@@ -345,6 +486,23 @@ pub(super) mod tests {
             b"{\n\t\"linux-perf-json-version\": 1,\n\t\"headers\": {\n\t\t\"header-version\": 1,\n\t\t\"captured-on\": \"2026-11-26\"",
         ),
         ("massif", b"desc: --massif-out-file=massif.out\ncmd: php a.php\ntime_unit: i\n#-----------\nsnapshot=0\n"),
+        ("UTF-16", b"m\0a\0i\0n\0;\0a\0 \x005\0\n\0"),
+        ("UTF-16", b"\0m\0a\0i\0n\0;\0a\0 \x005\0\n"),
+        ("UTF-32", b"\xff\xfe\0\0m\0\0\0a\0\0\0"),
+        ("raw dump of perf", b"\n0x150@perf.data [0x50]: event: 10\n.\n. ... raw event: size 80 bytes\n.  0000:  0a 00\n"),
+        ("ftrace", b"# tracer: nop\n#\n# entries-in-buffer/entries-written: 4/4   #P:2\n"),
+        ("trace-cmd", b"cpus=2\n            bash-1234  [000]   123.456789: sched_switch:   bash:1234 [120] R ==> a:5 [120]\n"),
+        ("gprof", b"Flat profile:\n\nEach sample counts as 0.01 seconds.\n"),
+        ("gprof", b"gmon\x01\0\0\0\0\0\0\0"),
+        ("pprof -top", b"File: app\nType: cpu\nShowing nodes accounting for 1.20s, 80% of 1.5s total\n"),
+        ("profile of Go", b"goroutine profile: total 5\n1 @ 0x43a0d6 0x4067c5\n"),
+        ("profile of Go", b"goroutine 1 [running]:\nmain.main()\n\t/a.go:7 +0x1d\n"),
+        ("node --prof-process", b"Statistical profiling result from isolate-0x5-v8.log, (1 ticks, 0 unaccounted).\n"),
+        ("thread dump of a JVM", b"2026-11-27 04:11:16\nFull thread dump OpenJDK 64-Bit Server VM (21.0.2):\n"),
+        ("gdb", b"Thread 1 (Thread 0x7f (LWP 7) \"a\"):\n#0  0x00007f1b in poll () from /lib/libc.so.6\n#1  main () at a.c:3\n"),
+        ("BCC", b"Sampling at 49 Hertz of all threads by user + kernel stack for 5 secs.\n\n    main\n    -   a (7)\n        5\n"),
+        ("two counts", b"main;parse 120 140\nmain;render 80 30\nmain 5 0\n"),
+        ("two counts", b"# difffolded.pl -n\nmain;parse 12.50 14\n"),
         ("DHAT", b"{\"dhatFileVersion\":2\n,\"mode\":\"heap\"\n"),
     ];
 

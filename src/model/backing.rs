@@ -127,7 +127,7 @@ impl<'a> Backing<'a> {
     pub fn is_kernel_object(self) -> bool {
         match self {
             Self::Bracketed(name) => name.ends_with(b"]") && ![JIT_APP_CACHE, JIT_ZYGOTE_CACHE].contains(&name),
-            Self::File(path) | Self::Other(path) => path.ends_with(b".ko") || path.ends_with(b"vmlinux"),
+            Self::File(path) | Self::Other(path) => is_kernel_file(path),
             _ => false,
         }
     }
@@ -184,6 +184,19 @@ pub fn split_reference_symbol(path: &[u8]) -> (&[u8], &[u8]) {
     path.split_at(end.map_or(path.len(), |end| end + 1))
 }
 
+/// True if a file is a kernel's image (`vmlinux`, `vmlinux-RELEASE`, `vmlinuz-RELEASE`) or a module, which
+/// distributions pack.
+fn is_kernel_file(path: &[u8]) -> bool {
+    let base = base_name(path);
+    let packed = [&b".gz"[..], b".xz", b".zst", b".debug"].iter().find_map(|ending| base.strip_suffix(*ending));
+    if packed.unwrap_or(base).ends_with(b".ko") {
+        return true;
+    }
+    let release = base.strip_prefix(b"vmlinux").or_else(|| base.strip_prefix(b"vmlinuz"));
+    release.is_some_and(|release| release.is_empty() || release.starts_with(b"-") || release.starts_with(b"."))
+        || path.ends_with(b"vmlinux")
+}
+
 /// The last part of a path, behind its last slash.
 pub fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
@@ -191,6 +204,8 @@ pub fn base_name(path: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use super::*;
+
     /// Paths of every sort that the kernel or perf writes, and some that only look like one. The rooms that ask what
     /// is mapped somewhere pin their answers for each of them.
     pub(crate) const PATHS: &[&str] = &[
@@ -235,5 +250,30 @@ pub(crate) mod tests {
     /// Those of [`PATHS`] of which something holds.
     pub(crate) fn those(holds: impl Fn(&[u8]) -> bool) -> Vec<&'static str> {
         PATHS.iter().copied().filter(|path| holds(path.as_bytes())).collect()
+    }
+
+    #[test]
+    fn kernel_images_and_modules_are_recognized_by_their_file_names() {
+        let kernel = [
+            "/boot/vmlinux-6.1.0-13-amd64",
+            "/usr/lib/debug/boot/vmlinux-6.1.0-13-amd64",
+            "/usr/lib/debug/lib/modules/6.8.0/vmlinux",
+            "/usr/lib/debug/lib/modules/5.14.0-70.el9.x86_64/vmlinux.debug",
+            "vmlinux",
+            "/boot/vmlinuz-6.8.0",
+            "/lib/modules/6.1.0-13-amd64/kernel/fs/ext4/ext4.ko.xz",
+            "/lib/modules/6.8.0/kernel/net/nf_tables.ko.zst",
+            "/lib/modules/5.4.0/kernel/net/nf_tables.ko.gz",
+            "/usr/lib/debug/lib/modules/6.1.0/kernel/fs/xfs.ko.debug",
+            "[nf_tables]",
+        ];
+        for path in kernel {
+            assert!(Backing::of(path.as_bytes()).is_kernel_object(), "{path}");
+        }
+        for path in
+            ["/usr/bin/vmlinux-to-elf.py.d/x", "/usr/lib/x.koz", "/usr/lib/libko.so.xz", "/bin/vmlinuxx", "x.gz"]
+        {
+            assert!(!Backing::of(path.as_bytes()).is_kernel_object(), "{path}");
+        }
     }
 }

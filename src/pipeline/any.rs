@@ -1,6 +1,7 @@
 //! Any input → one [`Profile`]: open, decompress, find the format, read or resolve, filter, merge.
 
 use super::authored;
+use super::demangled;
 use super::estimate;
 use super::inputs::JobInputs;
 use super::job::{Job, Outcome};
@@ -17,6 +18,7 @@ use crate::contract::format::{Detail, Format, Read, ReadOptions};
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::io::{self, InPath, Stream};
 use crate::model::stacks::{Keep, Profile};
+use crate::records::perf_script::read::Readable;
 use crate::resolve::kernel::KernelOptions;
 use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;
@@ -165,6 +167,9 @@ fn push_texts(
             Ok(InputSums { profile, outcome: of_texts }) => {
                 outcome.warnings.append(of_texts.warnings);
                 let mut profile = profile?;
+                if options.symbols.demangle {
+                    demangled::apply(&mut profile);
+                }
                 authored::apply(&mut profile, &options.sources, None, outcome);
                 sink.take(&mut profile)?;
                 sink.end(&profile)
@@ -194,6 +199,9 @@ pub(super) fn run_one(
             let keep = if options.filter.asks_time() { Keep::EachRow } else { sink.keep() };
             let mut profile = read_stacks(opened, path, keep, options, job, outcome)?;
             profile.check()?;
+            if options.symbols.demangle {
+                demangled::apply(&mut profile);
+            }
             authored::apply(&mut profile, &options.sources, directory(path), outcome);
             options.filter.apply(&mut profile);
             if let Some(note) = estimate::note(&profile) {
@@ -235,7 +243,8 @@ fn read_stacks(
             Read::Lines { open, .. } => lines::read(reader, open, &read_options, job, &mut warnings)?,
             Read::Script(_) => {
                 let text = Stream::new(reader);
-                let profile = script_text::stacks((text, path), keep, &options.sources, job, outcome)?;
+                let profile =
+                    script_text::stacks((text, path), keep, &options.sources, options.readable(), job, outcome)?;
                 return Ok(profile);
             }
             _ => return Err(unreadable(format)),
@@ -249,6 +258,11 @@ impl LoadOptions {
     /// Its part about texts.
     pub(super) fn texts(&self) -> TextOptions<'_> {
         TextOptions { read: &self.read, filter: &self.filter, jit_names: self.jit_names.given }
+    }
+
+    /// The readable form of a linker name, if that is wanted.
+    pub(super) fn readable(&self) -> Readable {
+        if self.symbols.demangle { demangled::readable } else { |_| None }
     }
 
     /// Its part about recordings of addresses.

@@ -5,12 +5,16 @@ use super::readers::{AddedParts, HasProfile, Readers};
 use super::spare::Spare;
 use crate::contract::format::{OpenLines, ReadLines, ReadOptions};
 use crate::error::{Error, Result, Skipped, Warnings};
+use crate::io::Stream;
 use crate::model::stacks::Profile;
 use std::io::Read;
 
 /// So much of a text is read by one worker at once: it stays in the processor's cache, and handing it over is little beside
 /// reading it. A few of them for each thread are in memory.
 pub(super) const BLOCK: usize = 1 << 19;
+
+/// So much of a text is looked at to find out how its lines are to be read.
+pub(super) const HEAD: usize = 1 << 16;
 
 /// Reads a text to its end.
 pub(super) fn read(
@@ -20,7 +24,9 @@ pub(super) fn read(
     job: &Job,
     warnings: &mut Warnings,
 ) -> Result<Profile> {
-    let new = || open(options);
+    let mut input = Stream::new(input);
+    let head = input.peek_all(HEAD)?.to_vec();
+    let new = || open(options, &head);
     let (readers, mut parts) = (Readers::new(&new, job), AddedParts::of("line", options.keep));
     let make = |at: u64, lines: &[u8]| {
         readers.read(at, |reader| {
@@ -29,7 +35,7 @@ pub(super) fn read(
             skipped
         })
     };
-    each_block(input, BLOCK, job, make, |part| parts.add(part))?;
+    each_block(input.into_reader(), BLOCK, job, make, |part| parts.add(part))?;
     Ok(readers.into_profile(parts, warnings))
 }
 

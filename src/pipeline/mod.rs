@@ -7,6 +7,7 @@
 //! | `archive` | a recording with all that names its code, in one file |
 //! | [`any`] | any input → rows of stacks, pushed into a sink |
 //! | `authored` | names and lines of generated scripts → those of their authors, for inputs that came with names |
+//! | `demangled` | linker names → readable ones, for inputs that came with names |
 //! | `mistaken`, `nothing_left` | what was meant by an input that is not a profile, or by a filter that leaves nothing
 //! |
 //! | `listed`, `merging`, `texts`, `merged_about` | thousands of inputs → one sum; what cannot be read is left out |
@@ -26,6 +27,7 @@ pub mod any;
 pub(crate) mod archive;
 mod authored;
 pub(crate) mod callgrind;
+mod demangled;
 mod estimate;
 pub mod inputs;
 mod job;

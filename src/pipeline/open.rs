@@ -5,6 +5,7 @@ use super::archive::{self, Packed};
 use super::job::Job;
 use super::mistaken;
 use super::progress::Progress;
+use crate::bytes::utf16::{ByteOrder, Utf16Decoder};
 use crate::contract::format::Format;
 use crate::error::{Error, Result};
 use crate::formats::{detect, unread};
@@ -296,13 +297,17 @@ impl Opened {
     }
 }
 
-/// The ways in which an input can be packed.
+/// The ways in which an input can be packed, and the encodings of texts that are not read as they are.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wrapping {
     /// By gzip.
     Gzip,
     /// By zstd.
     Zstd,
+    /// UTF-8 behind a byte order mark.
+    Utf8Mark,
+    /// UTF-16 behind a byte order mark, as PowerShell's `>` writes it.
+    Utf16(ByteOrder),
 }
 
 /// The content of an input that was packed, or not.
@@ -316,6 +321,11 @@ fn wrapping(bytes: &[u8]) -> Option<Wrapping> {
     match bytes {
         [0x1f, 0x8b, ..] => Some(Wrapping::Gzip),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Wrapping::Zstd),
+        [0xef, 0xbb, 0xbf, ..] => Some(Wrapping::Utf8Mark),
+        // UTF-32's mark begins with that of UTF-16.
+        [0xff, 0xfe, 0, 0, ..] => None,
+        [0xff, 0xfe, ..] => Some(Wrapping::Utf16(ByteOrder::Little)),
+        [0xfe, 0xff, ..] => Some(Wrapping::Utf16(ByteOrder::Big)),
         _ => None,
     }
 }
@@ -361,10 +371,54 @@ fn unwrap<'a>(mut reader: Box<dyn Read + Send + 'a>, wrappings: &[Wrapping]) -> 
                 let reader = decoder.map_err(|error| undecoded("zstd", error))?;
                 Box::new(Unpacking { reader, packing: "zstd" })
             }
+            Wrapping::Utf8Mark => {
+                let mut mark = [0; 3];
+                reader.read_exact(&mut mark)?;
+                reader
+            }
+            Wrapping::Utf16(order) => {
+                let mut mark = [0; 2];
+                reader.read_exact(&mut mark)?;
+                Box::new(Utf16Reader { reader, decoder: Some(Utf16Decoder::new(*order)), text: Vec::new(), taken: 0 })
+            }
         };
     }
     Ok(reader)
 }
+
+/// Reads UTF-16 as UTF-8.
+struct Utf16Reader<R> {
+    reader: R,
+    /// `None` behind the end of the input.
+    decoder: Option<Utf16Decoder>,
+    /// Decoded, the first bytes of it taken already.
+    text: Vec<u8>,
+    taken: usize,
+}
+
+impl<R: Read> Read for Utf16Reader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        while self.taken == self.text.len() {
+            let Some(decoder) = &mut self.decoder else { return Ok(0) };
+            self.text.clear();
+            self.taken = 0;
+            let mut piece = vec![0; UTF16_PIECE];
+            let len = self.reader.read(&mut piece)?;
+            decoder.decode(&piece[..len], &mut self.text);
+            if len == 0 {
+                decoder.finish(&mut self.text);
+                self.decoder = None;
+            }
+        }
+        let len = buffer.len().min(self.text.len() - self.taken);
+        buffer[..len].copy_from_slice(&self.text[self.taken..self.taken + len]);
+        self.taken += len;
+        Ok(len)
+    }
+}
+
+/// So many bytes are decoded at once.
+const UTF16_PIECE: usize = 1 << 16;
 
 /// Marks an error as coming from unpacking, and not from the place that the content is written to.
 struct Unpacking<R> {

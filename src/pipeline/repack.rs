@@ -14,6 +14,8 @@ pub(crate) fn packed(
 ) -> Result<()> {
     match wrappings.split_first() {
         None => write(out),
+        // Encodings of texts: what is written is UTF-8.
+        Some((Wrapping::Utf8Mark | Wrapping::Utf16(_), inner)) => packed(inner, out, write),
         Some((Wrapping::Gzip, inner)) => {
             let mut gzip = GzEncoder::new(out, Compression::default());
             in_blocks(&mut gzip, |blocks| packed(inner, blocks, write))?;

@@ -1,7 +1,9 @@
 //! One input of folded stacks, summed by sorting, for outputs that need only its sums.
 
+use super::any::LoadOptions;
+use super::demangled;
 use super::job::{Job, Outcome};
-use super::lines::each_block;
+use super::lines::{HEAD, each_block};
 use super::open::{Opened, shown};
 use super::script_text::{self, EventSums};
 use super::spare::Spare;
@@ -9,7 +11,6 @@ use crate::analysis::sorted_stacks::{Run, Runs};
 use crate::contract::format::{Read, SortLines, WriteOptions};
 use crate::error::{Error, Result, Skipped};
 use crate::io::{InPath, Stream};
-use crate::sources::SourceOptions;
 
 /// The detected kind of an input.
 pub(crate) enum Sorted<S> {
@@ -23,25 +24,33 @@ pub(crate) enum Sorted<S> {
 const BLOCK: usize = 1 << 20;
 
 /// Opens an input, and sums it if it can be summed so.
-pub(crate) fn open(path: &InPath, job: &Job, outcome: &mut Outcome) -> Result<Sorted<Runs>> {
+pub(crate) fn open(path: &InPath, demangles: bool, job: &Job, outcome: &mut Outcome) -> Result<Sorted<Runs>> {
     let opened = Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?;
     let (reader, sort) = match opened {
         Opened::Stream { reader, format, plain } => match format.read {
-            Read::Lines { sort, .. } => (reader, sort),
+            Read::Lines { sort, is_plain, .. } => {
+                let mut text = Stream::new(reader);
+                let head = text.peek_all(HEAD).map_err(|error| error.in_file(&shown(path)))?;
+                if !is_plain(head) {
+                    return Ok(Sorted::Other(Opened::Stream { reader: text.into_reader(), format, plain }));
+                }
+                (text.into_reader(), sort)
+            }
             _ => return Ok(Sorted::Other(Opened::Stream { reader, format, plain })),
         },
         other => return Ok(Sorted::Other(other)),
     };
-    let (runs, skipped) = sums(reader, sort, job).map_err(|error| error.in_file(&shown(path)))?;
+    let (runs, skipped) = sums(reader, sort, demangles, job).map_err(|error| error.in_file(&shown(path)))?;
     skipped.report(&shown(path), &mut outcome.warnings);
     Ok(Sorted::Sums(runs))
 }
 
-fn sums(text: Box<dyn std::io::Read + Send>, sort: SortLines, job: &Job) -> Result<(Runs, Skipped)> {
+fn sums(text: Box<dyn std::io::Read + Send>, sort: SortLines, demangles: bool, job: &Job) -> Result<(Runs, Skipped)> {
     let (unsorted, mut runs, mut all_skipped) = (Spare::default(), Runs::default(), Skipped::new("line"));
     let make = |at: u64, block: &[u8]| {
         let (mut sorting, mut skipped) = (unsorted.take(), Skipped::new("line"));
-        let run = sort(block, &mut sorting, &mut skipped);
+        let readable = if demangles { demangled::lines(block) } else { None };
+        let run = sort(readable.as_deref().unwrap_or(block), &mut sorting, &mut skipped);
         unsorted.give(sorting);
         (run, skipped.moved(at))
     };
@@ -56,7 +65,7 @@ fn sums(text: Box<dyn std::io::Read + Send>, sort: SortLines, job: &Job) -> Resu
 pub(crate) fn open_lines(
     path: &InPath,
     options: &WriteOptions,
-    sources: &SourceOptions,
+    load: &LoadOptions,
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Sorted<Vec<EventSums>>> {
@@ -64,7 +73,9 @@ pub(crate) fn open_lines(
     match Opened::open(path, job).map_err(in_file)? {
         Opened::Stream { reader, format, .. } if matches!(format.read, Read::Script(_)) => {
             let text = Stream::new(reader);
-            script_text::sums((text, path), options, sources, job, outcome).map(Sorted::Sums).map_err(in_file)
+            script_text::sums((text, path), options, &load.sources, load.readable(), job, outcome)
+                .map(Sorted::Sums)
+                .map_err(in_file)
         }
         other => Ok(Sorted::Other(other)),
     }

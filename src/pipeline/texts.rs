@@ -2,6 +2,7 @@
 //! each text is little beside it then, and one sum is added instead of many.
 
 use super::job::{Job, Outcome};
+use super::lines::HEAD;
 use super::open::{Opened, shown};
 use crate::analysis::filter::Filter;
 use crate::contract::format::{OpenLines, Read, ReadOptions};
@@ -117,19 +118,21 @@ impl<'a> FoldedTexts<'a, '_> {
     /// in blocks.
     fn take(&mut self, path: &'a InPath, opened: Opened) -> Result<Option<Opened>> {
         let Opened::Stream { mut reader, format, plain } = opened else { return Ok(Some(opened)) };
-        match format.read {
-            Read::Lines { open: read, .. } if may_join(self.options) => {
+        let is_plain = match format.read {
+            Read::Lines { open: read, is_plain, .. } if may_join(self.options) => {
                 if self.read.is_some_and(|(name, _)| name != format.name) {
                     self.flush();
                 }
                 self.read = Some((format.name, read));
+                is_plain
             }
             _ => return Ok(Some(Opened::Stream { reader, format, plain })),
-        }
+        };
         let start = self.text.len();
         let len =
             (&mut reader).take(TOGETHER).read_to_end(&mut self.text).inspect_err(|_| self.text.truncate(start))?;
-        if len as u64 == TOGETHER {
+        let head = &self.text[start..];
+        if len as u64 == TOGETHER || !is_plain(&head[..len.min(HEAD)]) {
             let read = Cursor::new(self.text.split_off(start));
             return Ok(Some(Opened::Stream { reader: Box::new(read.chain(reader)), format, plain }));
         }
@@ -159,7 +162,7 @@ impl<'a> FoldedTexts<'a, '_> {
 
     fn sum(&self, open: OpenLines, text: &[u8], skipped: &mut Skipped) -> InputSums {
         let options = ReadOptions { keep: Keep::Sums, ..self.options.read.clone() };
-        let mut reader = open(&options);
+        let mut reader = open(&options, &text[..text.len().min(HEAD)]);
         reader.read(text, skipped);
         let mut profile = std::mem::take(reader.profile());
         let whole = profile.check();

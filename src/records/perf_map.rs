@@ -32,7 +32,8 @@ pub fn sniff(head: &[u8]) -> bool {
 pub fn read<'data>(bytes: &'data [u8]) -> (Vec<Entry<'data>>, Skipped) {
     let mut skipped = Skipped::new("line");
     let mut entries = Vec::new();
-    let mut at = 0;
+    // A byte order mark is no part of the first address.
+    let (bytes, mut at) = bytes.strip_prefix(b"\xef\xbb\xbf").map_or((bytes, 0), |bytes| (bytes, 3));
     for (number, line) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
         let text = line.strip_suffix(b"\n").unwrap_or(line);
         let text = text.strip_suffix(b"\r").unwrap_or(text);

@@ -61,6 +61,11 @@ impl CallTree {
         (1..self.nodes.len() as u32).map(|node| (node, self.nodes.get(node).1))
     }
 
+    /// The nodes right above the root, with their labels: where stacks begin, or what ran if they are reversed.
+    pub fn outermost_nodes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.nodes.children(ROOT)
+    }
+
     /// All boxes that weigh at least `narrow`, each before those above it, and siblings in the order of their names.
     pub fn boxes(&self, narrow: u64) -> Vec<Placed> {
         let mut boxes = Vec::new();

@@ -44,7 +44,8 @@ pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph, name: &str) -> Result
         graph.functions().iter().filter(|function| wanted.contains(&part(function))).collect();
     functions.sort_by_key(|function| Reverse(function.total));
     let is_text = scene.options.layout == Layout::Text;
-    let least = scene.least(if is_text { USUAL_PERCENT } else { 0.0 });
+    let whole = functions.iter().fold(0u64, |sum, function| sum.saturating_add(function.total));
+    let least = scene.least_of(if is_text { USUAL_PERCENT } else { 0.0 }, whole);
     let lines: Vec<CallLine> = functions.into_iter().flat_map(|function| called.lines(function, least)).collect();
     if !is_text {
         return Ok(Report::new(scene, Vec::new(), called.plain(&lines)));

@@ -77,7 +77,12 @@ impl Scene<'_> {
 
     /// The least weight of rows that are reported.
     pub(super) fn least(&self, usual: f64) -> f64 {
-        self.options.selection.percent.unwrap_or(usual) / 100.0 * self.whole as f64
+        self.least_of(usual, self.whole)
+    }
+
+    /// Like [`Self::least`], as a share of `whole`.
+    pub(super) fn least_of(&self, usual: f64, whole: u64) -> f64 {
+        self.options.selection.percent.unwrap_or(usual) / 100.0 * whole as f64
     }
 }
 

@@ -74,8 +74,12 @@ pub(super) fn head(scene: &Scene<'_>) -> Vec<String> {
         Rows::Callees(name) => Some(format!("{name}, and below it what it called")),
         _ => None,
     });
+    let of = match &scene.options.rows {
+        Rows::Callers(name) | Rows::Callees(name) => format!(" of {name}"),
+        _ => String::new(),
+    };
     let usual = scene.options.selection.percent.is_none();
-    head.extend(usual.then(|| format!("less than {USUAL_PERCENT}% is left out: --percent-limit 0")));
+    head.extend(usual.then(|| format!("less than {USUAL_PERCENT}%{of} is left out: --percent-limit 0")));
     head
 }
 
@@ -128,6 +132,8 @@ impl<'a> Drawn<'a> {
 
     fn children(&self, node: Option<u32>, least: f64) -> impl Iterator<Item = u32> + Clone + '_ {
         let all = &self.children[node.map_or(self.tree.len(), |node| node as usize)];
+        // A function that was asked for is never too light.
+        let least = if node.is_none() && self.is_asked_for() { 0.0 } else { least };
         // The heaviest come first.
         all.iter().copied().take_while(move |node| self.weight(*node) > 0 && self.weight(*node) as f64 >= least)
     }
@@ -136,10 +142,25 @@ impl<'a> Drawn<'a> {
         self.tree.total(node).weight
     }
 
+    /// True if the roots are a function that was asked for, rather than where stacks begin.
+    fn is_asked_for(&self) -> bool {
+        matches!(self.scene.options.rows, Rows::Callers(_) | Rows::Callees(_))
+    }
+
+    /// The least weight of nodes that are reported: a share of the whole, or of the function that was asked for.
+    fn least(&self, usual: f64) -> f64 {
+        if !self.is_asked_for() {
+            return self.scene.least(usual);
+        }
+        let roots = &self.children[self.tree.len()];
+        let whole = roots.iter().fold(0u64, |sum, root| sum.saturating_add(self.weight(*root)));
+        self.scene.least_of(usual, whole)
+    }
+
     /// As many lines as there is room for: those of the heaviest nodes.
     fn fitted(&self, head: Vec<String>) -> Report {
         let scene = self.scene;
-        let (least, room) = (scene.least(USUAL_PERCENT), scene.room(head.len()));
+        let (least, room) = (self.least(USUAL_PERCENT), scene.room(head.len()));
         let fold = scene.is_on_terminal() && scene.options.selection.limit == Limit::Fitting;
         let mut lines = self.lines(least, fold);
         let all: usize = lines.iter().map(TreeLine::nodes).sum();
@@ -182,8 +203,7 @@ impl<'a> Drawn<'a> {
     /// True if a node may be one of several that are recognized by their number: a function that was requested and its
     /// direct callers or callees are shown.
     fn may_fold(&self, node: u32) -> bool {
-        let is_asked_for = matches!(self.scene.options.rows, Rows::Callers(_) | Rows::Callees(_));
-        !is_asked_for || self.tree.parent(node).is_some_and(|parent| self.tree.parent(parent).is_some())
+        !self.is_asked_for() || self.tree.parent(node).is_some_and(|parent| self.tree.parent(parent).is_some())
     }
 
     /// A node and those below it that have one child each and hardly any weight of their own.
@@ -237,7 +257,7 @@ impl<'a> Drawn<'a> {
     /// All nodes in the order of the tree, with their depth.
     fn plain(&self) -> Table {
         let mut table = Table::new(&["depth", "total%", "self%", "total", "self", "samples", "module", "symbol"]);
-        let least = self.scene.least(0.0);
+        let least = self.least(0.0);
         let mut todo: Vec<(u64, u32)> = self.children(None, least).map(|node| (0, node)).collect();
         todo.reverse();
         while let Some((depth, node)) = todo.pop() {

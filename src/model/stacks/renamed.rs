@@ -34,6 +34,12 @@ impl Profile {
         self.merge_with(other, &frames);
     }
 
+    /// Calls functions what `rename` makes of their names; `None` if one stays.
+    pub fn rename_functions(&mut self, rename: impl Fn(&[u8]) -> Option<Vec<u8>>) {
+        let other = std::mem::replace(self, Self::keeping(self.keep));
+        self.merge_renamed(&other, |_, name| rename(name).map_or(Cow::Borrowed(name), Cow::Owned));
+    }
+
     /// Replaces frames by what `change` makes of them, given their names; the others stay. Frames that become equal are
     /// one from then on.
     pub fn change_frames(&mut self, change: impl Fn(&Self, &Frame) -> Option<ChangedFrame>) {

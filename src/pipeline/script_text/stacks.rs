@@ -5,25 +5,29 @@ use super::{Filtered, Made, NamedBlock, TextFilter, beside, frameless, images_di
 use crate::error::{Result, Warnings};
 use crate::io::{InPath, OutPath, Stream};
 use crate::model::stacks::{Keep, Profile};
-use crate::pipeline::lines::BLOCK;
+use crate::pipeline::lines::{BLOCK, HEAD};
 use crate::pipeline::open::shown;
 use crate::pipeline::readers::{AddedParts, HasProfile, PartRead, Readers};
 use crate::pipeline::spare::Spare;
 use crate::pipeline::{Job, Outcome};
-use crate::records::perf_script::read::{PartReader, cut};
+use crate::records::perf_script::has_no_headers;
+use crate::records::perf_script::read::{PartReader, Readable, cut};
 use crate::records::perf_script::rewrite::Style;
 use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;
 
 /// Reads a text, with names for its frames of JIT code.
 pub(crate) fn stacks(
-    (input, path): (Stream, &InPath),
+    (mut input, path): (Stream, &InPath),
     keep: Keep,
     sources: &SourceOptions,
+    readable: Readable,
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Profile> {
-    let (mut parts, new) = (AddedParts::of("line", keep), || PartReader::new(keep));
+    let has_no_headers = has_no_headers(input.peek_all(HEAD)?);
+    let mut parts = AddedParts::of("line", keep);
+    let new = || PartReader::new(keep).without_headers(has_no_headers).with_readable_names(readable);
     let readers = Readers::new(&new, job);
     let make = |block: &NamedBlock| readers.read(block.at, |reader| reader.read(&block.bytes, block.state.known()));
     each_block((input, path), sources, job, outcome, &make, &mut |part: PartRead| parts.add(part))?;

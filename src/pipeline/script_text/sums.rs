@@ -10,9 +10,11 @@ use crate::contract::format::WriteOptions;
 use crate::error::{Result, Skipped};
 use crate::io::{InPath, Stream};
 use crate::model::stacks::{Keep, Profile, Series, Unit};
+use crate::pipeline::lines::HEAD;
 use crate::pipeline::open::shown;
 use crate::pipeline::{Job, Outcome};
-use crate::records::perf_script::read::PartReader;
+use crate::records::perf_script::has_no_headers;
+use crate::records::perf_script::read::{PartReader, Readable};
 use crate::sources::SourceOptions;
 use std::sync::Mutex;
 
@@ -39,18 +41,21 @@ const MOST_NAMES: usize = 1 << 16;
 
 /// Reads a text, with names for its frames of JIT code. Events are in the order in which they come.
 pub(crate) fn sums(
-    (input, path): (Stream, &InPath),
+    (mut input, path): (Stream, &InPath),
     options: &WriteOptions,
     sources: &SourceOptions,
+    readable: Readable,
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Vec<EventSums>> {
+    let has_no_headers = has_no_headers(input.peek_all(HEAD)?);
+    let new_reader = || PartReader::new(Keep::Sums).without_headers(has_no_headers).with_readable_names(readable);
     let readers: Mutex<Vec<SumReader>> = Mutex::default();
     let (mut events, mut all_skipped) = (Vec::new(), Skipped::new("line"));
     let make = |block: &NamedBlock| {
         // A poisoned lock means that another worker panicked: the scope will state it.
         let reader = readers.lock().ok().and_then(|mut readers| readers.pop());
-        let mut reader = reader.unwrap_or_else(|| SumReader::new(options));
+        let mut reader = reader.unwrap_or_else(|| SumReader::new(new_reader(), options));
         let skipped = reader.read(block);
         let spelled = if reader.is_full() { reader.spell(options) } else { Vec::new() };
         if reader.reader.profile().name_count() <= MOST_NAMES || spelled.is_empty() {
@@ -113,10 +118,9 @@ struct SumReader {
 }
 
 impl SumReader {
-    fn new(options: &WriteOptions) -> Self {
+    fn new(reader: PartReader, options: &WriteOptions) -> Self {
         let speller = Speller::new(options.by, options.annotate, options.tidied);
-        let (reader, sorting) = (PartReader::new(Keep::Sums), Unsorted::default());
-        Self { reader, speller, sorting, firsts: Vec::new(), many: MANY_STACKS }
+        Self { reader, speller, sorting: Unsorted::default(), firsts: Vec::new(), many: MANY_STACKS }
     }
 
     fn read(&mut self, block: &NamedBlock) -> Skipped {
@@ -218,9 +222,9 @@ mod tests {
         {
             let (job, mut outcome, mut also) = (job(threads), Outcome::default(), Outcome::default());
             let (input, path) = streamed(&text);
-            let profile = stacks::stacks((input, &path), Keep::Sums, &sources, &job, &mut outcome).unwrap();
+            let profile = stacks::stacks((input, &path), Keep::Sums, &sources, |_| None, &job, &mut outcome).unwrap();
             let (input, path) = streamed(&text);
-            let events = sums((input, &path), &options, &sources, &job, &mut also).unwrap();
+            let events = sums((input, &path), &options, &sources, |_| None, &job, &mut also).unwrap();
             assert_eq!(events.len(), 4);
             assert_eq!(format!("{:?}", outcome.warnings), format!("{:?}", also.warnings));
             for (series, event) in events.iter().enumerate() {

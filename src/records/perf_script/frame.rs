@@ -1,5 +1,6 @@
 //! A frame of a stack: address, symbol, offset, object.
 
+use super::header::Header;
 use crate::bytes::digits::{decimal, hex};
 use crate::model::backing::{Backing, base_name};
 
@@ -14,6 +15,8 @@ pub struct Frame<'a> {
     pub offset: Option<u64>,
     /// The object, without its parentheses; `None` if it was not printed.
     pub dso: Option<&'a [u8]>,
+    /// The offset in the object, if it was printed behind its name (`-F +dsoff`).
+    pub dso_offset: Option<u64>,
     /// True if perf marked it as expanded into its caller.
     pub inlined: bool,
 }
@@ -23,25 +26,164 @@ pub const UNKNOWN: &[u8] = b"[unknown]";
 
 impl<'a> Frame<'a> {
     /// Takes a frame line apart (leading white space is allowed, the line's end is cut off before). `None` if the line
-    /// is not a frame.
+    /// is not a frame. A symbol that wasn't printed, or is empty, is [`UNKNOWN`].
     pub fn parse(line: &'a [u8]) -> Option<Self> {
         let line = line.trim_ascii_start();
         let (addr, rest) = address(line)?;
-        let rest = rest.strip_prefix(b" ")?;
-        let (rest, inlined) = match rest.strip_suffix(b" (inlined)") {
+        if rest.is_empty() {
+            return Some(Self { addr, symbol: UNKNOWN, offset: None, dso: None, dso_offset: None, inlined: false });
+        }
+        // simpleperf's first versions of `report_sample.py` print a tab.
+        let rest = rest.strip_prefix(b" ").or_else(|| rest.strip_prefix(b"\t"))?;
+        let (rest, inlined) = match rest.strip_suffix(INLINED) {
             Some(rest) => (rest, true),
             None => (rest, false),
         };
-        let (symbol, dso) = split_dso(rest);
+        let (symbol, object) = split_dso(rest);
         let (symbol, offset) = split_offset(symbol);
-        Some(Self { addr, symbol, offset, dso, inlined })
+        let symbol = if symbol.is_empty() { UNKNOWN } else { symbol };
+        let (dso, dso_offset) = split_dso_offset(object);
+        Some(Self { addr, symbol, offset, dso, dso_offset, inlined })
     }
 
     /// The usual form of a frame without a name, `address [unknown] (object)`, and nothing else.
     pub(super) fn parse_unknown(line: &'a [u8]) -> Option<Self> {
         let (addr, rest) = address(line)?;
-        let dso = rest.strip_prefix(b" [unknown] (")?.strip_suffix(b")")?;
-        Some(Self { addr, symbol: UNKNOWN, offset: None, dso: Some(dso), inlined: false })
+        let object = rest.strip_prefix(b" [unknown] (")?.strip_suffix(b")")?;
+        let (dso, dso_offset) = split_dso_offset(Some(object));
+        Some(Self { addr, symbol: UNKNOWN, offset: None, dso, dso_offset, inlined: false })
+    }
+
+    /// True if it is in the kernel's half of the addresses. Programs map none of that but the vsyscall page.
+    pub(super) fn is_in_kernel(&self) -> bool {
+        const VSYSCALL: u64 = 0xffff_ffff_ff60_0000;
+        self.addr >> 63 != 0 && self.addr & !0xfff != VSYSCALL
+    }
+
+    /// A frame on a line of its own that a tab or blanks indent; perf prints a tab, which terminals, editors and
+    /// `expand` turn into blanks. `None` if the line is a sample's first.
+    pub fn parse_indented(line: &'a [u8]) -> Option<Self> {
+        match line.first()? {
+            // Where instructions of branches are printed, a tab follows the address.
+            b'\t' => Self::parse(line).filter(|_| memchr::memchr(b'\t', &line[1..]).is_none() || !is_code(line)),
+            b' ' => Self::parse(line).filter(|_| !is_header(line)),
+            _ => None,
+        }
+    }
+
+    /// The frame in what follows the event of a sample of one line. A data address may stand before it (`-F +addr`), with
+    /// its symbol and object, and numbers such as `-F +weight`; behind it, where a branch went, registers, branches.
+    /// perf fills the columns before an address with blanks, but not those before a symbol.
+    pub(super) fn parse_in_line(text: &'a [u8]) -> Option<Self> {
+        let mut found: Option<Self> = None;
+        let (mut at, mut is_first, mut looked_at) = (0, true, 0);
+        while let Some(blanks) = text[at..].iter().position(|byte| !byte.is_ascii_whitespace()) {
+            let start = at + blanks;
+            let len = text[start..].iter().position(u8::is_ascii_whitespace).unwrap_or(text.len() - start);
+            let word = &text[start..start + len];
+            at = start + len;
+            if word == b"=>" {
+                break;
+            }
+            let may_be_address = is_first || blanks + len >= ADDRESS_WIDTH;
+            is_first = false;
+            if !may_be_address || !is_number(word) {
+                continue;
+            }
+            looked_at += 1;
+            if looked_at > MOST_NUMBERS {
+                break;
+            }
+            let line = text[start..].trim_ascii_end();
+            if is_other_field(&line[len..]) {
+                continue;
+            }
+            let end = object_end(&line[len..]).map_or(line.len(), |end| len + end);
+            let frame = Self::parse(&line[..end]);
+            if frame.is_some_and(|frame| frame.dso.is_some() || found.is_none_or(|found| found.dso.is_none())) {
+                found = frame;
+            }
+        }
+        found
+    }
+
+    /// A frame whose indent was lost. It is only told from other lines by its symbol and object.
+    pub fn parse_unindented(line: &'a [u8]) -> Option<Self> {
+        let has_indent = line.first().is_none_or(u8::is_ascii_whitespace);
+        if has_indent || !line.ends_with(b")") {
+            return None;
+        }
+        // Lines of perf maps have a length behind the address.
+        let is_length = |symbol: &[u8]| memchr::memchr(b' ', symbol).is_some_and(|blank| is_number(&symbol[..blank]));
+        Self::parse(line).filter(|frame| frame.dso.is_some() && !is_length(frame.symbol) && !is_header(line))
+    }
+}
+
+/// True if a line shows an instruction (`-F brstackinsn`): tab, address, tab, instruction.
+fn is_code(line: &[u8]) -> bool {
+    address(line.trim_ascii_start()).is_some_and(|(_, rest)| rest.starts_with(b"\t"))
+}
+
+/// What perf prints behind a call that was expanded into its caller.
+pub(super) const INLINED: &[u8] = b" (inlined)";
+
+/// True if a line that could be a frame is a sample's first: a command may be called `dead` or `7f`.
+fn is_header(line: &[u8]) -> bool {
+    let Some(header) = Header::parse(line) else { return false };
+    if header.time.is_some() {
+        return true;
+    }
+    // Without a time, a frame such as `401745 Builtin: Load (x)` has all that a header has but a name and a thread.
+    !header.comm.is_empty() && header.event().is_some()
+}
+
+/// perf prints fewer numbers before a frame: what a line of nonsense costs has an end.
+const MOST_NUMBERS: usize = 16;
+
+/// An address is printed in so many columns.
+const ADDRESS_WIDTH: usize = 16;
+
+fn is_number(word: &[u8]) -> bool {
+    address(word).is_some_and(|(_, rest)| rest.is_empty())
+}
+
+/// True if what follows a number is no symbol: several blanks, another number in its columns, or a page's size.
+fn is_other_field(behind: &[u8]) -> bool {
+    let word = behind.trim_ascii_start();
+    let word = &word[..word.iter().position(u8::is_ascii_whitespace).unwrap_or(word.len())];
+    let blanks = behind.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+    blanks > 1 || is_page_size(word) || is_number(word) && blanks + word.len() > ADDRESS_WIDTH
+}
+
+/// True for the pages of `-F data_page_size` and `-F code_page_size`: `4K`, `2M`, `N/A`.
+pub(super) fn is_page_size(word: &[u8]) -> bool {
+    match word.split_last() {
+        Some((unit, digits)) => word == b"N/A" || b"BKMGT".contains(unit) && decimal(digits).is_some(),
+        None => false,
+    }
+}
+
+/// The end of the object behind a frame's symbol, in a line that may go on: where a branch went (`=>` and the next
+/// frame), the last branches. `None` if nothing follows, or no object is shown.
+fn object_end(text: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let open = from + memchr::memmem::find(&text[from..], b" (")? + 1;
+        let mut depth = 0usize;
+        let close = text[open..].iter().position(|byte| {
+            match byte {
+                b'(' => depth += 1,
+                b')' => depth -= 1,
+                _ => {}
+            }
+            depth == 0
+        })?;
+        let end = open + close + 1;
+        // An object is a path or in brackets; parentheses of a symbol may be anything.
+        if text[open + 1..].starts_with(b"/") || text[open + 1..].starts_with(b"[") || end == text.len() {
+            return Some(end);
+        }
+        from = end;
     }
 }
 
@@ -66,13 +208,27 @@ fn split_dso(text: &[u8]) -> (&[u8], Option<&[u8]>) {
             _ => {}
         }
         if depth == 0 {
-            if at > 0 && text[at - 1] == b' ' {
-                return (&text[..at - 1], Some(&text[at + 1..text.len() - 1]));
-            }
-            return (text, None);
+            let object = &text[at + 1..text.len() - 1];
+            return match text[..at].split_last() {
+                Some((b' ', symbol)) => (symbol, Some(object)),
+                // Symbols weren't printed. One may be in parentheses itself: `(block)`.
+                None if object.starts_with(b"/") || object.starts_with(b"[") => (b"", Some(object)),
+                _ => (text, None),
+            };
         }
     }
     (text, None)
+}
+
+/// `object+0x1f` in two.
+fn split_dso_offset(object: Option<&[u8]>) -> (Option<&[u8]>, Option<u64>) {
+    let Some(object) = object else { return (None, None) };
+    let digits = object.iter().rev().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let (name, number) = object.split_at(object.len() - digits);
+    match name.strip_suffix(b"+0x") {
+        Some(name) if (1..=16).contains(&digits) => (Some(name), hex(number)),
+        _ => (Some(object), None),
+    }
 }
 
 /// `symbol+0x1f` in two.
@@ -132,7 +288,7 @@ mod tests {
 
     #[test]
     fn frames_of_every_shape() {
-        let cases: [(&str, Parts<&str>); 8] = [
+        let cases: [(&str, Parts<&str>); 12] = [
             ("\t    7f1 main+0x1a (/usr/bin/x)", (0x7f1, "main", Some(0x1a), Some("/usr/bin/x"), false)),
             ("\t    7f1 [unknown] ([unknown])", (0x7f1, "[unknown]", None, Some("[unknown]"), false)),
             (
@@ -149,6 +305,10 @@ mod tests {
                 "\t ffffffff8168bb05 mod+0x85 ([kernel.kallsyms])",
                 (0xffff_ffff_8168_bb05, "mod", Some(0x85), Some("[kernel.kallsyms]"), false),
             ),
+            ("\t 7f1 ([unknown])", (0x7f1, "[unknown]", None, Some("[unknown]"), false)),
+            ("\t 7f1  (/bin/x)", (0x7f1, "[unknown]", None, Some("/bin/x"), false)),
+            ("\t 7f1", (0x7f1, "[unknown]", None, None, false)),
+            ("\t 7f1 (block)", (0x7f1, "(block)", None, None, false)),
             (
                 "\t 7f1 C::operator()(int) const (/lib/x.so)",
                 (0x7f1, "C::operator()(int) const", None, Some("/lib/x.so"), false),
@@ -156,6 +316,86 @@ mod tests {
         ];
         for (line, (addr, symbol, offset, dso, inlined)) in cases {
             assert_eq!(frame(line), (addr, symbol.into(), offset, dso.map(str::to_owned), inlined), "{line}");
+        }
+    }
+
+    #[test]
+    fn offsets_in_the_object_are_not_part_of_its_name() {
+        for line in
+            ["7f1 [unknown] (/tmp/perf-7.map+0x7f1)", "7f1 main+0x1 (/bin/a b (deleted)+0xda7)", "7f1 (//anon+0x0)"]
+        {
+            let object = line.rsplit_once(" (/").unwrap().1;
+            let (name, offset) = object.trim_end_matches(')').rsplit_once("+0x").unwrap();
+            for frame in Frame::parse(line.as_bytes()).into_iter().chain(Frame::parse_unknown(line.as_bytes())) {
+                assert_eq!(frame.dso, Some(format!("/{name}").as_bytes()), "{line}");
+                assert_eq!(frame.dso_offset, u64::from_str_radix(offset, 16).ok(), "{line}");
+            }
+        }
+        for object in ["/bin/a+0x", "/bin/a+0x12345678901234567", "/bin/a+12", "libstdc++"] {
+            let line = format!("7f1 f ({object})");
+            assert_eq!(Frame::parse(line.as_bytes()).unwrap().dso, Some(object.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn the_frame_of_a_line_stands_behind_other_fields() {
+        let look = Some((0x8e2a, "look", Some("/ld.so")));
+        let cases = [
+            ("             8e2a look+0xca (/ld.so)", look),
+            ("     7f980ddb5d40 [unknown] (/x.so)             8e2a look+0xca (/ld.so)", look),
+            ("     7f980ddb5d40 rfv.9+0x0 (/x.so)             8e2a look+0xca (/ld.so)", look),
+            ("               0             8e2a look+0xca (/ld.so)", look),
+            ("                0                0  /             8e2a look+0xca (/ld.so)", look),
+            ("             8e2a look+0xca (/ld.so) =>             8e2b next+0x1 (/ld.so)", look),
+            ("             8e2a look+0xca (/ld.so) ABI:2    AX:0x22c13    BX:0x7ffd1ce8de88", look),
+            ("             8e2a look+0xca (/ld.so) 0x10/0x20/P/-/-/37/CALL ", look),
+            ("             8e2a look+0xca (/ld.so)                0 4K", look),
+            ("             8e2a look+0xca", Some((0x8e2a, "look", None))),
+            ("             8e2a add", Some((0x8e2a, "add", None))),
+            ("             8e2a look(int, (a)) (/ld.so)", Some((0x8e2a, "look(int, (a))", Some("/ld.so")))),
+            (" prev_comm=x prev_pid=7", None),
+            ("", None),
+        ];
+        for (text, wanted) in cases {
+            let frame = Frame::parse_in_line(text.as_bytes());
+            let found = frame.map(|frame| (frame.addr, frame.symbol, frame.dso));
+            assert_eq!(
+                found,
+                wanted.map(|(addr, symbol, dso)| (addr, symbol.as_bytes(), dso.map(str::as_bytes))),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn blanks_indent_frames_and_samples_first_lines() {
+        let frames = [
+            "        7f00007ad35c decode+0x14 (/opt/app/bin/srv)",
+            "  401745 Builtin: Load (/tmp/perf-7.map)",
+            "    7f1 f",
+            "\t    dead 15670 cpu-clock: (x)",
+            "    556200401937\tlibc.so[+4f2b0] (/x/libc.so)",
+        ];
+        for line in frames {
+            assert!(Frame::parse_indented(line.as_bytes()).is_some(), "{line}");
+        }
+        let others = [
+            "            node 15670 [001]   466.577591:    1001001 cpu-clock:              8e2a f+0xca (/ld.so)",
+            "            dead 15670 [001]   466.577591:    1001001 cpu-clock:              8e2a f+0xca (/ld.so)",
+            "            dead 15670 cpu-clock:              8e2a f+0xca (/ld.so)",
+            "  ld.c:9",
+            "  dead.c:9",
+            " ABI:2    AX:0x1",
+            "\t00007f1234567890\tinsn: 48 89 e5 \t# PRED",
+            "7f1 f (x)",
+        ];
+        for line in others {
+            assert_eq!(Frame::parse_indented(line.as_bytes()), None, "{line}");
+        }
+        assert!(Frame::parse_unindented(b"7f1 f (x)").is_some());
+        assert!(Frame::parse_unindented(b"ffffff8008081234\tel0_svc ([kernel.kallsyms])").is_some());
+        for line in ["dead 15670 466.577591: 1 c: 7f1 f (x)", " 7f1 f (x)", "7f1 f", "no frame (x)"] {
+            assert_eq!(Frame::parse_unindented(line.as_bytes()), None, "{line}");
         }
     }
 

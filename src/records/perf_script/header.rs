@@ -1,8 +1,8 @@
 //! The first line of a sample: who, when, which event.
 
+use super::frame::Frame;
 use crate::bytes::digits::{decimal, number};
 use crate::model::{Nanos, Pid, Tid};
-use std::ops::Range;
 
 /// The fields of a sample's first line that could be determined. All borrow from the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,23 +43,55 @@ impl<'a> Header<'a> {
             && Self::parse(line).is_some_and(|header| header.time.is_some())
     }
 
+    /// Takes a line apart that stands above frames, whatever it prints: with `-F` it may have no time and no event, or
+    /// be nothing but a name.
+    pub fn parse_above_frames(line: &'a [u8]) -> Self {
+        if let Some(header) = Self::parse(line) {
+            return header;
+        }
+        let event = Tokens { line, at: 0 }.find(|(_, token)| is_event(token) && parse_time(token).is_none());
+        let end_of_fields = event.map_or(line.len(), |(start, _)| start);
+        let mut header =
+            Self { comm: b"", pid: None, tid: None, cpu: None, time: None, nanos: false, rest: &line[end_of_fields..] };
+        let (mut name_end, mut before) = (end_of_fields, 0);
+        for (start, token) in (Tokens { line: &line[..end_of_fields], at: 0 }) {
+            let time = parse_time(token);
+            if time.is_none()
+                && !is_padded(line, start, token, PERIOD_WIDTH)
+                && let Some((pid, tid)) = parse_ids(token)
+            {
+                (header.pid, header.tid, name_end) = (pid, tid, start);
+            } else if let Some(number) = parse_cpu(token) {
+                (header.cpu, name_end) = (Some(number), name_end.min(start));
+            } else if let Some((time, nanos)) = time {
+                (header.time, header.nanos, name_end) = (Some(time), nanos, name_end.min(start));
+                header.rest = &line[start + token.len()..];
+            } else if decimal(token).is_some() {
+                (name_end, header.rest) = (name_end.min(start), &line[before..]);
+            }
+            before = start + token.len();
+        }
+        header.comm = line[..name_end].trim_ascii();
+        header
+    }
+
     /// With a time: the number before it (and before the processor and flags) is the thread, all before the name.
     fn by_time(line: &'a [u8], tokens: Tokens<'a>) -> Option<Self> {
         let mut ids: Option<(usize, Ids)> = None;
         let mut cpu = None;
         for (start, token) in tokens {
             if let (Some((time, nanos)), true) =
-                (parse_time(token), ids.is_some() || line[..start].trim_ascii().is_empty())
+                (parse_time_in(line, token), ids.is_some() || line[..start].trim_ascii().is_empty())
             {
                 let (name_end, (pid, tid)) = ids.unwrap_or((0, (None, None)));
-                let comm = line[..name_end].trim_ascii();
+                let comm = without_guest(line[..name_end].trim_ascii());
                 let rest = &line[start + token.len()..];
                 return Some(Self { comm, pid, tid, cpu, time: Some(time), nanos, rest });
             } else if let Some(found) = parse_ids(token) {
                 (ids, cpu) = (Some((start, found)), None);
             } else if let Some(number) = parse_cpu(token) {
                 cpu = Some(number);
-            } else if !is_flags(token) || ids.is_none() {
+            } else if ids.is_none() || !is_flags(token) && !is_time_of_day(token) {
                 (ids, cpu) = (None, None);
             }
         }
@@ -72,7 +104,8 @@ impl<'a> Header<'a> {
         let mut cpu = None;
         let mut numbers = 0;
         for (start, token) in tokens {
-            if let Some(found) = parse_ids(token) {
+            let is_period = line[..start].trim_ascii().is_empty() && is_padded(line, start, token, PERIOD_WIDTH);
+            if let Some(found) = parse_ids(token).filter(|_| !is_period) {
                 numbers += 1;
                 // A second plain number in a row is the period.
                 if numbers == 1 || found.0.is_some() {
@@ -80,39 +113,68 @@ impl<'a> Header<'a> {
                 }
             } else if let Some(number) = parse_cpu(token) {
                 cpu = Some(number);
-            } else if token.len() > 1 && token.ends_with(b":") {
+            } else if is_event(token) {
                 let (name_end, rest, (pid, tid)) = ids?;
-                let comm = line[..name_end].trim_ascii();
+                let comm = without_guest(line[..name_end].trim_ascii());
                 return Some(Self { comm, pid, tid, cpu, time: None, nanos: false, rest: &line[rest..] });
-            } else {
+            } else if numbers == 0 || !is_misc(token) && !is_time_of_day(token) {
                 numbers = 0;
             }
         }
         None
     }
 
-    /// The event's name: what precedes the last colon that ends a word, behind the period.
+    /// The event's name, if it was printed: it is first behind the time, or behind the period.
     pub fn event(&self) -> Option<&'a [u8]> {
-        self.event_place().map(|place| &self.rest[place])
+        self.event_before(self.event_end())
     }
 
-    /// The place of that name in `rest`.
-    pub(super) fn event_place(&self) -> Option<Range<usize>> {
-        let (start, event) = Tokens { line: self.rest, at: 0 }.find(|(_, token)| token.ends_with(b":"))?;
-        (event.len() > 1).then_some(start..start + event.len() - 1)
+    /// The same, given where its colon ends.
+    pub(super) fn event_before(&self, end: Option<usize>) -> Option<&'a [u8]> {
+        let end = end?;
+        let start = self.rest[..end].iter().rposition(u8::is_ascii_whitespace).map_or(0, |blank| blank + 1);
+        (end - start > 1).then_some(&self.rest[start..end - 1])
     }
 
-    /// The end of the event in `rest`, if it was printed: it is first, or behind the period.
+    /// The end of the event in `rest`, with its colon.
     pub(super) fn event_end(&self) -> Option<usize> {
-        let mut tokens = Tokens { line: self.rest, at: 0 };
-        let (start, first) = tokens.next()?;
-        let (start, event) = if decimal(first).is_some() { tokens.next()? } else { (start, first) };
-        event.ends_with(b":").then_some(start + event.len())
+        for (start, token) in (Tokens { line: self.rest, at: 0 }) {
+            if token.ends_with(b":") {
+                return Some(start + token.len());
+            }
+            // Without a time, what is printed behind the thread stands here, too.
+            let is_before_event =
+                decimal(token).is_some() || is_misc(token) || is_time_of_day(token) || parse_cpu(token).is_some();
+            if !is_before_event {
+                return None;
+            }
+        }
+        None
     }
 
-    /// The period, if it was printed: a number right before the event's name.
+    /// The period, if it was printed: a number right before the event's name, or before what else follows the time.
     pub fn period(&self) -> Option<u64> {
-        number(Tokens { line: self.rest, at: 0 }.next()?.1)
+        self.period_before(self.event_end())
+    }
+
+    /// The same, given where the event ends.
+    pub(super) fn period_before(&self, event_end: Option<usize>) -> Option<u64> {
+        let mut before_event = Tokens { line: &self.rest[..event_end.unwrap_or(self.rest.len())], at: 0 };
+        before_event.find_map(|(start, token)| {
+            let is_sure = event_end.is_some() || is_padded(self.rest, start, token, PERIOD_WIDTH);
+            number(token).filter(|_| is_sure)
+        })
+    }
+
+    /// The frame of a sample of one line, behind the event and what else is printed there.
+    pub(super) fn frame(&self) -> Option<Frame<'a>> {
+        self.frame_behind(self.event_end())
+    }
+
+    /// The same, given where the event ends.
+    pub(super) fn frame_behind(&self, event_end: Option<usize>) -> Option<Frame<'a>> {
+        let behind = self.rest[event_end.unwrap_or(0)..].trim_ascii_end();
+        if behind.is_empty() { None } else { Frame::parse_in_line(behind) }
     }
 
     /// The time to ask the code map for: the end of the printed unit, since code logged within the same microsecond
@@ -143,6 +205,46 @@ impl<'a> Iterator for Tokens<'a> {
         self.at = start + len;
         Some((start, &self.line[start..self.at]))
     }
+}
+
+/// A period is printed in so many columns.
+const PERIOD_WIDTH: usize = 10;
+
+/// True if blanks fill the columns before a number.
+fn is_padded(line: &[u8], start: usize, token: &[u8], width: usize) -> bool {
+    let blanks = line[..start].iter().rev().take_while(|byte| **byte == b' ').count();
+    blanks + token.len() >= width
+}
+
+/// True if a word is an event's name, with its colon.
+fn is_event(token: &[u8]) -> bool {
+    token.len() > 1 && token.ends_with(b":")
+}
+
+/// A thread's name without what is printed before it for a guest of a virtual machine (`VM:12345 VCPU:001`).
+fn without_guest(comm: &[u8]) -> &[u8] {
+    let mut comm = comm;
+    for word in [&b"VM:"[..], b"VCPU:"] {
+        if let Some(rest) = comm.strip_prefix(word) {
+            let rest = rest.trim_ascii_start();
+            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            comm = rest[digits..].trim_ascii_start();
+        }
+    }
+    comm
+}
+
+/// A time, or one in a line of simpleperf's first `report_sample.py`, which puts tabs between fields and prints the
+/// number of microseconds without leading zeros.
+fn parse_time_in(line: &[u8], token: &[u8]) -> Option<(Nanos, bool)> {
+    let time = parse_time(token);
+    if time.is_some() || !token.ends_with(b":") || memchr::memchr(b'\t', line).is_none() {
+        return time;
+    }
+    let text = token.strip_suffix(b":")?;
+    let dot = text.iter().position(|&byte| byte == b'.').filter(|dot| text.len() - dot <= 6)?;
+    let micros = decimal(&text[..dot])?.checked_mul(1_000_000)?.checked_add(decimal(&text[dot + 1..])?)?;
+    Some((Nanos(micros.checked_mul(1000)?), false))
 }
 
 /// `477.666805:` or, with `--ns`, `477.666805123:`.
@@ -180,6 +282,20 @@ fn parse_cpu(token: &[u8]) -> Option<u32> {
 /// The flags of trace events (`d..1.`, `d.h2.`) and of `-F misc` (`U`, `K`).
 fn is_flags(token: &[u8]) -> bool {
     token.len() <= 6 && token.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'.')
+}
+
+/// The flags of `-F misc`.
+fn is_misc(token: &[u8]) -> bool {
+    token.len() <= 4 && token.iter().all(|byte| b"KUHGgMEFSp".contains(byte))
+}
+
+/// The date or time of `-F tod`: `2026-11-27`, `04:11:16.695520`.
+fn is_time_of_day(token: &[u8]) -> bool {
+    let between = |separator: u8| token.iter().filter(|byte| **byte == separator).count() == 2;
+    let is_long = token.len() >= 8 && token[0].is_ascii_digit() && token[token.len() - 1].is_ascii_digit();
+    is_long
+        && (between(b'-') || between(b':'))
+        && token.iter().all(|byte| byte.is_ascii_digit() || b"-:.".contains(byte))
 }
 
 #[cfg(test)]
@@ -220,6 +336,66 @@ mod tests {
         ];
         for (line, (comm, pid, tid, time, event)) in cases {
             assert_eq!(parse(line), (comm.into(), pid, tid, time, event.map(str::to_owned)), "{line}");
+        }
+    }
+
+    #[test]
+    fn further_fields_are_not_part_of_the_name_or_the_thread() {
+        let us = Some(622_975_356_000);
+        let cases = [
+            (
+                "il   25872 2026-11-27 04:11:16.695520   622.975356:   10101010 task-clock:u: ",
+                ("il", None, Some(25872), us, Some("task-clock:u")),
+            ),
+            (
+                "il   25872 2026-11-27 04:11:16.695520   10101010 task-clock:u: ",
+                ("il", None, Some(25872), None, Some("task-clock:u")),
+            ),
+            (
+                "il   25872 U       622.975356:    1001001 task-clock:u: ",
+                ("il", None, Some(25872), us, Some("task-clock:u")),
+            ),
+            ("il   25872 U          1001001 task-clock:u: ", ("il", None, Some(25872), None, Some("task-clock:u"))),
+            (
+                "VM:25872 VCPU:001 CPU 0/KVM    77 [001]   622.975356: cycles: ",
+                ("CPU 0/KVM", None, Some(77), us, Some("cycles")),
+            ),
+            (
+                "il   25872   622.975356:    1001001 task-clock:u:  /user.slice",
+                ("il", None, Some(25872), us, Some("task-clock:u")),
+            ),
+            ("il   25872   622.975356: ", ("il", None, Some(25872), us, None)),
+            ("php\t31795 [001] 622.975356:\t\t1001001 cpu-clock:", ("php", None, Some(31795), us, Some("cpu-clock"))),
+            (
+                "php\t31795 [001] 622.42:\t\t1001001 cpu-clock:",
+                ("php", None, Some(31795), Some(622_000_042_000), Some("cpu-clock")),
+            ),
+        ];
+        for (line, (comm, pid, tid, time, event)) in cases {
+            assert_eq!(parse(line), (comm.into(), pid, tid, time, event.map(str::to_owned)), "{line}");
+        }
+        let guest = Header::parse(b"il 25872 U 1001001 task-clock:u: ").unwrap();
+        assert_eq!(guest.period(), Some(1_001_001));
+    }
+
+    #[test]
+    fn lines_above_frames_may_print_little() {
+        let cases: [(&str, &str, Option<i32>, bool, Option<u64>, Option<&str>); 9] = [
+            ("il   25872 ", "il", Some(25872), false, None, None),
+            ("il ", "il", None, false, None, None),
+            ("", "", None, false, None, None),
+            ("  25872 ", "", Some(25872), false, None, None),
+            ("task-clock:u: ", "", None, false, None, Some("task-clock:u")),
+            ("  10101010 task-clock:u: ", "", None, false, Some(10_101_010), Some("task-clock:u")),
+            ("  10101010 ", "", None, false, Some(10_101_010), None),
+            ("my il   622.975356: task-clock:u: ", "my il", None, true, None, Some("task-clock:u")),
+            ("my il [003]   622.975356: ", "my il", None, true, None, None),
+        ];
+        for (line, comm, tid, has_time, period, event) in cases {
+            let header = Header::parse_above_frames(line.as_bytes());
+            assert_eq!(header.comm, comm.as_bytes(), "{line}");
+            assert_eq!((header.tid.map(|tid| tid.0), header.time.is_some()), (tid, has_time), "{line}");
+            assert_eq!((header.period(), header.event()), (period, event.map(str::as_bytes)), "{line}");
         }
     }
 

@@ -18,6 +18,7 @@
 //! Printed by `tools/perf/builtin-script.c` and `tools/perf/util/evsel_fprintf.c`.
 
 pub mod branches;
+mod fields;
 pub mod frame;
 pub mod header;
 pub mod known;
@@ -29,11 +30,53 @@ pub mod write;
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
 
-/// True if a text is perf script's: among its first lines is one that begins a sample, behind comments, record lines
-/// and blank ones.
+/// True if a text is perf script's: among its first lines, behind comments, record lines and blank ones, is one that
+/// begins a sample and has a time, or one above a frame.
 pub fn sniff(head: &[u8]) -> bool {
     let complete = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
-    first_lines(complete).any(|line| known::is_record_line(line) || header::Header::has_time(line))
+    let mut lines = first_lines(complete).peekable();
+    while let Some(line) = lines.next() {
+        if known::is_record_line(line) || header::Header::has_time(line) || is_one_line_sample(line) {
+            return true;
+        }
+        // Frames alone are not enough: numbers and words are in many texts.
+        let frame = lines.peek().and_then(|below| frame_of(below)).or_else(|| frame_of(line));
+        if frame.is_some_and(|frame| is_sure(&frame)) {
+            return true;
+        }
+    }
+    false
+}
+
+/// True if a text has frames, and no line that begins a sample, as `-F ip,sym` prints it.
+pub fn has_no_headers(head: &[u8]) -> bool {
+    let complete = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
+    let mut has_frames = false;
+    for line in first_lines(complete) {
+        let is_frame = frame_of(line).is_some();
+        if !is_frame && !fields::is_field_line(line) && !fields::is_source_line(line) {
+            return false;
+        }
+        has_frames |= is_frame;
+    }
+    has_frames
+}
+
+fn frame_of(line: &[u8]) -> Option<frame::Frame<'_>> {
+    let line = line.trim_ascii_end();
+    frame::Frame::parse_indented(line).or_else(|| frame::Frame::parse_unindented(line))
+}
+
+/// True if a frame has what frames only have: an object in parentheses, or a name that is not known.
+fn is_sure(frame: &frame::Frame<'_>) -> bool {
+    let is_object = |dso: &[u8]| dso.starts_with(b"/") || dso.starts_with(b"[");
+    frame.dso.is_some_and(is_object) || frame.symbol == frame::UNKNOWN && frame.addr > 0xfff || frame.offset.is_some()
+}
+
+/// True for a sample of one line without a time.
+fn is_one_line_sample(line: &[u8]) -> bool {
+    let header = header::Header::parse(line.trim_ascii_end());
+    header.is_some_and(|header| header.event().is_some() && header.frame().is_some_and(|frame| is_sure(&frame)))
 }
 
 /// The first lines of a text that are neither comments nor blank.
@@ -73,7 +116,7 @@ fn begins_with_address(line: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{may_be_text, sniff};
+    use super::{has_no_headers, may_be_text, sniff};
 
     #[test]
     fn other_texts_are_refused_and_frames_alone_are_not() {
@@ -89,6 +132,21 @@ mod tests {
         assert!(sniff(b"# ========\n# captured on\n#\nnode 1 2.000000: 100 cycles: \n\t1 a (b)\n"));
         assert!(sniff(b"swapper 0 0.000000: PERF_RECORD_MMAP -1/0: [0x0(0x1) @ 0]: x [kernel]\n"));
         assert!(sniff(b"app main 77/78 [001] 2.000000123: cpu-clock:u: \n"));
+        for text in [
+            "shop 4711/4712 cpu-clock:\n\t          401136 pack+0x6 (/opt/shop/bin/shop)\n\n",
+            "[worker 0] 77/78 [001] 11371.483014: 201198 cycles:u: \n        7f00 f+0x14 (/opt/srv)\n",
+            "shop 4711\n\t          401136 pack\n\t          401200 [unknown]\n\n",
+            "\n\t          401136 pack+0x6 (/bin/shop)\n\n\n",
+            "php\t31795 [001] 14983.371:\t\t1001001 cpu-clock:\n    556200401937\tf (/bin/php)\n",
+            "            shop  4711 cpu-clock:      401136 pack (/opt/shop)\n",
+        ] {
+            assert!(sniff(text.as_bytes()), "{text}");
+        }
+        assert!(has_no_headers(b"\n\t          401136 pack\n\n\n\t     401136 pack (inlined)\n  x.c:3\n"));
+        assert!(
+            !has_no_headers(b"shop 1\n\t          401136 pack\n") && !has_no_headers(b"") && !has_no_headers(b"a\n")
+        );
+        assert!(!sniff(b"7f00 40 f\n7f40 20 LazyCompile:*g a.js:1\n"));
         assert!(!sniff(b"main;work;more 17\nmain;idle 3\n"));
         assert!(!sniff(b"PERFILE2 and then binary"));
         assert!(!sniff(b""));

@@ -12,25 +12,25 @@ mod seen;
 #[cfg(test)]
 mod tests;
 
-use super::frame::{Frame, Place, UNKNOWN};
+use super::fields::{is_field_line, is_source_line};
+use super::frame::{Frame, INLINED, Place, UNKNOWN};
 use super::header::Header;
 use super::known::{RecordLineFacts, is_record_line};
-use super::{hash_of, sample_end};
+use super::{has_no_headers, hash_of, sample_end};
 use crate::analysis::named_frames::kind_of_unnamed;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::model::backing::Backing;
+use crate::model::backing::{Backing, base_name};
 use crate::model::stacks::{self, FrameId, FrameKind, Keep, Profile, Row, StackId, Track, TrackId, Unit};
 use crate::model::{Nanos, Pid, Tid};
 use crate::runtimes::java_calls;
 use crate::runtimes::{RuntimeSet, Tiers};
 use callers::{Callers, Paragraphs};
 use seen::{LineFrames, LineMemo, StackMemo};
-use std::ops::Range;
 
 /// Reads a whole text. Each event is a series; a sample without a period weighs 1, as with inferno-collapse-perf.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let mut reader = PartReader::new(options.keep);
+    let mut reader = PartReader::new(options.keep).without_headers(has_no_headers(bytes));
     warnings.extend(reader.read(bytes, &RecordLineFacts::default()).into_warning());
     Ok(reader.into_profile())
 }
@@ -42,14 +42,33 @@ pub struct PartReader {
     tiers: Tiers,
     lines: LineMemo,
     stacks: StackMemo,
+    /// True if the text has frames only, an empty line between samples (`-F ip,sym`).
+    has_no_headers: bool,
+    readable: Readable,
 }
+
+/// The readable form of a linker name; `None` if it is none.
+pub type Readable = fn(&[u8]) -> Option<String>;
 
 impl PartReader {
     /// Nothing is read yet.
     pub fn new(keep: Keep) -> Self {
         let mut profile = Profile::keeping(keep);
         profile.perf_names = true;
-        Self { profile, tiers: Tiers::default(), lines: LineMemo::default(), stacks: StackMemo::default() }
+        let (lines, stacks) = (LineMemo::default(), StackMemo::default());
+        Self { profile, tiers: Tiers::default(), lines, stacks, has_no_headers: false, readable: |_| None }
+    }
+
+    /// Gives functions the names that `readable` makes of linker names.
+    pub fn with_readable_names(mut self, readable: Readable) -> Self {
+        self.readable = readable;
+        self
+    }
+
+    /// Reads a text of frames only, as [`has_no_headers`] recognizes it by its beginning.
+    pub fn without_headers(mut self, has_no_headers: bool) -> Self {
+        self.has_no_headers = has_no_headers;
+        self
     }
 
     /// Reads a part that begins where a text was [`cut`]; `known` is what the lines before it reported. Lines that are
@@ -89,7 +108,8 @@ fn last_header(buffer: &[u8]) -> usize {
     while end > 0 {
         let start = memchr::memrchr(b'\n', &buffer[..end]).map_or(0, |at| at + 1);
         let line = buffer[start..end].trim_ascii_end();
-        if !is_record_line(line) && Header::parse(line).is_some_and(|header| header.event().is_some()) {
+        let is_header = |header: Header<'_>| header.event().is_some() || header.time.is_some();
+        if !is_record_line(line) && Header::parse(line).is_some_and(is_header) {
             return start;
         }
         end = start.saturating_sub(1);
@@ -105,6 +125,8 @@ struct TextReader<'t> {
     before: &'t RecordLineFacts,
     known: RecordLineFacts,
     sample: Option<OpenSample<'t>>,
+    /// True if nothing but the empty line below a sample was read since: `-F srccode` prints more behind it.
+    last_was_sample: bool,
     skipped: Skipped,
     paragraphs: Paragraphs,
     callers: Callers,
@@ -133,6 +155,39 @@ struct OpenSample<'t> {
     time: Option<Nanos>,
     /// Leaf first, as printed.
     frames: Vec<FrameId>,
+    /// What its frames begin with, once there is one.
+    indent: Option<Indent>,
+}
+
+/// What the lines of frames begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Indent {
+    Tab,
+    Blanks,
+    Nothing,
+}
+
+impl Indent {
+    fn of(line: &[u8]) -> Self {
+        match line.first() {
+            Some(b'\t') => Self::Tab,
+            Some(b' ') => Self::Blanks,
+            _ => Self::Nothing,
+        }
+    }
+}
+
+/// The series of samples whose text doesn't name the event.
+const NO_EVENT: &[u8] = b"samples";
+
+/// True if the first line of a text is a frame.
+fn begins_with_frame(text: &[u8]) -> bool {
+    let line = &text[..memchr::memchr(b'\n', text).unwrap_or(text.len())];
+    let line = line.trim_ascii_end();
+    match line.first() {
+        Some(b'\t' | b' ') => Frame::parse_indented(line).is_some() && !is_field_line(line),
+        _ => Frame::parse_unindented(line).is_some(),
+    }
 }
 
 impl<'t> TextReader<'t> {
@@ -143,6 +198,7 @@ impl<'t> TextReader<'t> {
             before,
             known: RecordLineFacts::default(),
             sample: None,
+            last_was_sample: false,
             skipped: Skipped::new("line"),
             paragraphs: Paragraphs::default(),
             callers: Callers::default(),
@@ -156,34 +212,83 @@ impl<'t> TextReader<'t> {
         let mut at = 0;
         while at < self.text.len() {
             let end = memchr::memchr(b'\n', &self.text[at..]).map_or(self.text.len(), |len| at + len);
-            let begins = self.line(self.text[at..end].trim_ascii_end(), at as u64);
+            let below = self.text.get(end + 1..).unwrap_or_default();
+            let begins = self.line(self.text[at..end].trim_ascii_end(), below, at as u64);
             at = end + 1;
-            if begins && self.text.get(at) == Some(&b'\t') {
+            if begins && matches!(below.first(), Some(b'\t' | b' ')) {
                 at = self.stack(at).unwrap_or(at);
             }
         }
         self.end_sample();
     }
 
-    /// True if a sample begins that has no frame yet.
-    fn line(&mut self, line: &'t [u8], at: u64) -> bool {
+    /// Reads a line, given the text below it. True if a sample begins that has no frame yet.
+    fn line(&mut self, line: &'t [u8], below: &[u8], at: u64) -> bool {
         if line.is_empty() {
             self.end_sample();
+            if self.part.has_no_headers && begins_with_frame(below) {
+                return self.begin_sample(&Header::parse_above_frames(line), None, below);
+            }
         } else if line.starts_with(b"\t") {
             self.frame_line(line, at);
         } else if is_record_line(line) {
             self.known.apply(line);
-        } else if let Some((header, event)) =
-            Header::parse(line).and_then(|header| Some((header, header.event_place()?)))
-        {
+        } else if let Some(frame) = self.blank_indented_frame(line) {
+            self.push_to_sample(&frame, line);
+        } else if let Some((header, event_end)) = self.header(line, below) {
             self.end_sample();
-            return self.begin_sample(&header, event);
-        } else if let Some(source) = line.strip_prefix(b"  ").filter(|_| self.sample.is_some()) {
-            self.source_line(source);
-        } else if !line.starts_with(b"#") {
+            return self.begin_sample(&header, event_end, below);
+        } else if self.sample.is_some() && is_source_line(line) {
+            self.source_line(&line[2..]);
+        } else if !line.trim_ascii_start().starts_with(b"#") && !self.is_field(line) {
             self.skipped.add(Error::new("neither a sample's first line nor a frame").at(at));
         }
         false
+    }
+
+    /// The fields of a sample's first line, and where its event ends. Without a time and an event it is only known by the
+    /// frames below it.
+    fn header(&self, line: &'t [u8], below: &[u8]) -> Option<(Header<'t>, Option<usize>)> {
+        if line.starts_with(b"#") {
+            return None;
+        }
+        if let Some(header) = Header::parse(line) {
+            let event_end = header.event_end();
+            let has_event = header.event_before(event_end).is_some();
+            let is_sample = || begins_with_frame(below) || header.frame_behind(event_end).is_some();
+            if has_event || header.time.is_some() && is_sample() {
+                return Some((header, event_end));
+            }
+        }
+        if is_field_line(line) || is_source_line(line) || self.has_frames() || !begins_with_frame(below) {
+            return None;
+        }
+        let header = Header::parse_above_frames(line);
+        Some((header, header.event_end()))
+    }
+
+    /// True if the open sample has a frame.
+    fn has_frames(&self) -> bool {
+        self.sample.as_ref().is_some_and(|sample| !sample.frames.is_empty())
+    }
+
+    /// True if a line has what perf prints below frames, and stands where it may.
+    fn is_field(&self, line: &[u8]) -> bool {
+        (self.sample.is_some() || self.last_was_sample) && is_field_line(line)
+    }
+
+    /// A frame that blanks indent, or nothing: all frames of a stack begin with the same.
+    fn blank_indented_frame(&self, line: &'t [u8]) -> Option<Frame<'t>> {
+        let sample = self.sample.as_ref()?;
+        match sample.indent {
+            None => Frame::parse_indented(line).or_else(|| Frame::parse_unindented(line)),
+            Some(Indent::Blanks) if line.starts_with(b" ") => {
+                Frame::parse_indented(line).filter(|_| !is_field_line(line))
+            }
+            // An address of sixteen digits fills its columns.
+            Some(Indent::Blanks | Indent::Nothing) => Frame::parse_unindented(line),
+            Some(Indent::Tab) => None,
+        }
     }
 
     /// Reads the frames of the sample that has begun, from here to its end, if there is nothing else; where that is.
@@ -201,6 +306,7 @@ impl<'t> TextReader<'t> {
         };
         let sample = self.sample.take()?;
         self.push_row(&sample, stack);
+        self.last_was_sample = true;
         Some(end + 2)
     }
 
@@ -209,10 +315,11 @@ impl<'t> TextReader<'t> {
         let shared = self.callers.shared(self.text, &(start..end));
         self.lines.clear();
         let mut at = start;
+        let indent = self.text[start];
         while at < shared.own_end {
             let line = &self.text[at..shared.own_end];
             let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
-            let frames = self.frames_of(line)?;
+            let frames = self.frames_of(line).filter(|_| line.first() == Some(&indent))?;
             self.lines.push((end - at, frames));
             at += line.len() + 1;
         }
@@ -230,23 +337,30 @@ impl<'t> TextReader<'t> {
     /// The frames of a line, which was mostly seen before; `None` if it is not a frame's.
     fn frames_of(&mut self, line: &'t [u8]) -> Option<LineFrames> {
         let known = self.part.lines.get(line);
-        if known.is_some() || line.first() != Some(&b'\t') {
+        if known.is_some() {
             return known;
         }
+        let text = line.trim_ascii_end();
+        let frame = Frame::parse_indented(text).filter(|_| !is_field_line(text))?;
         let mut frames = Vec::new();
-        self.push(&Frame::parse(line.trim_ascii_end())?, &mut frames);
+        self.push(&frame, &mut frames);
         self.part.lines.add(line, &frames)
     }
 
-    /// True if it has no frame yet.
-    fn begin_sample(&mut self, header: &Header<'t>, event: Range<usize>) -> bool {
-        let (track, period) = (self.track(header), header.period());
-        let behind = header.rest.get(event.end + 1..);
-        let event = &header.rest[event];
-        let mut sample =
-            OpenSample { event, track, period, time: header.time.filter(|time| time.is_valid()), frames: Vec::new() };
+    /// True if it has no frame yet. What is behind the event of a sample with frames below is not its frame.
+    fn begin_sample(&mut self, header: &Header<'t>, event_end: Option<usize>, below: &[u8]) -> bool {
+        let (track, period) = (self.track(header), header.period_before(event_end));
+        let event = header.event_before(event_end).unwrap_or(NO_EVENT);
+        let mut sample = OpenSample {
+            event,
+            track,
+            period,
+            time: header.time.filter(|time| time.is_valid()),
+            frames: Vec::new(),
+            indent: None,
+        };
         // One-line samples have their frame behind the event.
-        if let Some(frame) = behind.and_then(Frame::parse) {
+        if let Some(frame) = header.frame_behind(event_end).filter(|_| !begins_with_frame(below)) {
             self.push(&frame, &mut sample.frames);
         }
         let begins = sample.frames.is_empty();
@@ -268,29 +382,41 @@ impl<'t> TextReader<'t> {
     }
 
     fn frame_line(&mut self, line: &'t [u8], at: u64) {
-        match (Frame::parse(line), self.sample.take()) {
-            (Some(frame), Some(mut sample)) => {
-                self.push(&frame, &mut sample.frames);
-                self.sample = Some(sample);
+        match Frame::parse_indented(line) {
+            Some(frame) if self.sample.is_some() => self.push_to_sample(&frame, line),
+            Some(frame) if self.part.has_no_headers => {
+                self.begin_sample(&Header::parse_above_frames(b""), None, line);
+                self.push_to_sample(&frame, line);
             }
-            (Some(_), None) => self.skipped.add(Error::new("a frame without a sample above it").at(at)),
-            (None, sample) => {
-                self.sample = sample;
-                self.skipped.add(Error::new("a frame begins with a hexadecimal address").at(at));
-            }
+            Some(_) => self.skipped.add(Error::new("a frame without a sample above it").at(at)),
+            None if self.is_field(line) => {}
+            None => self.skipped.add(Error::new("a frame begins with a hexadecimal address").at(at)),
         }
     }
 
-    /// `  file.c:12` shows where the frame above is.
+    fn push_to_sample(&mut self, frame: &Frame<'_>, line: &[u8]) {
+        let Some(mut sample) = self.sample.take() else { return };
+        sample.indent = Some(Indent::of(line));
+        self.push(frame, &mut sample.frames);
+        self.sample = Some(sample);
+    }
+
+    /// `file.c:12` shows where the frame above is, `file.c:12 (inlined)` that it was expanded into its caller, too.
     fn source_line(&mut self, text: &[u8]) {
-        let Some(colon) = memchr::memrchr(b':', text) else { return };
-        let line = std::str::from_utf8(&text[colon + 1..]).ok().and_then(|line| line.parse().ok());
-        let last = self.sample.as_mut().and_then(|sample| sample.frames.last_mut());
-        if let (Some(line), Some(last)) = (line, last) {
-            let file = self.part.profile.name(&text[..colon]);
-            let frame = stacks::Frame { file: Some(file), line, ..*self.part.profile.frame_of(*last) };
-            *last = self.part.profile.frame(frame);
+        let (text, inlined) = text.strip_suffix(INLINED).map_or((text, false), |text| (text, true));
+        let Some(last) = self.sample.as_mut().and_then(|sample| sample.frames.last_mut()) else { return };
+        let mut frame = *self.part.profile.frame_of(*last);
+        if inlined && !frame.kind.is_jit() {
+            frame.kind = FrameKind::Inlined;
         }
+        let line = memchr::memrchr(b':', text).and_then(|colon| {
+            let line = std::str::from_utf8(&text[colon + 1..]).ok()?.parse().ok()?;
+            Some((&text[..colon], line))
+        });
+        if let Some((file, line)) = line {
+            (frame.file, frame.line) = (Some(self.part.profile.name(file)), line);
+        }
+        *last = self.part.profile.frame(frame);
     }
 
     /// A line's frame, behind those that its name reports to have been expanded in it.
@@ -306,6 +432,11 @@ impl<'t> TextReader<'t> {
     }
 
     fn frame(&mut self, frame: &Frame<'_>) -> FrameId {
+        let symbol = if is_module_and_offset(frame) { UNKNOWN } else { frame.symbol };
+        // Most names of functions don't begin so.
+        let readable = if symbol.starts_with(b"_") { (self.part.readable)(symbol) } else { None };
+        let symbol = readable.as_ref().map_or(symbol, String::as_bytes);
+        let frame = &Frame { symbol, ..*frame };
         let name = self.part.profile.name(frame.symbol);
         let dso = frame.dso.filter(|dso| *dso != UNKNOWN);
         let module = dso.map(|dso| self.part.profile.name(dso));
@@ -324,7 +455,11 @@ impl<'t> TextReader<'t> {
     }
 
     fn end_sample(&mut self) {
-        let Some(sample) = self.sample.take() else { return };
+        let Some(sample) = self.sample.take() else {
+            self.last_was_sample = false;
+            return;
+        };
+        self.last_was_sample = true;
         let mut stack = None;
         for &frame in sample.frames.iter().rev() {
             stack = Some(self.part.profile.stack(stack, frame));
@@ -354,15 +489,29 @@ impl<'t> TextReader<'t> {
     }
 }
 
+/// True if simpleperf names a place that has no symbol by its file and the offset in it: `libc.so[+4f2b0]`.
+fn is_module_and_offset(frame: &Frame<'_>) -> bool {
+    let (Some(dso), Some(symbol)) = (frame.dso, frame.symbol.strip_suffix(b"]")) else { return false };
+    let name = memchr::memmem::rfind(symbol, b"[+").map(|at| &symbol[..at]);
+    name.is_some_and(|name| name == base_name(dso))
+}
+
 fn kind(frame: &Frame<'_>) -> FrameKind {
     // Whatever code it was expanded in, it is a Java method.
     if frame.inlined && java_calls::is_method(frame.symbol) {
         return FrameKind::Jit;
     }
     let Some(dso) = frame.dso.filter(|dso| *dso != UNKNOWN) else {
+        if frame.is_in_kernel() {
+            return FrameKind::Kernel;
+        }
         return if frame.symbol == UNKNOWN { FrameKind::Unknown } else { FrameKind::User };
     };
-    match Place::of(Some(dso)) {
+    let place = Place::of(Some(dso));
+    if place == Place::Elsewhere && frame.is_in_kernel() {
+        return FrameKind::Kernel;
+    }
+    match place {
         _ if frame.symbol == UNKNOWN => kind_of_unnamed(dso),
         Place::Anonymous(_) | Place::FileBacked => FrameKind::Jit,
         Place::Elsewhere if Backing::of(dso).is_kernel_object() => FrameKind::Kernel,

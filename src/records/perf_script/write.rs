@@ -91,6 +91,50 @@ fields! {
     brstacksym: false
 }
 
+/// perf's fields (7.2) that are not printed here.
+const UNSUPPORTED: &[&str] = &[
+    "dsoff",
+    "flags",
+    "data_src",
+    "weight",
+    "bpf-output",
+    "brstackinsn",
+    "brstackinsnlen",
+    "brstackdisasm",
+    "brstackoff",
+    "callindent",
+    "insn",
+    "disasm",
+    "insnlen",
+    "synth",
+    "phys_addr",
+    "metric",
+    "misc",
+    "srccode",
+    "ipc",
+    "tod",
+    "data_page_size",
+    "code_page_size",
+    "ins_lat",
+    "machine_pid",
+    "vcpu",
+    "cgroup",
+    "retire_lat",
+    "brcntr",
+];
+
+fn refuse_unsupported(field: &str) -> Result<(), Error> {
+    const REMEDY: &str = "perf script -F … | jitgraft script names the frames in perf's own text";
+    if let Some((kind, _)) = field.split_once(':') {
+        let message = format!("fields of one kind of event ({kind}:) are not supported: leave the kind out");
+        return Err(Error::new(message));
+    }
+    if UNSUPPORTED.contains(&field) {
+        return Err(Error::new(format!("perf's field {field} is not supported")).with_remedy(Some(REMEDY.to_owned())));
+    }
+    Ok(())
+}
+
 impl FromStr for Fields {
     type Err = Error;
 
@@ -104,6 +148,7 @@ impl FromStr for Fields {
                 [b'-', ..] => (false, &word[1..]),
                 _ => (true, word),
             };
+            refuse_unsupported(name)?;
             let field = fields.field(name).ok_or_else(|| {
                 Error::new(format!(
                     "no field is called {name}; there are comm, pid, tid, cpu, time, period, event, trace, ip, sym, symoff, \
@@ -239,6 +284,9 @@ pub fn frame(out: &mut Vec<u8>, fields: Fields, chain: bool, line: &Line<'_>) {
     if fields.srcline {
         source(out, line);
     }
+    if line.inlined {
+        out.extend_from_slice(b" (inlined)");
+    }
     if chain {
         out.push(b'\n');
     }
@@ -258,9 +306,7 @@ pub fn symbol(out: &mut Vec<u8>, fields: Fields, line: &Line<'_>) {
             None => out.extend_from_slice(b"[unknown]"),
         }
     }
-    if line.inlined {
-        out.extend_from_slice(b" (inlined)");
-    } else if fields.dso {
+    if fields.dso && !line.inlined {
         out.extend_from_slice(b" (");
         put_in_line(out, line.dso.unwrap_or(b"[unknown]"));
         out.push(b')');
@@ -355,6 +401,11 @@ mod tests {
 
     #[test]
     fn fields_that_do_not_exist() {
+        for field in UNSUPPORTED {
+            let error = format!("+{field}").parse::<Fields>().unwrap_err().to_string();
+            assert!(error.contains(&format!("perf's field {field} is not supported")), "{error}");
+        }
+        assert!("sw:comm,tid".parse::<Fields>().unwrap_err().to_string().contains("(sw:)"));
         assert!("comm,nosuch".parse::<Fields>().unwrap_err().to_string().contains("no field is called nosuch"));
         assert_eq!(
             "+srcline".parse::<Fields>().unwrap(),

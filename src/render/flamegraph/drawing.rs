@@ -105,11 +105,15 @@ pub(super) fn tree_of(profile: &Profile, series: &Series, options: &WriteOptions
     if tree.total() == 0 { Err(nothing()) } else { Ok(tree) }
 }
 
-/// Self weight by kind of code; empty if none is known.
-fn own_by_category(tree: &CallTree) -> FxHashMap<Category, u64> {
+/// Self weight by kind of code; empty if none is known. What ran is the innermost frame, with which reversed stacks
+/// begin.
+fn own_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Category, u64> {
     let mut by_label = vec![None; tree.label_count()];
     for (node, label) in tree.labelled_nodes() {
-        *by_label[label as usize].get_or_insert(0) += tree.own_of(node);
+        *by_label[label as usize].get_or_insert(0) += if reversed { 0 } else { tree.own_of(node) };
+    }
+    for (node, label) in tree.outermost_nodes().filter(|_| reversed) {
+        *by_label[label as usize].get_or_insert(0) += tree.total_of(node);
     }
     let mut own: FxHashMap<Category, u64> = FxHashMap::default();
     for (label, sum) in (0..).zip(by_label) {
@@ -145,7 +149,7 @@ impl Drawing {
     pub(super) fn flame(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
         let series = profile.series.get(options.series).ok_or_else(nothing)?;
         let tree = tree_of(profile, series, options, look)?;
-        let own = own_by_category(&tree);
+        let own = own_by_category(&tree, look.reversed);
         let mut drawing = Self::empty(profile, series, options, look);
         drawing.total = tree.total();
         drawing.legend = legend(&own, drawing.total);

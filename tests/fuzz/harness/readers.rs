@@ -25,7 +25,7 @@ pub(super) fn firefox(bytes: &[u8]) {
 
 pub(super) fn folded(bytes: &[u8]) {
     let read = |bytes: &[u8], options: &ReadOptions, _: &mut Warnings| {
-        let mut reader = folded::open(options);
+        let mut reader = folded::open(options, bytes);
         reader.read(bytes, &mut Skipped::new("line"));
         Ok(std::mem::replace(reader.profile(), Profile::new()))
     };

@@ -9,7 +9,10 @@ use proptest::prelude::*;
 #[test]
 fn every_sort_of_object_has_its_kind_of_code() {
     let of = |kind_of: FrameKind| {
-        those(|path| kind(&Frame { addr: 1, symbol: b"f", offset: None, dso: Some(path), inlined: false }) == kind_of)
+        those(|path| {
+            kind(&Frame { addr: 1, symbol: b"f", offset: None, dso: Some(path), dso_offset: None, inlined: false })
+                == kind_of
+        })
     };
     let kernel = ["[uprobes]", "[guest.kernel.kallsyms]", "[ext4]", "/lib/modules/6.1/kernel/fs/ext4.ko"];
     assert_eq!(of(FrameKind::Kernel), kernel);
@@ -105,12 +108,12 @@ fn lines() -> impl Strategy<Value = String> {
 fn by_lines(text: &str) -> Vec<String> {
     let mut warnings = Warnings::new();
     let known = RecordLineFacts::default();
-    let mut part = PartReader::new(Keep::EachRow);
+    let mut part = PartReader::new(Keep::EachRow).without_headers(has_no_headers(text.as_bytes()));
     let mut reader = TextReader::new(text.as_bytes(), &known, &mut part);
     let mut at = 0;
     for line in text.as_bytes().split_inclusive(|byte| *byte == b'\n') {
-        reader.line(line.trim_ascii_end(), at);
-        at += line.len() as u64;
+        at += line.len();
+        reader.line(line.trim_ascii_end(), &text.as_bytes()[at..], (at - line.len()) as u64);
     }
     reader.end_sample();
     warnings.extend(reader.skipped.into_warning());
@@ -140,7 +143,8 @@ proptest! {
         let (mut known, mut parts, mut skipped) = (RecordLineFacts::default(), Profile::new(), Skipped::new("line"));
         let (mut rest, mut at) = (text.as_bytes(), 0);
         // Each part is read by the one whose turn it is.
-        let new = |_| (PartReader::new(Keep::EachRow), Taken::default(), Renumbered::default());
+        let of_frames = has_no_headers(text.as_bytes());
+        let new = |_| (PartReader::new(Keep::EachRow).without_headers(of_frames), Taken::default(), Renumbered::default());
         let mut readers: Vec<_> = (0..readers).map(new).collect();
         while !rest.is_empty() {
             // As much as it takes to find a place where it can be cut.

@@ -142,7 +142,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
         }
         for line in lines(&self.block[..range.end], range.start) {
             let text = &self.block[line.clone()];
-            if text.first() != Some(&b'\t') && self.unknown.find(text).is_some() {
+            if !is_frame_line(text) && self.unknown.find(text).is_some() {
                 self.unnamed(line);
             } else {
                 self.line(line, named_frame(text));
@@ -179,12 +179,19 @@ impl<'b> RewriteJob<'b, '_, '_> {
         if self.counted < header {
             self.count_ends(header);
         }
+        let counted = self.counted;
         self.counted = end + self.empty_line.needle().len();
         if let Some((text, counts)) = self.memo.samples.get(frames, sample.time) {
             text.into_iter().for_each(|text| self.edited.replace(start..end, text));
             self.counts += counts.clone();
             (self.state.sample, self.seen) = (sample, end);
             return Some(end);
+        }
+        let mut lines = memchr::memchr_iter(b'\n', &text[start..end]);
+        if !lines.all(|feed| text[start + feed + 1] == b'\t') {
+            // Not frames alone: a sample may begin in it without an empty line before it.
+            self.counted = counted;
+            return None;
         }
         let (counts, copied, len) = (std::mem::take(&mut self.counts), self.edited.copied, self.edited.out.len());
         self.memo.begin();
@@ -213,7 +220,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
     fn at_hit(&mut self, text: &[u8], hit: usize) -> usize {
         let start = memchr::memrchr(b'\n', &text[..hit]).map_or(0, |end| end + 1);
         let mut end = memchr::memchr(b'\n', &text[hit..]).map_or(text.len(), |len| hit + len);
-        if text[start] != b'\t' {
+        if !is_frame_line(&text[start..end]) {
             let behind = object_end(&text[hit + UNKNOWN.len()..end]).map(|len| hit + UNKNOWN.len() + len);
             if self.style.srcline && behind.is_some() {
                 // A line of source would tear what follows the frame from it.
@@ -269,7 +276,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
         let end = line.end - usize::from(self.block[line.clone()].ends_with(b"\r"));
         let block = self.block;
         let text = &block[line.start..end];
-        let in_stack = text.first() == Some(&b'\t');
+        let in_stack = is_frame_line(text);
         let frame_at = if in_stack { first_word(text) } else { in_sample }?;
         let frame = Frame::parse_unknown(&text[frame_at..]).or_else(|| Frame::parse(&text[frame_at..]))?;
         if (frame.symbol != UNKNOWN && !self.style.rename) || frame.inlined || frame.addr >> 63 != 0 {
@@ -293,7 +300,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
         } else {
             self.state.sample = Sample::from(&Header::parse(text)?);
         }
-        let digits = memchr::memchr(b' ', &text[frame_at..]).unwrap_or(text.len() - frame_at);
+        let digits = text[frame_at..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
         self.name(line.start + frame_at + digits..end, frame, place, returns)
     }
 
@@ -324,7 +331,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
             let Some(stop) = end.checked_sub(1) else { return false };
             let start = memchr::memrchr(b'\n', &self.block[..stop]).map_or(0, |at| at + 1);
             let above = &self.block[start..stop];
-            if above.first() == Some(&b'\t') {
+            if is_frame_line(above) {
                 return is_caller(above);
             }
             if above.first() != Some(&b' ') {
@@ -346,7 +353,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
         let of_thread = || tid.and_then(known).or(of_place).or(tid.map(|tid| Pid(tid.0)));
         let pid = pid.or_else(of_thread);
         if let (Place::Elsewhere, Some(dso)) = (place, frame.dso) {
-            self.name_native(behind_address, pid, dso, frame.addr, returns);
+            self.name_native(behind_address, pid, dso, &frame, returns);
             return None;
         }
         let Some(pid) = pid else {
@@ -383,8 +390,16 @@ impl<'b> RewriteJob<'b, '_, '_> {
         None
     }
 
-    fn name_native(&mut self, behind_address: Range<usize>, pid: Option<Pid>, dso: &[u8], addr: u64, returns: bool) {
-        let Some(offset) = self.state.known.file_offset(pid, dso, addr, self.style.file_addresses).map(Addr) else {
+    fn name_native(
+        &mut self,
+        behind_address: Range<usize>,
+        pid: Option<Pid>,
+        dso: &[u8],
+        frame: &Frame<'_>,
+        returns: bool,
+    ) {
+        let from_address = || self.state.known.file_offset(pid, dso, frame.addr, self.style.file_addresses);
+        let Some(offset) = frame.dso_offset.or_else(from_address).map(Addr) else {
             self.counts.native_left += 1;
             return;
         };
@@ -436,6 +451,16 @@ impl<'b> RewriteJob<'b, '_, '_> {
         }
         out.extend_from_slice(&block[copied..]);
         Rewritten::Changed(self.counts)
+    }
+}
+
+/// True if a line is a frame of a stack: a tab indents it, or blanks where the text went through a terminal, or nothing
+/// where the indent was lost.
+fn is_frame_line(line: &[u8]) -> bool {
+    match line.first() {
+        Some(b'\t') => true,
+        Some(b' ') => Frame::parse_indented(line.trim_ascii_end()).is_some(),
+        _ => Frame::parse_unindented(line.trim_ascii_end()).is_some(),
     }
 }
 

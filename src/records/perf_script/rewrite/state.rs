@@ -2,6 +2,8 @@
 
 use super::frameless::LastLine;
 use crate::model::{Nanos, Pid, Tid};
+use crate::records::perf_script::fields::{is_field_line, is_source_line};
+use crate::records::perf_script::frame::Frame;
 use crate::records::perf_script::header::Header;
 use crate::records::perf_script::known::{RecordLineFacts, is_record_line};
 use crate::records::perf_script::sample_end;
@@ -46,19 +48,40 @@ impl State {
         records
     }
 
-    /// The sample that is open at the end of `text`, if one begins in it.
+    /// The sample that is open at the end of `text`, if one begins in it: that of the last line that can begin one.
+    /// Samples needn't have an empty line between them: where registers or the like are printed, those end a sample.
     pub(super) fn enter_sample(&mut self, text: &[u8]) {
-        let paragraph = last_paragraph(text);
-        // At the very start of a text the first paragraph has no blank line before it. A continued one begins with a
-        // frame, which is not a header.
-        let header = lines(text, paragraph.unwrap_or(0)).find_map(|line| {
-            let line = &text[line];
-            if is_record_line(line) { None } else { Header::parse(line) }
-        });
-        match header {
-            Some(header) => self.sample = Sample::from(&header),
-            None if paragraph.is_some() => self.sample = Sample::default(),
-            None => {}
+        let mut end = text.strip_suffix(b"\n").map_or(text.len(), <[u8]>::len);
+        if text.is_empty() {
+            return;
+        }
+        // A line without time and event begins a sample if frames are right below it.
+        let mut below_is_frame = true;
+        loop {
+            let start = memchr::memrchr(b'\n', &text[..end]).map_or(0, |at| at + 1);
+            let line = text[start..end].trim_ascii_end();
+            match line.first() {
+                // What precedes the text may end with the line that its first line feed ends.
+                None if start == 0 => return,
+                None => return self.sample = Sample::default(),
+                Some(b'\t') => below_is_frame = true,
+                Some(_) if is_record_line(line) => below_is_frame = false,
+                Some(_) if Frame::parse_indented(line).or_else(|| Frame::parse_unindented(line)).is_some() => {
+                    below_is_frame = true;
+                }
+                Some(_) => {
+                    let header = Header::parse(line).filter(|header| header.time.is_some() || header.event().is_some());
+                    let is_field = || is_field_line(line) || is_source_line(line);
+                    if let Some(header) = header {
+                        return self.sample = Sample::from(&header);
+                    } else if below_is_frame && line[0] != b'#' && !is_field() {
+                        return self.sample = Sample::from(&Header::parse_above_frames(line));
+                    }
+                    below_is_frame &= is_field();
+                }
+            }
+            let Some(above) = start.checked_sub(1) else { return };
+            end = above;
         }
     }
 }

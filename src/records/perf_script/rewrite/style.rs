@@ -22,8 +22,8 @@ pub struct Style {
 impl Style {
     /// Finds out from a text's first bytes whether offsets are printed behind symbols, and how addresses of files are.
     pub fn learn(&mut self, head: &[u8]) {
-        let native = |line: &&[u8]| line.starts_with(b"\t");
-        let frames = || head.split(|&byte| byte == b'\n').filter(native).filter_map(Frame::parse);
+        let frames =
+            || head.split(|&byte| byte == b'\n').filter_map(|line| Frame::parse_indented(line.trim_ascii_end()));
         let mut known = frames().filter(|frame| frame.symbol != UNKNOWN && !frame.inlined).peekable();
         self.no_offsets = known.peek().is_some() && known.all(|frame| frame.offset.is_none());
         // A shared library is never mapped as low as its own offsets are.

@@ -327,3 +327,43 @@ fn frames_below_each_other_are_named_each_for_itself() {
     assert_eq!(after, expected.concat());
     assert_eq!((counts.named, counts.unresolved), (9, 8));
 }
+
+#[test]
+fn blanks_for_a_tab_and_offsets_in_objects_change_no_name() {
+    let (named, counts) = rewritten(TEXT, Style::default());
+    let (expanded, of_expanded) = rewritten(&TEXT.replace('\t', "        "), Style::default());
+    assert_eq!((expanded, of_expanded), (named.replace('\t', "        "), counts.clone()));
+    let unindented: String = TEXT.lines().map(|line| format!("{}\n", line.trim_start())).collect();
+    let wanted: String = named.lines().map(|line| format!("{}\n", line.trim_start())).collect();
+    assert_eq!(rewritten(&unindented, Style::default()), (wanted, counts.clone()));
+    let with_offset = TEXT.replace("(//anon)", "(//anon+0x7)").replace("-5.map)", "-5.map+0x1fff)");
+    let (text, of_offsets) = rewritten(&with_offset, Style::default());
+    assert_eq!(of_offsets, counts);
+    assert!(text.contains("1000 jit fn (a)+0x0 (/d/jitted-5.so)"), "{text}");
+}
+
+#[test]
+fn an_offset_in_the_object_names_frames_of_files() {
+    let style = Style { native: true, ..Style::default() };
+    let text = "app 5 8.000002:  1 c: \n\t 7f0000000120 [unknown] (/bin/x+0x120)\n\n";
+    let (named, counts) = rewritten(text, style);
+    assert_eq!((counts.native, counts.native_left), (1, 0));
+    assert!(named.contains("7f0000000120 main+0x20 (/bin/x)"), "{named}");
+}
+
+#[test]
+fn samples_without_empty_lines_between_them_belong_to_the_nearest_header() {
+    let frame = "\t            1000 [unknown] (//anon)\n ABI:2    AX:0x1\n";
+    let headers =
+        ["app 6 8.000002: 1 c: \n", "app 5 8.000002: 1 c: \n", "app 6 8.000002: 1 c: \n", "app 5 \n", "app \n"];
+    let text: String = headers.iter().map(|header| format!("{header}{frame}")).collect();
+    for text in [text.clone(), format!("\n\n{text}\n"), text + "\n|5   a += b;\n"] {
+        let (named, counts) = rewritten(&text, Style::default());
+        assert_eq!((counts.named, counts.unresolved, counts.nobodys), (2, 3, 1), "{named}");
+        for (at, header) in headers.iter().enumerate() {
+            let of_header = named.match_indices(header).nth(usize::from(at == 2)).unwrap().0;
+            let behind = &named[of_header + header.len()..];
+            assert_eq!(behind.lines().next().unwrap().contains("jit fn"), header.starts_with("app 5"), "{named}");
+        }
+    }
+}

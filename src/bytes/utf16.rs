@@ -1,0 +1,115 @@
+//! UTF-16 → UTF-8, in pieces of any length.
+
+/// The order of the bytes of a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ByteOrder {
+    /// The low byte first.
+    Little,
+    /// The high byte first.
+    Big,
+}
+
+/// Decodes a text piece by piece. Surrogates that have no partner become U+FFFD.
+#[derive(Debug)]
+pub struct Utf16Decoder {
+    order: ByteOrder,
+    /// The first byte of a unit that was cut.
+    half: Option<u8>,
+    /// The first of two surrogates.
+    high: Option<u16>,
+}
+
+impl Utf16Decoder {
+    /// Nothing is decoded yet.
+    pub fn new(order: ByteOrder) -> Self {
+        Self { order, half: None, high: None }
+    }
+
+    /// Appends what a piece of the text says.
+    pub fn decode(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+        for &byte in piece {
+            let Some(first) = self.half.take() else {
+                self.half = Some(byte);
+                continue;
+            };
+            let unit = match self.order {
+                ByteOrder::Little => u16::from_le_bytes([first, byte]),
+                ByteOrder::Big => u16::from_be_bytes([first, byte]),
+            };
+            self.add(unit, out);
+        }
+    }
+
+    /// Appends what is left at the text's end.
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
+        if self.high.take().is_some() | self.half.take().is_some() {
+            push(out, char::REPLACEMENT_CHARACTER);
+        }
+    }
+
+    fn add(&mut self, unit: u16, out: &mut Vec<u8>) {
+        if let Some(high) = self.high.take() {
+            if let Some(Ok(character)) = char::decode_utf16([high, unit]).next() {
+                return push(out, character);
+            }
+            push(out, char::REPLACEMENT_CHARACTER);
+        }
+        match char::decode_utf16([unit]).next() {
+            Some(Ok(character)) => push(out, character),
+            _ if unit < FIRST_LOW_SURROGATE => self.high = Some(unit),
+            _ => push(out, char::REPLACEMENT_CHARACTER),
+        }
+    }
+}
+
+/// The first surrogate that can only be the second of two.
+const FIRST_LOW_SURROGATE: u16 = 0xdc00;
+
+fn push(out: &mut Vec<u8>, character: char) {
+    out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(units: &[u16], order: ByteOrder, piece: usize) -> String {
+        let bytes: Vec<u8> = match order {
+            ByteOrder::Little => units.iter().flat_map(|unit| unit.to_le_bytes()).collect(),
+            ByteOrder::Big => units.iter().flat_map(|unit| unit.to_be_bytes()).collect(),
+        };
+        let (mut decoder, mut out) = (Utf16Decoder::new(order), Vec::new());
+        bytes.chunks(piece).for_each(|piece| decoder.decode(piece, &mut out));
+        decoder.finish(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn any_cut_gives_the_same_text() {
+        let text = "main;wörk;\u{1f600}\u{1d11e} 5\r\n";
+        let units: Vec<u16> = text.encode_utf16().collect();
+        for order in [ByteOrder::Little, ByteOrder::Big] {
+            for piece in 1..9 {
+                assert_eq!(decoded(&units, order, piece), text, "{order:?}, {piece}");
+            }
+        }
+    }
+
+    #[test]
+    fn lone_surrogates_and_half_units_are_replaced() {
+        for (units, text) in [
+            (&[0x61, 0xd83d, 0x62][..], "a\u{fffd}b"),
+            (&[0xde00, 0x62], "\u{fffd}b"),
+            (&[0xd83d, 0xd83d, 0xde00], "\u{fffd}\u{1f600}"),
+            (&[0xd83d], "\u{fffd}"),
+        ] {
+            for piece in 1..5 {
+                assert_eq!(decoded(units, ByteOrder::Little, piece), text, "{units:x?}");
+            }
+        }
+        let (mut decoder, mut out) = (Utf16Decoder::new(ByteOrder::Little), Vec::new());
+        decoder.decode(b"a\0b", &mut out);
+        decoder.finish(&mut out);
+        assert_eq!(out, "a\u{fffd}".as_bytes());
+    }
+}

@@ -1,0 +1,140 @@
+//! Inputs that are nearly a known format: each is read, or refused with a message that says what it is.
+
+use crate::support::runner;
+use std::fs;
+
+/// What becomes of an input.
+enum Outcome {
+    /// It is read as these folded stacks, nothing of it is skipped.
+    Read(&'static str),
+    /// The same, with lines that are skipped, counted, and an error under `--strict`.
+    Skipping(&'static str),
+    /// It is refused; the message has these words.
+    Refused(&'static [&'static str]),
+}
+
+use Outcome::{Read, Refused, Skipping};
+
+fn utf16(text: &str, mark: bool, big: bool) -> Vec<u8> {
+    let units = mark.then_some(0xfeff).into_iter().chain(text.encode_utf16());
+    units.flat_map(|unit: u16| if big { unit.to_be_bytes() } else { unit.to_le_bytes() }).collect()
+}
+
+fn marked(text: &str) -> Vec<u8> {
+    format!("\u{feff}{text}").into_bytes()
+}
+
+const FOLDED: &str = "main;a 5\r\nmain;b 6\r\n";
+const FOLDED_READ: Outcome = Read("main;a 5\nmain;b 6\n");
+
+const SCRIPT: &str =
+    "t 7 [001] 1.000002: 3 cycles:u: \r\n\t    55d0 f+0x1 (/bin/x)\r\n\t    55e0 main+0x1 (/bin/x)\r\n\r\n";
+const SCRIPT_READ: Outcome = Read("t;main;f 3\n");
+
+const CPUPROFILE: &str = r#"{"nodes":[{"id":1,"callFrame":{"functionName":"(root)","scriptId":"0","url":"","lineNumber":-1,"columnNumber":-1},"children":[2]},{"id":2,"callFrame":{"functionName":"foo","scriptId":"1","url":"/a.js","lineNumber":1,"columnNumber":1}}],"startTime":0,"endTime":3000,"samples":[2,2],"timeDeltas":[1000,1000]}"#;
+
+const SPEEDSCOPE: &str = r#"{"$schema":"https://www.speedscope.app/file-format-schema.json","shared":{"frames":[{"name":"a"},{"name":"b"}]},"profiles":[{"type":"sampled","name":"x","unit":"none","startValue":0,"endValue":3,"samples":[[0],[0,1]],"weights":[2,1]}]}"#;
+
+const CALLGRIND: &str = "version: 1\r\nevents: Ir\r\n\r\nfl=a.c\r\nfn=main\r\n1 30\r\n";
+
+fn inputs() -> Vec<(&'static str, Vec<u8>, Outcome)> {
+    vec![
+        ("folded stacks with a mark", marked(FOLDED), FOLDED_READ),
+        ("folded stacks in UTF-16", utf16(FOLDED, true, false), FOLDED_READ),
+        ("folded stacks in big-endian UTF-16", utf16(FOLDED, true, true), FOLDED_READ),
+        ("UTF-16 without a mark", utf16(FOLDED, false, false), Refused(&["UTF-16", "iconv"])),
+        ("UTF-32", b"\xff\xfe\0\0m\0\0\0".to_vec(), Refused(&["UTF-32", "iconv"])),
+        ("perf script with a mark", marked(SCRIPT), SCRIPT_READ),
+        ("perf script in UTF-16", utf16(SCRIPT, true, false), SCRIPT_READ),
+        ("a .cpuprofile with a mark", marked(CPUPROFILE), Read("JavaScript;foo 2000000\n")),
+        ("a .cpuprofile in UTF-16", utf16(CPUPROFILE, true, false), Read("JavaScript;foo 2000000\n")),
+        ("a speedscope file with a mark", marked(SPEEDSCOPE), Read("a 2\na;b 1\n")),
+        ("a speedscope file in UTF-16", utf16(SPEEDSCOPE, true, true), Read("a 2\na;b 1\n")),
+        ("a callgrind file with a mark", marked(CALLGRIND), Read("main 30\n")),
+        ("a callgrind file in UTF-16", utf16(CALLGRIND, true, false), Read("main 30\n")),
+        ("folded stacks behind comments", b"# austin: 3.3.0\n# interval: 100\nmain;a 5\n".to_vec(), Read("main;a 5\n")),
+        ("folded stacks behind a title", b"my profile\nmain;a 5\nmain 1\n".to_vec(), Skipping("main 1\nmain;a 5\n")),
+        ("folded stacks with a torn line", b"main;a 5\nmain;b\nmain;c 1\n".to_vec(), Skipping("main;a 5\nmain;c 1\n")),
+        ("folded stacks with fractions", b"main;a 10.5\nmain;b 4.25\nmain 1\n".to_vec(), Read("main 1\nmain;a 10.5\nmain;b 4.25\n")),
+        ("a difference", b"main;a 120 140\nmain;b 80 30\nmain 5 0\n".to_vec(), Refused(&["two counts", "--diff BEFORE AFTER"])),
+        ("a difference with fractions", b"main;a 1.5 140\nmain;b 80 30.25\n".to_vec(), Refused(&["--diff"])),
+        ("folded stacks with an empty name", b"main;;a 5\n;b 1\n".to_vec(), Read("[unknown];b 1\nmain;[unknown];a 5\n")),
+        ("names that end with a number", b"main;Worker 3 5\nmain;idle 6\n".to_vec(), Read("main;Worker 3 5\nmain;idle 6\n")),
+        (
+            "perf script without times",
+            b"shop 4711/4712 cpu-clock:\n\t          401136 pack+0x6 (/bin/shop)\n\n".to_vec(),
+            Read("shop;pack 1\n"),
+        ),
+        (
+            "perf script of one line without times",
+            b"            shop  4712 cpu-clock:           401136 pack+0x6 (/bin/shop)\n".to_vec(),
+            Read("shop;pack 1\n"),
+        ),
+        (
+            "perf script's frames alone",
+            b"\n\t          401136 pack\n\t          401200 [unknown]\n\n\n\t          401136 pack\n\n".to_vec(),
+            Read("[unknown];pack 1\npack 1\n"),
+        ),
+        (
+            "perf script through expand",
+            b"t 7 1.000002: 3 cycles:u: \n            55d0 f+0x1 (/bin/x)\n            55e0 main+0x1 (/bin/x)\n\n".to_vec(),
+            SCRIPT_READ,
+        ),
+        (
+            "perf script without indents",
+            b"t 7 1.000002: 3 cycles:u:\n55d0 f+0x1 (/bin/x)\n55e0 main+0x1 (/bin/x)\n\n".to_vec(),
+            SCRIPT_READ,
+        ),
+        (
+            "perf script with an empty symbol",
+            b"t 7 1.000002: 3 cycles:u:\n\t55d0  (/bin/x)\n\t55e0 main+0x1 (/bin/x)\n\n".to_vec(),
+            Read("t;main;[x] 3\n"),
+        ),
+        ("perf report's text", b"# Samples: 4\n# Overhead  Command\n".to_vec(), Refused(&["perf report", "perf.data itself"])),
+        ("perf stat's text", b"\n Performance counter stats for 'true':\n".to_vec(), Refused(&["perf stat"])),
+        (
+            "perf script -D",
+            b"\n0x150@perf.data [0x50]: event: 10\n.\n. ... raw event: size 80 bytes\n0 0x150 [0x50]: PERF_RECORD_MMAP2 -1/0\n".to_vec(),
+            Refused(&["perf script -D", "perf.data itself"]),
+        ),
+        ("ftrace's text", b"# tracer: nop\n#\n".to_vec(), Refused(&["ftrace", "perf record"])),
+        ("gprof's report", b"Flat profile:\n\nEach sample counts as 0.01 seconds.\n".to_vec(), Refused(&["gprof"])),
+        ("pprof's text", b"File: app\nType: cpu\nShowing nodes accounting for 1.2s\n".to_vec(), Refused(&["pprof -top"])),
+        ("a JVM's thread dump", b"Full thread dump OpenJDK (21):\n".to_vec(), Refused(&["async-profiler"])),
+        ("gdb's backtrace", b"#0  0x00007f1b in poll () from /lib/libc.so.6\n".to_vec(), Refused(&["perf record -g -p PID"])),
+        ("BCC's profile", b"Sampling at 49 Hertz of all threads by user stack.\n".to_vec(), Refused(&["-f"])),
+        ("a page", marked("<!DOCTYPE html><html></html>"), Refused(&["page (HTML)"])),
+        ("other JSON with a mark", marked("{\"a\": 1}"), Refused(&["JSON"])),
+    ]
+}
+
+#[test]
+fn near_misses_are_read_or_named() {
+    let dir = tempfile::tempdir().unwrap();
+    for (at, (name, bytes, outcome)) in inputs().into_iter().enumerate() {
+        let file = dir.path().join(format!("{at}.txt"));
+        fs::write(&file, bytes).unwrap();
+        let strict = runner::jitgraft(&["collapse", "-q", "--strict"], &file);
+        let output = runner::jitgraft(&["collapse"], &file);
+        let (folded, said) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        match outcome {
+            Read(wanted) => {
+                assert_eq!(folded, wanted, "{name}: {said}");
+                assert!(strict.status.success(), "{name}: {said}");
+            }
+            Skipping(wanted) => {
+                assert_eq!(folded, wanted, "{name}: {said}");
+                assert!(said.contains("skipped") && !strict.status.success(), "{name}: {said}");
+            }
+            Refused(words) => {
+                assert!(!output.status.success() && folded.is_empty(), "{name}: {folded}");
+                for word in words {
+                    assert!(said.contains(word), "{name}: no {word} in {said}");
+                }
+            }
+        }
+        // A flame graph is drawn of the same input in another way.
+        let drawn = runner::jitgraft(&["flamegraph", "-q", "-o", "/dev/null"], &file);
+        assert_eq!(drawn.status.success(), output.status.success(), "{name}");
+    }
+}
