@@ -189,6 +189,9 @@ mod tests {
             "/dev/zero (deleted)",
             "/memfd:doublemapper (deleted)",
             "/SYSV00000000 (deleted)",
+            "/dev/shm/code (deleted)",
+            "/dev/ashmem/dalvik-jit-code-cache (deleted)",
+            "/tmp/#77 (deleted)",
             "/run/jitted-77.so",
             "/run/jitted-77-3.so",
         ];
