@@ -1,5 +1,6 @@
 //! The start and end of functions in a file, and their machine code.
 
+use super::gopclntab::GoTable;
 use super::images::Images;
 use super::{Base, Request, SymbolOptions, load, open};
 use crate::error::Warnings;
@@ -38,6 +39,7 @@ pub fn named(dso: DsoId, images: &Images<'_>, options: &SymbolOptions, warnings:
     let images = [file.debugging.as_ref(), file.mini.as_ref(), Some(file.running)];
     let objects = images.into_iter().flatten().filter_map(|image| image.object().ok());
     let mut ranges: Vec<Range<u64>> = objects.flat_map(|object| functions(&object)).collect();
+    ranges.extend(GoTable::read(file.running).map(|go| go.extent()));
     ranges.extend(file.running.methods().iter().map(|method| method.start..method.end));
     ranges.sort_unstable_by_key(|range| range.start);
     ranges.dedup_by(|next, kept| {
