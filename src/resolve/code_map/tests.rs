@@ -272,7 +272,8 @@ fn every_address_and_time_is_as_simulated(space: u64, history: Vec<(u64, Step)>)
                 events.push(moved(1, time, event, to));
             }
             Step::Cover(range) => {
-                covers.push(mapping(time, range.start, range.end - range.start, "/lib/x.so"));
+                // Each is another file: one that is mapped once more ends nothing.
+                covers.push(mapping(time, range.start, range.end - range.start, &format!("/lib/{time}.so")));
                 simulation.put(time, range, None);
             }
             Step::Load(range) => {

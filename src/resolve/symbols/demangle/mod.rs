@@ -1,6 +1,6 @@
 //! Readable names: Rust (legacy and v0), C++ (Itanium ABI) and OCaml, without parameters, as perf prints them.
 
-mod cpp;
+mod itanium;
 mod ocaml;
 
 /// The readable form of a linker name; `None` if it is not a mangled one. `@plt` and the like stay.
@@ -16,7 +16,7 @@ pub fn demangle(name: &[u8]) -> Option<String> {
     let (text, suffix) = text.split_at(text.find('@').unwrap_or(text.len()));
     let name = match rustc_demangle::try_demangle(text) {
         Ok(rust) => strip_number(format!("{rust:#}")),
-        Err(_) => cpp::demangle(text)?,
+        Err(_) => itanium::demangle(text)?,
     };
     Some(name + suffix)
 }
