@@ -639,6 +639,77 @@ mod tests {
         );
     }
 
+    fn mapped_at(time: u64, addr: u64, len: u64, pgoff: u64, path: &str) -> Mapping {
+        Mapping { pgoff, ..mapping(time, addr, len, path) }
+    }
+
+    fn spaces_of(mappings: Vec<Mapping>, execs: Vec<Nanos>) -> AddressSpaces {
+        AddressSpaces::new(&processes(vec![(1, Process { mappings, execs, ..Process::default() })]))
+    }
+
+    #[test]
+    fn text_that_its_program_moves_to_memory_stays_the_files() {
+        let program = mapped_at(1, 0x40_0000, 0x80_0000, 0x1000, "/bin/node");
+        // Two parts of it, then both as one; memory that reaches beyond it is something else.
+        let moved = [(2, 0x40_1000, 0x1000), (3, 0x40_2000, 0x3000), (4, 0x40_1000, 0x4000), (5, 0xbf_f000, 0x2000)];
+        let anon = moved.map(|(time, addr, len)| mapping(time, addr, len, "//anon"));
+        let mappings = [vec![program], anon.to_vec()].concat();
+        let spaces = spaces_of(mappings.clone(), Vec::new());
+        assert_eq!(at(&spaces, 1, 0x40_1010, 9), hit("/bin/node", 0x2010));
+        assert_eq!(at(&spaces, 1, 0x40_4fff, 9), hit("/bin/node", 0x5fff));
+        assert_eq!(at(&spaces, 1, 0xbf_f000, 9).map(|hit| hit.0), Some("//anon".into()));
+        // Another program has it from nobody.
+        let spaces = spaces_of(mappings, vec![Nanos(2)]);
+        assert_eq!(at(&spaces, 1, 0x40_1010, 9).map(|hit| hit.0), Some("//anon".into()));
+    }
+
+    #[test]
+    fn memory_over_a_library_is_its_text_in_whole_huge_pages_only() {
+        let program = mapped_at(1, 0x40_0000, 0x1000, 0, "/bin/p");
+        let library = mapped_at(1, 0x7000_0000, 0x60_0000, 0x1000, "/lib/l.so");
+        let huge = mapping(2, 0x7020_0000, 0x20_0000, "//anon");
+        let small = mapping(3, 0x7040_0000, 0x1000, "//anon");
+        let spaces = spaces_of(vec![program, library, huge, small], Vec::new());
+        assert_eq!(at(&spaces, 1, 0x7020_0010, 9), hit("/lib/l.so", 0x20_1010));
+        assert!(spaces.lookup(Pid(1), Addr(0x7020_0010), Nanos(9), CpuMode::User).unwrap().is_remapped);
+        assert_eq!(at(&spaces, 1, 0x7040_0010, 9).map(|hit| hit.0), Some("//anon".into()));
+    }
+
+    #[test]
+    fn memory_that_fills_a_hole_in_a_files_text_is_that_text() {
+        let before = mapped_at(0, 0x40_0000, 0x1000, 0x1000, "/bin/node");
+        let memory = mapping(0, 0x40_1000, 0x2000, "//anon");
+        let behind = mapped_at(0, 0x40_3000, 0x1000, 0x4000, "/bin/node");
+        let other = mapped_at(0, 0x40_3000, 0x1000, 0x3000, "/bin/node");
+        let spaces = spaces_of(vec![before.clone(), memory.clone(), behind], Vec::new());
+        assert_eq!(at(&spaces, 1, 0x40_2010, 9), hit("/bin/node", 0x3010));
+        let spaces = spaces_of(vec![before, memory, other], Vec::new());
+        assert_eq!(at(&spaces, 1, 0x40_2010, 9).map(|hit| hit.0), Some("//anon".into()));
+    }
+
+    #[test]
+    fn a_file_that_is_mapped_again_is_the_same_mapping() {
+        let first = mapped_at(1, 0x1000, 0x2000, 0x5000, "/tmp/code (deleted)");
+        let again = mapped_at(7, 0x2000, 0x1000, 0x6000, "/tmp/code (deleted)");
+        let elsewhere = mapped_at(8, 0x2000, 0x1000, 0x7000, "/tmp/code (deleted)");
+        let spaces = spaces_of(vec![first.clone(), again], Vec::new());
+        let mapped =
+            |spaces: &AddressSpaces| spaces.lookup(Pid(1), Addr(0x2010), Nanos(9), CpuMode::User).unwrap().mapped;
+        assert_eq!(mapped(&spaces), Nanos(1));
+        assert_eq!(mapped(&spaces_of(vec![first, elsewhere], Vec::new())), Nanos(8));
+    }
+
+    #[test]
+    fn programs_of_32_bits_have_a_vdso_of_their_own() {
+        let wide = mapping(0, 0x7fff_0000_0000, 0x1000, "[vdso]");
+        let narrow = mapping(0, 0xf7f0_0000, 0x1000, "[vdso]");
+        let list = [(1, wide), (2, narrow)];
+        let process = |mapping| Process { mappings: vec![mapping], ..Process::default() };
+        let spaces = AddressSpaces::new(&processes(list.map(|(pid, mapping)| (pid, process(mapping))).into()));
+        let kinds: Vec<DsoKind> = spaces.dsos().iter().map(|(_, dso)| dso.kind).collect();
+        assert_eq!(kinds, [DsoKind::Vdso, DsoKind::Vdso32]);
+    }
+
     #[test]
     fn the_kernel_is_everybodys_and_its_programs_come_and_go() {
         let kernel = Mapping {

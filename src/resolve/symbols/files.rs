@@ -487,6 +487,53 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_was_replaced_or_written_meanwhile_is_not_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("libw.so");
+        std::fs::copy(std::env::current_exe().unwrap(), &path).unwrap();
+        let about = std::fs::metadata(&path).unwrap();
+        let (here, written) = (file_id(&about), about.modified().unwrap());
+        let second = Duration::from_secs(1);
+        let before = RecordedTime { began: written - 3 * second, ended: written - second };
+        let during = RecordedTime { began: written - second, ended: written + second };
+        let after = RecordedTime { began: written + second, ended: written + 3 * second };
+        let is_used = |file: FileId, time: RecordedTime| {
+            let options = SearchOptions { cache: None, recorded_here: Some(time), ..SearchOptions::default() };
+            let dso = Dso { file: Some(file), ..Dso::of_path(path.as_os_str().as_bytes().into(), None) };
+            let mut warnings = Warnings::new();
+            let found = options.running(&dso, &mut warnings).is_some();
+            assert_eq!(warnings.is_empty(), found);
+            found
+        };
+        let other = FileId { inode: here.inode + 1, ..here };
+        let elsewhere = FileId { minor: here.minor + 1, ..other };
+        assert_eq!([before, during, after].map(|time| is_used(here, time)), [true, false, true]);
+        assert_eq!([before, during, after].map(|time| is_used(other, time)), [true, false, true]);
+        assert_eq!([before, during, after].map(|time| is_used(elsewhere, time)), [true; 3]);
+        // A link, such as perf's cache makes, changes the ctime alone.
+        std::thread::sleep(Duration::from_millis(20));
+        let linked = SystemTime::now();
+        std::fs::hard_link(&path, dir.path().join("cached")).unwrap();
+        let since = RecordedTime { began: linked - Duration::from_millis(15), ended: linked + second };
+        assert!(is_used(here, since) && !is_used(other, since));
+    }
+
+    #[test]
+    fn the_vdso_of_this_kernel_is_that_of_its_own_recordings() {
+        let vdso = |kind| Dso { kind, ..Dso::of_path(b"[vdso]".into(), None) };
+        let found = |kernel_runs_here, kind| {
+            let options = SearchOptions { cache: None, kernel_runs_here, ..SearchOptions::default() };
+            options.running(&vdso(kind), &mut Warnings::new()).is_some()
+        };
+        let (own, other) = if cfg!(target_pointer_width = "64") {
+            (DsoKind::Vdso, DsoKind::Vdso32)
+        } else {
+            (DsoKind::Vdso32, DsoKind::Vdso)
+        };
+        assert_eq!([found(true, own), found(true, other), found(false, own)], [running_vdso().is_some(), false, false]);
+    }
+
+    #[test]
     fn padded_build_ids_are_spelled_without_their_padding() {
         let mut padded = [1; 20];
         padded[16..].fill(0);

@@ -144,10 +144,22 @@ impl<'a> GoTable<'a> {
         let object = image.object().ok()?;
         let (address, bytes) = find_table(image, &object)?;
         let is_little = object.is_little_endian();
-        let head = bytes.first_chunk::<8>().filter(|head| is_head(head, is_little))?;
-        let magic = [head[0], head[1], head[2], head[3]];
-        let version = Version::from_magic(magic, is_little)?;
-        let table = Words { bytes, is_little, pointer: usize::from(head[7]) };
+        let pointer = bytes.first_chunk::<8>().filter(|head| is_head(head, is_little))?[7].into();
+        let mut found = Self::of_bytes(image, Words { bytes, is_little, pointer }, build_version(image, &object))?;
+        if found.version >= Version::Go118 {
+            found.read_module(&object, address);
+            if found.text == 0 {
+                found.text = object.section_by_name(".text")?.address();
+            }
+        }
+        let is_whole = found.function_count > 0 && found.entry(found.function_count).is_some();
+        is_whole.then_some(found)
+    }
+
+    /// Reads the header. `build` is the minor release of Go 1 that made the program, if that is known.
+    fn of_bytes(image: &'a Image, table: Words<'a>, build: Option<u32>) -> Option<Self> {
+        let head = table.bytes.first_chunk::<8>()?;
+        let version = Version::from_magic([head[0], head[1], head[2], head[3]], table.is_little)?;
         let mut parts = Parts::default();
         let word = |index: usize| table.offset_at(8 + index * table.pointer);
         let function_count = word(0)?;
@@ -171,17 +183,8 @@ impl<'a> GoTable<'a> {
             }
         }
         let quantum = u64::from(head[6]);
-        let inline_layout = version.inline_layout(|| build_version(image, &object));
-        let func_data = None;
-        let mut found = Self { image, table, version, quantum, function_count, parts, text, func_data, inline_layout };
-        if version >= Version::Go118 {
-            found.read_module(&object, address);
-            if found.text == 0 {
-                found.text = object.section_by_name(".text")?.address();
-            }
-        }
-        let is_whole = found.function_count > 0 && found.entry(found.function_count).is_some();
-        is_whole.then_some(found)
+        let (func_data, inline_layout) = (None, version.inline_layout(build));
+        Some(Self { image, table, version, quantum, function_count, parts, text, func_data, inline_layout })
     }
 
     /// From the first function's start to the last one's end, as linked.
@@ -435,12 +438,12 @@ impl Version {
         }
     }
 
-    /// The way its inline trees are written, as far as is known; `build` is the release of Go, such as `go1.15.2`.
-    fn inline_layout(self, build: impl Fn() -> Option<u32>) -> Option<InlineLayout> {
+    /// The way its inline trees are written, as far as is known; `build` is the minor release of Go 1.
+    fn inline_layout(self, build: Option<u32>) -> Option<InlineLayout> {
         match self {
             Self::Go120 => Some(InlineLayout { value_table: 2, data: 3, entry: 16 }),
             Self::Go118 | Self::Go116 => Some(InlineLayout { value_table: 2, data: 3, entry: 20 }),
-            Self::Go12 => match build()? {
+            Self::Go12 => match build? {
                 14..=15 => Some(InlineLayout { value_table: 2, data: 4, entry: 20 }),
                 12..=13 => Some(InlineLayout { value_table: 1, data: 2, entry: 20 }),
                 _ => None,
@@ -514,34 +517,153 @@ fn build_version(image: &Image, object: &object::File<'_>) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::io::Bytes;
     use std::path::Path;
 
+    fn fixture() -> Vec<u8> {
+        zstd::decode_all(&include_bytes!("../../../fixtures/go-program/hot.zst")[..]).unwrap()
+    }
+
+    fn image(bytes: Vec<u8>) -> Image {
+        Image::new(Path::new("hot"), Bytes::Owned(bytes)).unwrap()
+    }
+
     #[test]
-    fn temporary_dump() {
-        use std::io::Write;
-        for name in std::env::var("JG_GO").unwrap_or_default().split(':').filter(|name| !name.is_empty()) {
-            let path = Path::new(name);
-            let image = Image::new(path, crate::io::map_file(path).unwrap()).unwrap();
-            let Some(go) = GoTable::read(&image) else {
-                println!("{name}: none");
-                continue;
-            };
-            let step: u64 = std::env::var("JG_STEP").ok().and_then(|step| step.parse().ok()).unwrap_or(61);
-            let mut out = std::io::BufWriter::new(std::fs::File::create(format!("{name}.calls")).unwrap());
-            let mut at = go.extent().start;
-            while at < go.extent().end {
-                write!(out, "{at:x}").unwrap();
-                if let Some(function) = go.find(at) {
-                    write!(out, " {:x} {}", function.range.start, String::from_utf8_lossy(function.name)).unwrap();
-                }
-                for call in go.calls(at) {
-                    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-                    write!(out, "\t{}|{}|{}", text(call.name), text(call.file), call.line).unwrap();
-                }
-                writeln!(out).unwrap();
-                at += step;
+    fn calls_are_those_of_the_program_with_debugging_information() {
+        const CASES: [(u64, &[(&str, u32)]); 7] = [
+            (0x45_7c8a, &[("main.main", 38)]),
+            (0x45_7c92, &[("main.outer", 24), ("main.(*shape).area", 17), ("main.main", 40)]),
+            (0x45_7d20, &[("main.(*shape).area", 17), ("main.main", 40)]),
+            (0x45_7dba, &[("main.inner", 30), ("main.outer", 24), ("main.(*shape).area", 17), ("main.main", 40)]),
+            (
+                0x45_7de6,
+                &[
+                    ("main.square", 19),
+                    ("main.inner", 31),
+                    ("main.outer", 24),
+                    ("main.(*shape).area", 17),
+                    ("main.main", 40),
+                ],
+            ),
+            (0x45_7e38, &[("main.add[...]", 5), ("main.sum[...]", 10)]),
+            (0x45_7e6c, &[("main.sum[...]", 10)]),
+        ];
+        let image = image(fixture());
+        assert!(!image.has_symtab() && image.is_go());
+        let go = GoTable::read(&image).unwrap();
+        for (addr, expected) in CASES {
+            let calls = go.calls(addr);
+            let found: Vec<_> = calls.iter().map(|call| (std::str::from_utf8(call.name).unwrap(), call.line)).collect();
+            assert_eq!(found, expected, "{addr:#x}");
+            assert!(calls.iter().all(|call| call.file == b"./hot.go"), "{addr:#x}");
+        }
+        let function = go.find(0x45_7de6).unwrap();
+        assert_eq!((function.range.start, function.name), (0x45_7c60, &b"main.main"[..]));
+        assert!(go.find(go.extent().end).is_none() && go.find(0x1000).is_none());
+    }
+
+    /// The tables of other versions, with one function at 0x1000, `a.b`, of line 7 for 3 quanta, then 9.
+    fn table(version: Version) -> Vec<u8> {
+        let mut bytes: Vec<u8> = match version {
+            Version::Go12 => b"\xfb\xff\xff\xff\0\0\x04\x08".to_vec(),
+            Version::Go116 => b"\xfa\xff\xff\xff\0\0\x04\x08".to_vec(),
+            Version::Go118 => b"\xf0\xff\xff\xff\0\0\x04\x08".to_vec(),
+            Version::Go120 => b"\xf1\xff\xff\xff\0\0\x04\x08".to_vec(),
+        };
+        let word = |bytes: &mut Vec<u8>, words: &[u64]| words.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+        let half = |bytes: &mut Vec<u8>, words: &[u32]| words.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+        // Files: value 0, or 1 where the list of files begins with its length. Lines: 7, then 9.
+        let (file, values) = if version == Version::Go12 { (4, 0x100) } else { (2, 0) };
+        let tables = [0, file, 10, 0, 16, 3, 4, 7, 0];
+        match version {
+            Version::Go12 => {
+                // Behind the functions: the offset of the files.
+                word(&mut bytes, &[1, 0x1000, 0x40, 0x1020]);
+                half(&mut bytes, &[0x90]);
+                bytes.resize(0x40, 0);
+                word(&mut bytes, &[0x1000]);
+                half(&mut bytes, &[0x80, 0, 0, 0, values + 1, values + 4, 0]);
+                bytes.resize(0x80, 0);
+                bytes.extend(b"a.b\0");
+                bytes.resize(0x90, 0);
+                half(&mut bytes, &[2, 0xa0]);
+                bytes.resize(0xa0, 0);
+                bytes.extend(b"x.go\0");
+                bytes.resize(0x100, 0);
             }
-            println!("{name}: {:x?} {:?} text {:x} data {:x?}", go.extent(), go.version, go.text, go.func_data);
+            Version::Go116 => {
+                word(&mut bytes, &[1, 1, 0x80, 0x90, 0xa0, 0x100, 0x180]);
+                bytes.resize(0x80, 0);
+                bytes.extend(b"a.b\0");
+                bytes.resize(0x90, 0);
+                half(&mut bytes, &[0]);
+                bytes.resize(0xa0, 0);
+                bytes.extend(b"x.go\0");
+                bytes.resize(0x100, 0);
+            }
+            Version::Go118 | Version::Go120 => {
+                word(&mut bytes, &[1, 1, 0x1000, 0x80, 0x90, 0xa0, 0x100, 0x180]);
+                bytes.resize(0x80, 0);
+                bytes.extend(b"a.b\0");
+                bytes.resize(0x90, 0);
+                half(&mut bytes, &[0]);
+                bytes.resize(0xa0, 0);
+                bytes.extend(b"x.go\0");
+                bytes.resize(0x100, 0);
+            }
+        }
+        bytes.extend(tables);
+        if version != Version::Go12 {
+            bytes.resize(0x180, 0);
+            match version {
+                Version::Go116 => {
+                    word(&mut bytes, &[0x1000, 24, 0x1020]);
+                    word(&mut bytes, &[0x1000]);
+                }
+                _ => half(&mut bytes, &[0, 12, 0x20, 0]),
+            }
+            half(&mut bytes, &[0, 0, 0, 0, 1, 4, 0, 0, 0, 0]);
+        }
+        bytes
+    }
+
+    #[test]
+    fn functions_and_lines_of_every_version() {
+        let carrier = image(fixture());
+        let extra = [0; 64];
+        for version in [Version::Go12, Version::Go116, Version::Go118, Version::Go120] {
+            let bytes = [&table(version)[..], &extra].concat();
+            let table = Words { bytes: &bytes, is_little: true, pointer: 8 };
+            let go = GoTable::of_bytes(&carrier, table, None).unwrap();
+            let function = go.find(0x100c).unwrap();
+            assert_eq!((function.range, function.name), (0x1000..0x1020, &b"a.b"[..]), "{version:?}");
+            let at = |addr| go.calls(addr).pop().map(|call| (call.file, call.line));
+            assert_eq!(at(0x100b), Some((&b"x.go"[..], 7)), "{version:?}");
+            assert_eq!(at(0x100c), Some((&b"x.go"[..], 9)), "{version:?}");
+            assert_eq!((at(0xfff), at(0x1020)), (None, None), "{version:?}");
+        }
+    }
+
+    #[test]
+    fn damaged_tables_are_read_as_far_as_they_go() {
+        let whole = fixture();
+        let start = memchr::memmem::find(&whole, b"\xf0\xff\xff\xff\0\0\x01\x08").unwrap();
+        let mut random = 1_u64;
+        for _ in 0..200 {
+            let mut bytes = whole.clone();
+            for _ in 0..40 {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let at = start + 8 + (random >> 33) as usize % 120_000;
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte = (random >> 20) as u8;
+                }
+            }
+            let image = image(bytes);
+            let Some(go) = GoTable::read(&image) else { continue };
+            for addr in (0x40_1000..0x45_8000).step_by(0x1357) {
+                go.find(addr);
+                go.calls(addr);
+            }
         }
     }
 }

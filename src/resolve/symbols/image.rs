@@ -195,6 +195,12 @@ impl Image {
         !self.methods.is_empty() || self.object().is_ok_and(|object| object.sections().any(is_it))
     }
 
+    /// True if Go's linker made it.
+    pub fn is_go(&self) -> bool {
+        const MARKS: [&str; 3] = [".go.buildinfo", ".note.go.buildid", ".gopclntab"];
+        self.object().is_ok_and(|object| MARKS.iter().any(|mark| object.section_by_name(mark).is_some()))
+    }
+
     /// True if it holds debugging information (itself, not by a link to another file).
     pub fn has_dwarf(&self) -> bool {
         self.object().is_ok_and(|object| object.section_by_name(".debug_info").is_some())
