@@ -70,6 +70,8 @@ pub struct AddressSpaces {
     dsos: Dsos,
     spaces: FxHashMap<(Pid, Realm), Space>,
     kernel_reference: Option<KernelReference>,
+    /// The offsets in the recording of the mappings that hold a program's own text.
+    own_text: Vec<u64>,
     /// The mappings of processes when they were forked.
     inherited: FxHashMap<Pid, SharedRanges<VisiblePart>>,
     /// As long as they have it.
@@ -133,7 +135,9 @@ impl AddressSpaces {
                 }
                 let builder = builders.entry((realm.pid(pid), realm)).or_default();
                 builder.exec_before(mapping.time, process, realm);
-                builder.map(mapping, dso, &spaces.dsos);
+                if builder.map(mapping, dso, &spaces.dsos) {
+                    spaces.own_text.push(mapping.offset);
+                }
             }
         }
         if let Some(reference) = &mut spaces.kernel_reference {
@@ -187,6 +191,12 @@ impl AddressSpaces {
     pub fn user_lasting(&self, pid: Pid, addr: Addr, time: Nanos) -> Lasting<Option<Place>> {
         let own = self.spaces.get(&(pid, Realm::User)).map_or(ALWAYS, |space| space.quiet(addr, time));
         Lasting { answer: self.user(pid, addr, time), holds: both(self.ancestry.settled(pid, time), own) }
+    }
+
+    /// The offsets in the recording of the records of memory that holds a program's own text, where its file's mapping
+    /// goes on.
+    pub fn own_text(&self) -> &[u64] {
+        &self.own_text
     }
 
     /// Everything that is mapped anywhere.
@@ -349,7 +359,8 @@ impl SpaceBuilder {
         }
     }
 
-    fn map(&mut self, mapping: &Mapping, dso: DsoId, dsos: &Dsos) {
+    /// True if what is mapped is the program's own text, and nothing changes.
+    fn map(&mut self, mapping: &Mapping, dso: DsoId, dsos: &Dsos) -> bool {
         let kind = dsos.get(dso).kind;
         let range = mapping.addr.0..mapping.addr.0.saturating_add(mapping.len);
         let absolute = matches!(kind, DsoKind::Anonymous | DsoKind::Kernel | DsoKind::Module);
@@ -357,10 +368,10 @@ impl SpaceBuilder {
         // Memory is recorded again each time it grows or its protection changes. It is the same all along, so what is
         // there already stays: else a thousand such records would cut each other to pieces.
         if matches!(kind, DsoKind::Anonymous | DsoKind::File) && self.shows(range.clone(), dso, offset) {
-            return;
+            return false;
         }
         if kind == DsoKind::Anonymous && self.is_own_text(&range, mapping.time, dsos) {
-            return;
+            return self.live.get(range.start).is_some_and(|entry| !entry.value.is_remapped);
         }
         if kind == DsoKind::File {
             self.fill_hole(range.start, dso, offset, dsos);
@@ -371,6 +382,7 @@ impl SpaceBuilder {
         self.clear(range.clone(), mapping.time);
         let shown = VisiblePart { from: mapping.time, dso, offset, is_remapped: false };
         self.live.insert_into_gap(range, shown);
+        false
     }
 
     /// True if `dso` covers all of a range already, at this offset.
