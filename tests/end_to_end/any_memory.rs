@@ -1,12 +1,9 @@
 //! Maps and dumps name code in memory of any kind: programs that put code there, recorded by perf, which lists itself
 //! where the samples are.
 
-#[path = "support/tool.rs"]
-mod tool;
-
+use crate::support::tool::run;
 use std::path::Path;
 use std::process::Command;
-use tool::run;
 
 /// Records the program; how many samples are in its code.
 fn record(kind: &str, log: &str, dir: &Path) -> u64 {
