@@ -61,7 +61,7 @@ int main() {
     spread(std::make_index_sequence<3>());
     with(number, [](int &value) { value++; });
     with(Hidden(), [](auto &&hidden) { hidden.seen(); });
-    with(std::string("x"), [&](const std::string &text) { return [text] { return text.size(); }(); });
+    with(std::string("x"), [&](const std::string &text) { return [&text] { return text.size(); }(); });
     only(3);
     deduced(2.5f);
     apply<plain, true, 'x', -5>();
