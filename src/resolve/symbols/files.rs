@@ -109,8 +109,13 @@ impl SearchOptions {
         }
         if self.was_replaced(dso) {
             let path = Path::new(OsStr::from_bytes(&dso.path));
-            let message = "was replaced while it was recorded, so a build ID in the recording may be the new file's: \
-                           not used (hint: perf record --buildid-mmap records the IDs of the files that ran)";
+            let message = match dso.build_id {
+                Some(_) => {
+                    "was replaced while it was recorded, so the build ID in the recording may be the new file's: not used \
+                     (hint: perf record --buildid-mmap records the IDs of the files that ran)"
+                }
+                None => "was replaced while it was recorded: not used",
+            };
             warnings.push(Warning::new(message).in_file(path, None));
             return None;
         }
