@@ -12,7 +12,7 @@ use crate::resolve::symbols::files::{ELF, SearchOptions};
 use crate::resolve::symbols::image::Image;
 use crate::sources::open_inside;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -56,8 +56,13 @@ impl std::ops::Deref for Opened<'_> {
 pub(super) fn find<'a>(examined: &Examined<'a>, symbols_only: bool, warnings: &mut Warnings) -> Vec<Program<'a>> {
     let (dsos, search) = (examined.resolution.spaces.dsos(), examined.resolution.search());
     let (mut programs, mut missing) = (Vec::new(), Vec::new());
+    let mut packed = BTreeSet::new();
     for (id, frames) in frames(examined) {
         let dso = dsos.get(id);
+        // One file may have been mapped by several inodes: containers have copies of the same build.
+        if !packed.insert((&dso.path, dso.build_id)) {
+            continue;
+        }
         match dso.kind {
             DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => {}
             DsoKind::Anonymous | DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol(_) | DsoKind::Guest => {

@@ -74,7 +74,10 @@ fn of_group(group: FileGroup, mut files: Vec<(DsoId, Spoilt)>, context: DoctorCo
     files.iter().for_each(|(_, spoilt)| whole.merge(*spoilt));
     whole.samples = whole.samples.min(context.tally.samples);
     let ids: Vec<DsoId> = files.iter().map(|(id, _)| *id).collect();
-    let files: Vec<NamedFile> = ids.iter().map(|id| named_file(context.dso(*id))).collect();
+    // One file may have been mapped by several inodes: containers have copies of the same build.
+    let mut listed = std::collections::BTreeSet::new();
+    let once = ids.iter().map(|id| context.dso(*id)).filter(|dso| listed.insert((&dso.path, dso.build_id)));
+    let files: Vec<NamedFile> = once.map(named_file).collect();
     let problem = match group {
         FileGroup::Image(pid) => {
             let path = ids.first().map(|id| PathBuf::from(std::ffi::OsStr::from_bytes(&context.dso(*id).path)));
