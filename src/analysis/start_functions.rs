@@ -21,9 +21,14 @@ pub const START_FUNCTIONS: &[&[u8]] = &[
     b"runtime.goexit.abi0",
     b"runtime.mstart",
     b"runtime.mstart.abi0",
+    b"runtime.rt0_go",
     b"runtime.rt0_go.abi0",
     b"runtime.mcall",
     b"runtime.systemstack",
+    b"runtime.systemstack.abi0",
+    // Runs on a stack of its own, too, as the two before.
+    b"runtime.morestack",
+    b"runtime.morestack.abi0",
     b"execute_native_thread_routine", // libstdc++
     // Erlang's processes have stacks of their own, which end so.
     b"erts_beamasm:normal_exit/0",

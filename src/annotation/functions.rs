@@ -218,7 +218,7 @@ impl Sampled<'_> {
         let mut by_file: BTreeMap<DsoId, Vec<(u64, usize)>> = BTreeMap::new();
         for (at, place) in self.examined.samples.chains.places().iter().enumerate() {
             let Location::File(dso, offset) = place.location else { continue };
-            if matches!(self.kind(dso), DsoKind::File | DsoKind::Vdso | DsoKind::Kernel) {
+            if matches!(self.kind(dso), DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 | DsoKind::Kernel) {
                 by_file.entry(dso).or_default().push((offset, at));
             }
         }
@@ -243,7 +243,7 @@ impl Sampled<'_> {
 /// Why there is no code of something that was mapped.
 fn missing(kind: DsoKind) -> &'static str {
     match kind {
-        DsoKind::File | DsoKind::Vdso => "its file is not here, or another version of it",
+        DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => "its file is not here, or another version of it",
         DsoKind::Kernel => {
             "the kernel's image is not here: give the uncompressed one with --vmlinux (memory such as /proc/kcore is not \
              read)"

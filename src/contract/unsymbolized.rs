@@ -5,7 +5,6 @@
 
 use crate::error::{Result, Warnings};
 use crate::model::backing::Backing;
-use crate::model::backing::base_name;
 use crate::model::process::BuildId;
 use crate::model::{FrameAddr, Pid};
 use std::fmt::Debug;
@@ -44,13 +43,11 @@ pub enum FileBase {
     Linked,
 }
 
-/// True if a mapping of that name may hold JIT code: memory, or what tools call such memory after, a perf map.
+/// True if a mapping of that name may hold JIT code: memory, or what tools call such memory after, a perf map; and files
+/// that were deleted or lie where programs share memory.
 pub fn may_hold_jit_code(name: &[u8]) -> bool {
     match Backing::of(name) {
-        Backing::File(path) => {
-            let base = base_name(path);
-            base.starts_with(b"perf-") && base.ends_with(b".map")
-        }
+        file @ Backing::File(_) => file.is_perf_map() || file.is_likely_jit_file(),
         Backing::Other(_) => true,
         Backing::Bracketed(text) => text == b"[jit]" || text == b"[JIT]" || text == b"[unknown]",
         backing => backing.may_hold_jit_code(),

@@ -76,7 +76,7 @@ impl<'a> Examiner<'a> {
                 DsoKind::Anonymous => Cause::Memory(spot.pid),
                 DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol(_) => Cause::Kernel,
                 DsoKind::Guest => Cause::Guest,
-                DsoKind::File | DsoKind::Vdso => self.file(dso),
+                DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => self.file(dso),
             },
         })
     }

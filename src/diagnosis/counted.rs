@@ -118,5 +118,5 @@ fn of_files(unnamed: BTreeMap<Vec<u8>, u64>, cost: u64) -> Vec<Finding> {
         (sum > 0).then(|| Finding::new(problem, percent(sum as f64, cost), 0, 0))
     };
     let packaged = group(packaged, |files| Problem::StrippedPackages { files });
-    packaged.into_iter().chain(group(own, |files| Problem::Stripped { files })).collect()
+    packaged.into_iter().chain(group(own, |files| Problem::Stripped { files, by_go: false })).collect()
 }

@@ -103,6 +103,8 @@ pub enum Problem {
     Stripped {
         /// Those with most frames first.
         files: Vec<NamedFile>,
+        /// True if Go made them.
+        by_go: bool,
     },
     /// Packaged programs and libraries have no symbols.
     StrippedPackages {

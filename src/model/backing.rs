@@ -27,6 +27,11 @@ pub enum Backing<'a> {
     Memfd,
     /// `/SYSV0000002a (deleted)`: memory by `shmget`.
     SystemV,
+    /// `/dev/shm/NAME (deleted)`, `/dev/ashmem/NAME`: memory by `shm_open`, or Android's. One that still has its name may
+    /// as well be a library that somebody put there.
+    PosixShared,
+    /// `/tmp/#77 (deleted)`: a file that never had a name (`O_TMPFILE`).
+    NamelessFile,
     /// `anon_inode:[perf_event]` and other things of the kernel's that are mapped.
     AnonInode,
     /// `[vdso]`, `[vdso32]`, `[vdsox32]`: the kernel's page of functions for programs.
@@ -60,7 +65,11 @@ const BEGINNINGS: &[(&[u8], Backing<'static>)] = &[
     (b"[vdso", Backing::Vdso),
     (b"[vsyscall]", Backing::Vsyscall),
     (b"anon_inode:", Backing::AnonInode),
+    (b"/dev/ashmem/", Backing::PosixShared),
 ];
+
+/// What the kernel writes behind the path of a file that has been unlinked.
+const DELETED: &[u8] = b" (deleted)";
 
 impl<'a> Backing<'a> {
     /// The kind that this path shows.
@@ -69,6 +78,8 @@ impl<'a> Backing<'a> {
             [] => Self::Unnamed,
             _ => match BEGINNINGS.iter().find(|(beginning, _)| path.starts_with(beginning)) {
                 Some((_, backing)) => *backing,
+                None if path.starts_with(b"/dev/shm/") && path.ends_with(DELETED) => Self::PosixShared,
+                None if is_nameless(path) => Self::NamelessFile,
                 None if path.starts_with(b"/") => Self::File(path),
                 None if path.starts_with(b"[") => Self::Bracketed(path),
                 None => Self::Other(path),
@@ -81,10 +92,29 @@ impl<'a> Backing<'a> {
         matches!(self, Self::File(_))
     }
 
+    /// True if it is a file that was unlinked, or replaced by another, when it was mapped or while it was.
+    pub fn is_deleted(self) -> bool {
+        matches!(self, Self::File(path) if path.ends_with(DELETED))
+    }
+
+    /// True if a JIT compiler may have written the code in a file that can't be read here: it has no name any more, or
+    /// lies where programs share memory.
+    pub fn is_likely_jit_file(self) -> bool {
+        self.is_deleted() || matches!(self, Self::File(path) if path.starts_with(b"/dev/shm/"))
+    }
+
     /// True if it is memory that a process shares with others or with itself, elsewhere: what perf prints as an address
     /// in it may be counted from its start, as in a file.
     pub fn is_shared_memory(self) -> bool {
-        matches!(self, Self::SharedAnonymous | Self::NamedShared | Self::Memfd | Self::SystemV)
+        matches!(
+            self,
+            Self::SharedAnonymous
+                | Self::NamedShared
+                | Self::Memfd
+                | Self::SystemV
+                | Self::PosixShared
+                | Self::NamelessFile
+        )
     }
 
     /// True if it is memory of one process: what perf prints as an address in it is one of the process.
@@ -106,7 +136,7 @@ impl<'a> Backing<'a> {
     /// True if it is memory that listings call by its own name. All other memory perf calls after the map that would
     /// report it, `/tmp/perf-PID.map`.
     pub fn has_own_name(self) -> bool {
-        matches!(self, Self::Memfd | Self::AnonInode)
+        matches!(self, Self::Memfd | Self::AnonInode | Self::PosixShared | Self::NamelessFile)
     }
 
     /// True if JIT code ends where this is mapped over it. Memory does not end it, for that is mapped again when it
@@ -197,6 +227,12 @@ fn is_kernel_file(path: &[u8]) -> bool {
         || path.ends_with(b"vmlinux")
 }
 
+/// True if a path is that of a file that never had a name: its inode's number stands for one.
+fn is_nameless(path: &[u8]) -> bool {
+    let name = base_name(path).strip_prefix(b"#").and_then(|name| name.strip_suffix(DELETED));
+    name.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+}
+
 /// The last part of a path, behind its last slash.
 pub fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
@@ -235,6 +271,9 @@ pub(crate) mod tests {
         "/usr/bin/node",
         "/usr/lib/libc.so.6 (deleted)",
         "/dev/shm/code",
+        "/dev/shm/code (deleted)",
+        "/dev/ashmem/dalvik-jit-code-cache (deleted)",
+        "/tmp/#77 (deleted)",
         "/tmp/jit-77.dump",
         "/usr/lib/jit-helper.so",
         "/x/core.dump",

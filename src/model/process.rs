@@ -150,7 +150,7 @@ impl Process {
             let backing = map.backing();
             map.executable
                 && map.time >= since
-                && matches!(backing, Backing::SharedAnonymous | Backing::NamedShared)
+                && matches!(backing, Backing::SharedAnonymous | Backing::NamedShared | Backing::PosixShared)
                 && map.file.is_some_and(|file| file.inode != 0)
         };
         let map = self.mappings.iter().find(shared)?;

@@ -13,12 +13,18 @@
 //!            └──────┴──────┴─────────────→ time
 //! ```
 //!
+//! A program may move its own text: it maps memory over a part of it and copies the code back, to have it on huge pages
+//! (`node --use-largepages`, ClickHouse, HHVM, Intel's iodlr). What is there is still the file's code, so the file's
+//! rectangle goes on. A library may also have been unmapped, which nobody records, and a JIT compiler may have got its
+//! addresses: memory over a library counts as its text only if it covers whole huge pages or a whole mapping, and JIT
+//! code that is known there has precedence.
+//!
 //! A forked child has rectangles only for its own mappings. Anything else it has as its parent had it at the fork, of
 //! its own or from further up: that is kept for each child, and shared by all that have the same.
 
 use super::dso::{Dso, DsoId, DsoKind, Dsos};
 use crate::model::ancestry::{Ancestry, Descent};
-use crate::model::backing;
+use crate::model::backing::{self, Backing};
 use crate::model::lasting::{ALWAYS, Lasting, Quiet, both};
 use crate::model::process::{CpuMode, Mapping, Process, Processes};
 use crate::model::ranges::{Entry, OrderedRanges, RangeMap, Ranks, SharedRanges, Span};
@@ -42,6 +48,9 @@ pub struct Place {
     pub mapped: Nanos,
     /// Until when the answer holds, exclusive; the time asked for, if that is not known.
     pub until: Nanos,
+    /// True if memory was mapped over a library, which most likely is the library's own text on huge pages: JIT code
+    /// that is known there has precedence.
+    pub is_remapped: bool,
 }
 
 /// The address of a symbol of the kernel in the recorded boot: kernels start at random addresses.
@@ -61,6 +70,8 @@ pub struct AddressSpaces {
     dsos: Dsos,
     spaces: FxHashMap<(Pid, Realm), Space>,
     kernel_reference: Option<KernelReference>,
+    /// The offsets in the recording of the mappings that hold a program's own text.
+    own_text: Vec<u64>,
     /// The mappings of processes when they were forked.
     inherited: FxHashMap<Pid, SharedRanges<VisiblePart>>,
     /// As long as they have it.
@@ -94,6 +105,7 @@ struct MappedRegion {
     dso: DsoId,
     /// The file-relative address of `start`.
     offset: u64,
+    is_remapped: bool,
 }
 
 impl AddressSpaces {
@@ -112,7 +124,7 @@ impl AddressSpaces {
             let mut last: Option<(&Mapping, DsoId)> = None;
             for mapping in &process.mappings {
                 let realm = Realm::of(pid, mapping);
-                let same = last.filter(|(last, _)| last.path == mapping.path && last.build_id == mapping.build_id);
+                let same = last.filter(|(last, _)| is_same_dso(last, mapping, realm));
                 let dso = match same {
                     Some((last, dso)) if Realm::of(pid, last) == realm => dso,
                     _ => spaces.dsos.intern(dso_of(mapping, realm)),
@@ -123,7 +135,9 @@ impl AddressSpaces {
                 }
                 let builder = builders.entry((realm.pid(pid), realm)).or_default();
                 builder.exec_before(mapping.time, process, realm);
-                builder.map(mapping, dso, spaces.dsos.get(dso).kind);
+                if builder.map(mapping, dso, &spaces.dsos) {
+                    spaces.own_text.push(mapping.offset);
+                }
             }
         }
         if let Some(reference) = &mut spaces.kernel_reference {
@@ -179,6 +193,12 @@ impl AddressSpaces {
         Lasting { answer: self.user(pid, addr, time), holds: both(self.ancestry.settled(pid, time), own) }
     }
 
+    /// The offsets in the recording of the records of memory that holds a program's own text, where its file's mapping
+    /// goes on.
+    pub fn own_text(&self) -> &[u64] {
+        &self.own_text
+    }
+
     /// Everything that is mapped anywhere.
     pub fn dsos(&self) -> &Dsos {
         &self.dsos
@@ -198,9 +218,10 @@ impl AddressSpaces {
         let own = self.in_realm(pid, Realm::User, addr, time);
         own.or_else(|| {
             let Entry { start, skipped, value, .. } = self.inherited.get(&pid)?.get(addr.0)?;
-            let VisiblePart { from: mapped, dso, offset } = value;
+            let VisiblePart { from: mapped, dso, offset, is_remapped } = value;
             let offset = offset.wrapping_add(skipped).wrapping_add(addr.0 - start);
-            self.ancestry.inherits(pid, Some(time)).then_some(Place { dso, offset, mapped, until: time })
+            let place = Place { dso, offset, mapped, until: time, is_remapped };
+            self.ancestry.inherits(pid, Some(time)).then_some(place)
         })
     }
 
@@ -211,8 +232,8 @@ impl AddressSpaces {
             builder.clear(symbol.addr.0..end, symbol.time);
             if !symbol.unregistered {
                 let kind = DsoKind::KernelSymbol(symbol.bpf);
-                let dso = self.dsos.intern(Dso { path: symbol.name.clone(), build_id: None, kind });
-                let shown = VisiblePart { from: symbol.time, dso, offset: 0 };
+                let dso = self.dsos.intern(Dso { path: symbol.name.clone(), build_id: None, file: None, kind });
+                let shown = VisiblePart { from: symbol.time, dso, offset: 0, is_remapped: false };
                 builder.live.insert_into_gap(symbol.addr.0..end, shown);
             }
         }
@@ -257,8 +278,19 @@ fn starts_module(processes: &Processes, addr: Addr) -> bool {
     mappings.iter().any(|mapping| mapping.addr == addr && !mapping.backing().is_kernel())
 }
 
+/// True if a mapping shows what the one before it showed, as most do: what is looked up first.
+fn is_same_dso(last: &Mapping, mapping: &Mapping, realm: Realm) -> bool {
+    let is_same = last.path == mapping.path && last.build_id == mapping.build_id && last.file == mapping.file;
+    is_same && (realm != Realm::User || mapping.backing() != Backing::Vdso)
+}
+
 fn dso_of(mapping: &Mapping, realm: Realm) -> Dso {
+    // Programs of 32 bits have all of their memory below.
+    const FOUR_GIGABYTES: u64 = 1 << 32;
     let kind = match realm {
+        Realm::User if mapping.backing() == Backing::Vdso && mapping.addr.0 < FOUR_GIGABYTES => DsoKind::Vdso32,
+        // What has a build ID was linked, wherever it lies.
+        Realm::User if mapping.backing() == Backing::PosixShared && mapping.build_id.is_some() => DsoKind::File,
         Realm::User => Dso::kind_of_user_path(&mapping.path),
         Realm::Kernel if mapping.backing().is_kernel() => DsoKind::Kernel,
         Realm::Kernel => DsoKind::Module,
@@ -266,7 +298,14 @@ fn dso_of(mapping: &Mapping, realm: Realm) -> Dso {
     };
     // Memory without a file has no versions: one number for all of it.
     let build_id = mapping.build_id.filter(|_| kind != DsoKind::Anonymous);
-    Dso { path: mapping.path.clone(), build_id, kind }
+    let file = mapping.file.filter(|_| kind == DsoKind::File);
+    Dso { path: mapping.path.clone(), build_id, file, kind }
+}
+
+/// True if it is a file whose code was linked: a JIT compiler's memory may be a file, too, but one that was deleted.
+fn is_linked_file(dso: DsoId, dsos: &Dsos) -> bool {
+    let Dso { path, kind, build_id, .. } = dsos.get(dso);
+    *kind == DsoKind::File && (build_id.is_some() || !Backing::of(path).is_deleted())
 }
 
 /// Follows one process through its events, in time order.
@@ -278,6 +317,8 @@ struct SpaceBuilder {
     done: Vec<MappedRegion>,
     /// The number of the process's execs that were handled.
     execs: usize,
+    /// The program's own file: the first one that was mapped to be executed.
+    program: Option<DsoId>,
 }
 
 /// The visible part of a mapping.
@@ -287,6 +328,22 @@ struct VisiblePart {
     dso: DsoId,
     /// The file-relative address of its first byte.
     offset: u64,
+    is_remapped: bool,
+}
+
+/// The size of the huge pages that programs move their text to.
+const HUGE_PAGE: u64 = 2 << 20;
+
+impl Entry<VisiblePart> {
+    /// The file-relative address of `start`.
+    fn offset(&self) -> u64 {
+        self.value.offset.wrapping_add(self.skipped)
+    }
+
+    /// True if another mapping shows the same file at the same distance from its addresses.
+    fn continues_in(&self, dso: DsoId, start: u64, offset: u64) -> bool {
+        self.value.dso == dso && self.offset().wrapping_sub(self.start) == offset.wrapping_sub(start)
+    }
 }
 
 impl SpaceBuilder {
@@ -297,34 +354,90 @@ impl SpaceBuilder {
         }
         while let Some(&exec) = process.execs.get(self.execs).filter(|&&exec| exec <= time) {
             self.execs += 1;
+            self.program = None;
             self.done.extend(self.live.drain().map(|entry| MappedRegion::of(entry, exec)));
         }
     }
 
-    fn map(&mut self, mapping: &Mapping, dso: DsoId, kind: DsoKind) {
+    /// True if what is mapped is the program's own text, and nothing changes.
+    fn map(&mut self, mapping: &Mapping, dso: DsoId, dsos: &Dsos) -> bool {
+        let kind = dsos.get(dso).kind;
         let range = mapping.addr.0..mapping.addr.0.saturating_add(mapping.len);
-        // Anonymous memory is recorded again each time it grows or its protection changes. It is the same all
-        // along, so what is there already stays: else a thousand such records would cut each other to pieces.
-        if kind == DsoKind::Anonymous && self.already(range.clone(), dso) {
-            return;
-        }
         let absolute = matches!(kind, DsoKind::Anonymous | DsoKind::Kernel | DsoKind::Module)
             || backing::simpleperf_jit_cache(&mapping.path).is_some();
         let offset = if absolute { range.start } else { mapping.pgoff };
+        // Memory is recorded again each time it grows or its protection changes. It is the same all along, so what is
+        // there already stays: else a thousand such records would cut each other to pieces.
+        if matches!(kind, DsoKind::Anonymous | DsoKind::File) && self.shows(range.clone(), dso, offset) {
+            return false;
+        }
+        if kind == DsoKind::Anonymous && self.is_own_text(&range, mapping.time, dsos) {
+            return self.live.get(range.start).is_some_and(|entry| !entry.value.is_remapped);
+        }
+        if kind == DsoKind::File {
+            self.fill_hole(range.start, dso, offset, dsos);
+            if mapping.executable {
+                self.program.get_or_insert(dso);
+            }
+        }
         self.clear(range.clone(), mapping.time);
-        self.live.insert_into_gap(range, VisiblePart { from: mapping.time, dso, offset });
+        let shown = VisiblePart { from: mapping.time, dso, offset, is_remapped: false };
+        self.live.insert_into_gap(range, shown);
+        false
     }
 
-    /// True if `dso` already covers all of it.
-    fn already(&self, range: Range<u64>, dso: DsoId) -> bool {
+    /// True if `dso` covers all of a range already, at this offset.
+    fn shows(&self, range: Range<u64>, dso: DsoId, offset: u64) -> bool {
         let mut covered = range.start;
         for entry in self.live.overlapping(range.clone()) {
-            if entry.start > covered || entry.value.dso != dso {
+            if entry.start > covered || !entry.continues_in(dso, range.start, offset) {
                 return false;
             }
             covered = entry.end;
         }
         covered >= range.end
+    }
+
+    /// True if memory that is mapped over a range holds the text of the file that was there: of the program itself, or
+    /// most likely of a library.
+    fn is_own_text(&mut self, range: &Range<u64>, time: Nanos, dsos: &Dsos) -> bool {
+        let Some(first) = self.live.get(range.start) else { return false };
+        let dso = first.value.dso;
+        let offset = first.offset().wrapping_add(range.start - first.start);
+        if !is_linked_file(dso, dsos) || !self.shows(range.clone(), dso, offset) {
+            return false;
+        }
+        if self.program == Some(dso) {
+            return true;
+        }
+        let is_whole = first.start == range.start && first.end == range.end;
+        let is_huge = range.start.is_multiple_of(HUGE_PAGE) && range.end.is_multiple_of(HUGE_PAGE);
+        if is_whole || is_huge {
+            self.clear(range.clone(), time);
+            self.live.insert_into_gap(range.clone(), VisiblePart { from: time, dso, offset, is_remapped: true });
+        }
+        is_whole || is_huge
+    }
+
+    /// Memory that fills a hole in a file's text exactly is that text: a process that runs already is recorded as it is
+    /// then. `start` is where the file's part behind the hole begins.
+    fn fill_hole(&mut self, start: u64, dso: DsoId, offset: u64, dsos: &Dsos) {
+        if !is_linked_file(dso, dsos) {
+            return;
+        }
+        let before = |start: u64| self.live.get(start.checked_sub(1)?).filter(|entry| entry.end == start);
+        let mut hole = start;
+        while let Some(memory) = before(hole).filter(|entry| dsos.get(entry.value.dso).kind == DsoKind::Anonymous) {
+            hole = memory.start;
+        }
+        let Some(file) = before(hole).filter(|file| hole < start && file.continues_in(dso, start, offset)) else {
+            return;
+        };
+        let from = file.value.from;
+        let shown =
+            VisiblePart { from, dso, offset: file.offset().wrapping_add(hole - file.start), is_remapped: false };
+        self.live.clear(hole..start, |_| {});
+        self.live.insert_into_gap(hole..start, shown);
     }
 
     /// Ends what is live in the range; what sticks out on either side lives on.
@@ -373,11 +486,11 @@ impl FollowedProcess<'_> {
             } else if exec.is_some_and(|exec| by(exec) && region.is_none_or(|region| exec <= region.from)) {
                 self.execs = &self.execs[1..];
                 self.mapped = SharedRanges::default();
-            } else if let Some(MappedRegion { start, end, from, dso, offset, .. }) =
+            } else if let Some(MappedRegion { start, end, from, dso, offset, is_remapped, .. }) =
                 region.filter(|region| by(region.from))
             {
                 self.regions = &self.regions[1..];
-                self.mapped.insert(start..end, VisiblePart { from, dso, offset }, ranks);
+                self.mapped.insert(start..end, VisiblePart { from, dso, offset, is_remapped }, ranks);
             } else {
                 return;
             }
@@ -388,8 +501,8 @@ impl FollowedProcess<'_> {
 impl MappedRegion {
     /// Until when something was shown.
     fn of(entry: Entry<VisiblePart>, until: Nanos) -> Self {
-        let Entry { start, end, skipped, value: VisiblePart { from, dso, offset } } = entry;
-        Self { start, end, from, until, dso, offset: offset.wrapping_add(skipped) }
+        let VisiblePart { from, dso, is_remapped, .. } = entry.value;
+        Self { start: entry.start, end: entry.end, from, until, dso, offset: entry.offset(), is_remapped }
     }
 }
 
@@ -413,7 +526,8 @@ impl Space {
             return None;
         }
         let offset = region.offset.wrapping_add(addr.0 - region.start);
-        Some(Place { dso: region.dso, offset, mapped: region.from, until: region.until })
+        let MappedRegion { dso, from: mapped, until, is_remapped, .. } = region;
+        Some(Place { dso, offset, mapped, until, is_remapped })
     }
 
     /// The stretch of time around a moment in which nothing comes to an address or goes from it.
@@ -536,6 +650,77 @@ mod tests {
             spaces.spaces[&(Pid(1), Realm::User)].regions.as_slice().iter().filter(|r| r.from.0 == 200).count(),
             0
         );
+    }
+
+    fn mapped_at(time: u64, addr: u64, len: u64, pgoff: u64, path: &str) -> Mapping {
+        Mapping { pgoff, ..mapping(time, addr, len, path) }
+    }
+
+    fn spaces_of(mappings: Vec<Mapping>, execs: Vec<Nanos>) -> AddressSpaces {
+        AddressSpaces::new(&processes(vec![(1, Process { mappings, execs, ..Process::default() })]))
+    }
+
+    #[test]
+    fn text_that_its_program_moves_to_memory_stays_the_files() {
+        let program = mapped_at(1, 0x40_0000, 0x80_0000, 0x1000, "/bin/node");
+        // Two parts of it, then both as one; memory that reaches beyond it is something else.
+        let moved = [(2, 0x40_1000, 0x1000), (3, 0x40_2000, 0x3000), (4, 0x40_1000, 0x4000), (5, 0xbf_f000, 0x2000)];
+        let anon = moved.map(|(time, addr, len)| mapping(time, addr, len, "//anon"));
+        let mappings = [vec![program], anon.to_vec()].concat();
+        let spaces = spaces_of(mappings.clone(), Vec::new());
+        assert_eq!(at(&spaces, 1, 0x40_1010, 9), hit("/bin/node", 0x2010));
+        assert_eq!(at(&spaces, 1, 0x40_4fff, 9), hit("/bin/node", 0x5fff));
+        assert_eq!(at(&spaces, 1, 0xbf_f000, 9).map(|hit| hit.0), Some("//anon".into()));
+        // Another program has it from nobody.
+        let spaces = spaces_of(mappings, vec![Nanos(2)]);
+        assert_eq!(at(&spaces, 1, 0x40_1010, 9).map(|hit| hit.0), Some("//anon".into()));
+    }
+
+    #[test]
+    fn memory_over_a_library_is_its_text_in_whole_huge_pages_only() {
+        let program = mapped_at(1, 0x40_0000, 0x1000, 0, "/bin/p");
+        let library = mapped_at(1, 0x7000_0000, 0x60_0000, 0x1000, "/lib/l.so");
+        let huge = mapping(2, 0x7020_0000, 0x20_0000, "//anon");
+        let small = mapping(3, 0x7040_0000, 0x1000, "//anon");
+        let spaces = spaces_of(vec![program, library, huge, small], Vec::new());
+        assert_eq!(at(&spaces, 1, 0x7020_0010, 9), hit("/lib/l.so", 0x20_1010));
+        assert!(spaces.lookup(Pid(1), Addr(0x7020_0010), Nanos(9), CpuMode::User).unwrap().is_remapped);
+        assert_eq!(at(&spaces, 1, 0x7040_0010, 9).map(|hit| hit.0), Some("//anon".into()));
+    }
+
+    #[test]
+    fn memory_that_fills_a_hole_in_a_files_text_is_that_text() {
+        let before = mapped_at(0, 0x40_0000, 0x1000, 0x1000, "/bin/node");
+        let memory = mapping(0, 0x40_1000, 0x2000, "//anon");
+        let behind = mapped_at(0, 0x40_3000, 0x1000, 0x4000, "/bin/node");
+        let other = mapped_at(0, 0x40_3000, 0x1000, 0x3000, "/bin/node");
+        let spaces = spaces_of(vec![before.clone(), memory.clone(), behind], Vec::new());
+        assert_eq!(at(&spaces, 1, 0x40_2010, 9), hit("/bin/node", 0x3010));
+        let spaces = spaces_of(vec![before, memory, other], Vec::new());
+        assert_eq!(at(&spaces, 1, 0x40_2010, 9).map(|hit| hit.0), Some("//anon".into()));
+    }
+
+    #[test]
+    fn a_file_that_is_mapped_again_is_the_same_mapping() {
+        let first = mapped_at(1, 0x1000, 0x2000, 0x5000, "/tmp/code (deleted)");
+        let again = mapped_at(7, 0x2000, 0x1000, 0x6000, "/tmp/code (deleted)");
+        let elsewhere = mapped_at(8, 0x2000, 0x1000, 0x7000, "/tmp/code (deleted)");
+        let spaces = spaces_of(vec![first.clone(), again], Vec::new());
+        let mapped =
+            |spaces: &AddressSpaces| spaces.lookup(Pid(1), Addr(0x2010), Nanos(9), CpuMode::User).unwrap().mapped;
+        assert_eq!(mapped(&spaces), Nanos(1));
+        assert_eq!(mapped(&spaces_of(vec![first, elsewhere], Vec::new())), Nanos(8));
+    }
+
+    #[test]
+    fn programs_of_32_bits_have_a_vdso_of_their_own() {
+        let wide = mapping(0, 0x7fff_0000_0000, 0x1000, "[vdso]");
+        let narrow = mapping(0, 0xf7f0_0000, 0x1000, "[vdso]");
+        let list = [(1, wide), (2, narrow)];
+        let process = |mapping| Process { mappings: vec![mapping], ..Process::default() };
+        let spaces = AddressSpaces::new(&processes(list.map(|(pid, mapping)| (pid, process(mapping))).into()));
+        let kinds: Vec<DsoKind> = spaces.dsos().iter().map(|(_, dso)| dso.kind).collect();
+        assert_eq!(kinds, [DsoKind::Vdso, DsoKind::Vdso32]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::model::backing::{self, Backing};
 use crate::model::bpf::BpfFunctionId;
-use crate::model::process::BuildId;
+use crate::model::process::{BuildId, FileId};
 use rustc_hash::FxHashMap;
 
 /// One [`Dso`] of a recording.
@@ -16,6 +16,8 @@ pub struct Dso {
     pub path: Vec<u8>,
     /// The build ID of the file, if the recording states it.
     pub build_id: Option<BuildId>,
+    /// The device and inode of the file, if the recording states them.
+    pub file: Option<FileId>,
     /// Its kind.
     pub kind: DsoKind,
 }
@@ -27,6 +29,8 @@ pub enum DsoKind {
     File,
     /// The kernel's page of functions for programs.
     Vdso,
+    /// The same for programs of 32 bits.
+    Vdso32,
     /// Memory without a file, where a JIT compiler may have put code; also huge pages, memfd and shared memory.
     Anonymous,
     /// The kernel itself.
@@ -41,6 +45,17 @@ pub enum DsoKind {
 }
 
 impl Dso {
+    /// A file of a program, of which the recording states no more than its path and its build ID.
+    pub fn of_path(path: Vec<u8>, build_id: Option<BuildId>) -> Self {
+        let kind = Self::kind_of_user_path(&path);
+        Self { path, build_id, file: None, kind }
+    }
+
+    /// True for the kernel's page of functions for programs.
+    pub fn is_vdso(&self) -> bool {
+        matches!(self.kind, DsoKind::Vdso | DsoKind::Vdso32)
+    }
+
     /// The name in listings : the path, but the kernel without the reference symbol that perf appends.
     pub fn label(&self) -> &[u8] {
         match self.kind {
@@ -109,6 +124,9 @@ mod tests {
             "[stack]",
             "[stack:77]",
             "anon_inode:[perf_event]",
+            "/dev/shm/code (deleted)",
+            "/dev/ashmem/dalvik-jit-code-cache (deleted)",
+            "/tmp/#77 (deleted)",
         ];
         assert_eq!(of(DsoKind::Anonymous), anonymous);
         assert_eq!(of(DsoKind::Vdso), ["[vdso]", "[vdso32]"]);
@@ -123,7 +141,7 @@ mod tests {
         for path in [&b"//anon"[..], b"/memfd:doublemapper (deleted)", b"[anon:v8]", b"[heap]", b""] {
             assert_eq!(kind(path), DsoKind::Anonymous);
         }
-        let kernel = Dso { path: b"[kernel.kallsyms]_text".into(), build_id: None, kind: DsoKind::Kernel };
+        let kernel = Dso { path: b"[kernel.kallsyms]_text".into(), build_id: None, file: None, kind: DsoKind::Kernel };
         assert_eq!(kernel.label(), b"[kernel.kallsyms]");
     }
 }

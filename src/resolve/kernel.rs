@@ -366,7 +366,7 @@ mod tests {
             std::fs::write(place.join("kallsyms"), text).unwrap();
         }
         let mut dsos = Dsos::default();
-        dsos.intern(Dso { path: b"[kernel.kallsyms]_text".into(), build_id, kind: DsoKind::Kernel });
+        dsos.intern(Dso { path: b"[kernel.kallsyms]_text".into(), build_id, file: None, kind: DsoKind::Kernel });
         let end = len.map(|len| Addr(addr + len));
         let reference = KernelReference { symbol: b"_text".into(), addr: Addr(addr), end };
         let options = KernelOptions { os_release: release.map(Into::into), ..KernelOptions::default() };

@@ -75,7 +75,7 @@ impl Resolver<'_> {
                     }
                 }
                 Location::File(dso, offset) => match self.spaces.dsos().get(dso).kind {
-                    DsoKind::File | DsoKind::Vdso => in_files.push((dso, offset, place)),
+                    DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => in_files.push((dso, offset, place)),
                     DsoKind::Kernel if self.images.get(dso).is_some() => in_files.push((dso, offset, place)),
                     DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol(_) => {
                         in_kernel.push((dso, offset, place))

@@ -14,7 +14,7 @@ use crate::model::{Addr, Nanos, Pid};
 /// True if JIT code is what was there, and not what was mapped.
 pub fn code_wins(hit: &Hit, codes: &CodeMap<'_>, place: Option<Place>, spaces: &AddressSpaces) -> bool {
     let Some(place) = place else { return true };
-    let backed = || spaces.dsos().get(place.dso).kind != DsoKind::Anonymous;
+    let backed = || spaces.dsos().get(place.dso).kind != DsoKind::Anonymous && !place.is_remapped;
     match hit.how {
         How::Live => codes.segment(hit.segment).from >= place.mapped || !backed(),
         How::Untimed => place.until == Nanos(u64::MAX) || !backed(),

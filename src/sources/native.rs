@@ -1,12 +1,15 @@
 //! Entries without a time that name code of files.
 //!
-//! Some maps report code that is in a file (V8's of its builtins, in node's or Chromium's text), and some entries are
-//! longer than their code and reach over a library behind it. Frames that a file names itself keep their names: perf
-//! looks up a map only for memory that no file backs. An entry that lies in a file wholly, where that has no symbols,
-//! names it.
+//! A map may name any address of its process that no symbol of the file there covers: JIT compilers write code to cache
+//! files, to files that they have unlinked and to static buffers, too. Frames that a file names itself keep their names:
+//! V8's maps report the builtins in node's or Chromium's text once more. If the file is not here, or in another version,
+//! only one that a JIT compiler is likely to have made is open to the map: it was deleted, or lies in `/dev/shm`.
+//!
+//! Some entries are longer than their code and reach over a library behind it: they name nothing in its text.
 
 use crate::error::Warnings;
 use crate::model::ancestry::Ancestry;
+use crate::model::backing::Backing;
 use crate::model::process::{CpuMode, Mapping, Processes};
 use crate::model::ranges::{IntervalTree, Span};
 use crate::model::{Addr, Nanos, Pid};
@@ -15,8 +18,9 @@ use crate::resolve::code_map::CodeList;
 use crate::resolve::dso::{DsoId, DsoKind};
 use crate::resolve::symbols::files::SearchOptions;
 use crate::resolve::symbols::images::Images;
+use crate::resolve::symbols::no_elf::NoElf;
 use crate::resolve::symbols::{SymbolOptions, functions};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// Hides the parts of entries without a time that lie over files' code which they do not name.
@@ -31,31 +35,41 @@ pub(super) fn named_by_files(
         return hidden;
     }
     let spaces = AddressSpaces::new(processes);
-    let mut inside = Vec::new();
-    for over in over_files {
-        match over.place_to_the_end(&spaces) {
-            Some(place) if over.is_inside() => inside.push((over, place)),
-            Some(_) => hidden.hide_untimed(over.pid, over.common()),
-            None => {}
-        }
-    }
     let Processes { machine, os_release, .. } = processes;
     let search = SearchOptions { machine: *machine, os_release: os_release.clone(), ..search.clone() };
     let mut symbols = Symbols::new(&spaces, search);
-    let named = inside.into_iter().filter(|(over, place)| symbols.name_any_of(over, *place));
-    named.for_each(|(over, _)| hidden.hide_untimed(over.pid, over.entry));
+    for same_file in over_files.chunk_by(|a, b| (a.pid, &a.file) == (b.pid, &b.file)) {
+        // Entries that overlap ask for an address only once.
+        let mut asked = Addr(0);
+        for over in same_file {
+            let common = over.common();
+            let Some(place) = place_to_the_end(over.pid, common.start, &spaces) else { continue };
+            match symbols.claim(over, place) {
+                Claim::Nothing => {}
+                Claim::All => hidden.hide_untimed(over.pid, common),
+                Claim::Symbols => {
+                    let rest = common.start.max(asked)..common.end;
+                    asked = asked.max(common.end);
+                    let place = place_to_the_end(over.pid, rest.start, &spaces).filter(|_| rest.start < rest.end);
+                    for named in place.into_iter().flat_map(|place| symbols.named_in(&rest, place)) {
+                        hidden.hide_untimed(over.pid, named);
+                    }
+                }
+            }
+        }
+    }
     hidden
 }
 
 /// The end of the recording.
 const END: Nanos = Nanos(u64::MAX - 1);
 
-/// An entry, and a file's mapping that has addresses with it in common.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// An entry, and a file's mapping that has addresses with it in common. In the order of files.
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct OverFile {
     pid: Pid,
-    entry: Range<Addr>,
     file: Range<Addr>,
+    entry: Range<Addr>,
 }
 
 impl OverFile {
@@ -66,13 +80,14 @@ impl OverFile {
     fn is_inside(&self) -> bool {
         self.common() == self.entry
     }
+}
 
-    /// The mapping there at the end, if it is a file that nothing was mapped over. While something else was there, or
-    /// was not there yet, the mapping is looked up for each sample, at its time.
-    fn place_to_the_end(&self, spaces: &AddressSpaces) -> Option<Place> {
-        let place = spaces.lookup(self.pid, self.common().start, END, CpuMode::User)?;
-        (place.until >= END && spaces.dsos().get(place.dso).kind == DsoKind::File).then_some(place)
-    }
+/// The mapping at an address at the end, if it is a file that nothing was mapped over. While something else was there,
+/// or was not there yet, the mapping is looked up for each sample, at its time.
+fn place_to_the_end(pid: Pid, addr: Addr, spaces: &AddressSpaces) -> Option<Place> {
+    let place = spaces.lookup(pid, addr, END, CpuMode::User)?;
+    let is_file = spaces.dsos().get(place.dso).kind == DsoKind::File;
+    (place.until >= END && is_file && !place.is_remapped).then_some(place)
 }
 
 /// The range of a file's mapping.
@@ -86,29 +101,54 @@ impl Span for FileMapping {
 }
 
 /// All entries without a time that lie over files, at least in part, each once. Mostly there are no such lists.
-fn over_files(lists: &[CodeList<'_>], processes: &Processes) -> FxHashSet<OverFile> {
-    let (mut found, mut files, mut ancestry) = (FxHashSet::default(), FxHashMap::default(), None);
+fn over_files(lists: &[CodeList<'_>], processes: &Processes) -> Vec<OverFile> {
+    let (mut found, mut files, mut ancestry) = (Vec::new(), FxHashMap::default(), None);
     for (pid, entry) in lists.iter().flat_map(CodeList::untimed) {
         let ancestry = ancestry.get_or_insert_with(|| Ancestry::new(processes));
         let files = files.entry(pid).or_insert_with(|| files_of(pid, ancestry, processes));
         files.visit(entry.start.0..entry.end.0, |file| {
-            found.insert(OverFile { pid, entry: entry.clone(), file: file.0.clone() });
+            found.push(OverFile { pid, entry: entry.clone(), file: file.0.clone() });
         });
     }
+    found.sort_unstable_by_key(|over| (over.pid, over.file.start, over.file.end, over.entry.start, over.entry.end));
+    found.dedup();
     found
 }
 
-/// The addresses where a process, or one that it was forked from, had files with code.
+/// The addresses where a process, or one that it was forked from, had files with code. Mappings of one file that touch
+/// or overlap are one: a part of it got another protection.
 fn files_of(pid: Pid, ancestry: &Ancestry, processes: &Processes) -> IntervalTree<FileMapping> {
     let family = ancestry.ancestors(pid).filter_map(|pid| processes.by_pid.get(&pid));
     let files = family.flat_map(|process| &process.mappings);
-    let files = files.filter(|mapping| mapping.executable && mapping.backing().ends_jit_code());
-    let range = |file: &Mapping| FileMapping(file.addr..Addr(file.addr.0.saturating_add(file.len)));
-    IntervalTree::new(files.map(range).collect())
+    let mut files: Vec<&Mapping> =
+        files.filter(|mapping| mapping.executable && mapping.backing().ends_jit_code()).collect();
+    files.sort_by_key(|mapping| (&mapping.path, mapping.addr));
+    let mut ranges: Vec<FileMapping> = Vec::new();
+    let mut last_path = None;
+    for mapping in files {
+        let end = Addr(mapping.addr.0.saturating_add(mapping.len));
+        match ranges.last_mut() {
+            Some(last) if last_path == Some(&mapping.path) && mapping.addr <= last.0.end => {
+                last.0.end = last.0.end.max(end);
+            }
+            _ => ranges.push(FileMapping(mapping.addr..end)),
+        }
+        last_path = Some(&mapping.path);
+    }
+    IntervalTree::new(ranges)
+}
+
+/// The part of an entry that a file names itself.
+enum Claim {
+    Nothing,
+    /// Where it has symbols.
+    Symbols,
+    All,
 }
 
 /// The names in files, each opened when it is first requested.
 struct Symbols<'a> {
+    spaces: &'a AddressSpaces,
     images: Images<'a>,
     options: SymbolOptions,
     by_file: FxHashMap<DsoId, Vec<Range<u64>>>,
@@ -117,17 +157,41 @@ struct Symbols<'a> {
 impl<'a> Symbols<'a> {
     fn new(spaces: &'a AddressSpaces, search: SearchOptions) -> Self {
         let images = Images::new(spaces.dsos().iter(), search.clone());
-        Self { images, options: SymbolOptions { search, ..SymbolOptions::default() }, by_file: FxHashMap::default() }
+        let options = SymbolOptions { search, ..SymbolOptions::default() };
+        Self { spaces, images, options, by_file: FxHashMap::default() }
     }
 
-    /// True if a file names anything where an entry lies that begins at this place.
-    fn name_any_of(&mut self, over: &OverFile, place: Place) -> bool {
-        let Self { images, options, by_file } = self;
+    /// What the file at this place has to say about an entry that begins there, or reaches in from before.
+    fn claim(&self, over: &OverFile, place: Place) -> Claim {
+        let Some(image) = self.images.get(place.dso) else {
+            let path = &self.spaces.dsos().get(place.dso).path;
+            let begins_here = over.entry.start >= over.file.start;
+            let is_jit = begins_here && (Backing::of(path).is_likely_jit_file() || self.has_no_symbols(path));
+            return if is_jit { Claim::Nothing } else { Claim::All };
+        };
+        // Static buffers are data.
+        let is_text = || image.vaddr(place.offset).is_some_and(|addr| image.is_text(addr));
+        if over.is_inside() || !is_text() { Claim::Symbols } else { Claim::All }
+    }
+
+    /// True if a file is here and of a kind that has no symbols: a compiler's cache.
+    fn has_no_symbols(&self, path: &[u8]) -> bool {
+        let search = &self.options.search;
+        let mut kinds = search.recorded_paths(path).into_iter().filter_map(|path| search.no_elf(&path));
+        kinds.any(|kind| matches!(kind, NoElf::Other | NoElf::SbclCore | NoElf::JitDump))
+    }
+
+    /// The parts of a range that the symbols of a file cover; `place` is where the range begins.
+    fn named_in(&mut self, range: &Range<Addr>, place: Place) -> Vec<Range<Addr>> {
+        let Self { images, options, by_file, .. } = self;
         // Oddities of files are reported where they name frames.
         let load = || functions::named(place.dso, images, options, &mut Warnings::new());
         let named = by_file.entry(place.dso).or_insert_with(load);
-        let Some(start) = images.get(place.dso).and_then(|image| image.vaddr(place.offset)) else { return false };
-        let end = start.saturating_add(over.entry.end.0 - over.entry.start.0);
-        named.get(named.partition_point(|range| range.end <= start)).is_some_and(|range| range.start < end)
+        let Some(start) = images.get(place.dso).and_then(|image| image.vaddr(place.offset)) else { return Vec::new() };
+        let end = start.saturating_add(range.end.0 - range.start.0);
+        let first = named.partition_point(|symbol| symbol.end <= start);
+        let inside = named[first..].iter().take_while(|symbol| symbol.start < end);
+        let at = |addr: u64| Addr(range.start.0 + (addr - start));
+        inside.map(|symbol| at(symbol.start.max(start))..at(symbol.end.min(end))).collect()
     }
 }

@@ -3,11 +3,9 @@
 
 use crate::io::door::{self, Holes, Kind};
 use crate::model::Pid;
-use crate::model::process::FileId;
 use crate::records::jit_logs::LogId;
 use crate::records::jitdump;
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
+pub(crate) use crate::resolve::symbols::files::file_id;
 
 /// The person or file that named the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,12 +43,6 @@ fn holes(head: &[u8]) -> Option<Holes> {
         return Some(Holes::Any);
     }
     (!head.contains(&0) || jitdump::sniff(head)).then_some(Holes::Small)
-}
-
-/// Device and inode of a file.
-pub(crate) fn file_id(about: &Metadata) -> FileId {
-    let device = about.dev();
-    FileId { major: rustix::fs::major(device), minor: rustix::fs::minor(device), inode: about.ino() }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod support;
 
 mod annotate;
 mod annotate_machines;
+mod any_memory;
 mod bpf;
 mod callgrind;
 mod cli;

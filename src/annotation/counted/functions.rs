@@ -239,7 +239,7 @@ impl Objects {
                 Some(beside) => beside.join(std::ffi::OsStr::from_bytes(name)).as_os_str().as_bytes().to_vec(),
                 None => name.clone(),
             };
-            let id = objects.dsos.intern(Dso { path, build_id: None, kind: DsoKind::File });
+            let id = objects.dsos.intern(Dso { path, build_id: None, file: None, kind: DsoKind::File });
             objects.of.insert(name.clone(), id);
         }
         objects

@@ -6,14 +6,13 @@ use crate::model::printable::readable;
 use crate::model::process::Process;
 use crate::pipeline::archive::Role;
 use crate::pipeline::recording::Examined;
-use crate::pipeline::recording::survey::kernel_runs_here;
 use crate::resolve::Location;
 use crate::resolve::dso::{Dso, DsoId, DsoKind};
-use crate::resolve::symbols::files::{ELF, SearchOptions, running_vdso};
+use crate::resolve::symbols::files::{ELF, SearchOptions};
 use crate::resolve::symbols::image::Image;
 use crate::sources::open_inside;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -57,22 +56,27 @@ impl std::ops::Deref for Opened<'_> {
 pub(super) fn find<'a>(examined: &Examined<'a>, symbols_only: bool, warnings: &mut Warnings) -> Vec<Program<'a>> {
     let (dsos, search) = (examined.resolution.spaces.dsos(), examined.resolution.search());
     let (mut programs, mut missing) = (Vec::new(), Vec::new());
+    let mut packed = BTreeSet::new();
     for (id, frames) in frames(examined) {
         let dso = dsos.get(id);
+        // One file may have been mapped by several inodes: containers have copies of the same build.
+        if !packed.insert((&dso.path, dso.build_id)) {
+            continue;
+        }
         match dso.kind {
-            DsoKind::File | DsoKind::Vdso => {}
+            DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => {}
             DsoKind::Anonymous | DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol(_) | DsoKind::Guest => {
                 continue;
             }
         }
         let inside = inside(dso, examined, warnings).map(Opened::own);
         let found = inside.or_else(|| examined.resolution.images.get(id).map(Opened::Shared));
-        let Some(image) = found.or_else(|| vdso(dso, examined).map(Opened::own)) else {
+        let Some(image) = found else {
             missing.push((&dso.path[..], frames));
             continue;
         };
         add_debugging(dso, &image, search, symbols_only, (&mut programs, &mut *warnings));
-        let name = if dso.kind == DsoKind::Vdso { "vdso" } else { "elf" };
+        let name = if dso.is_vdso() { "vdso" } else { "elf" };
         programs.push(Program { role: Role::Program, name, path: Some(dso.path.clone()), image });
     }
     say_what_is_missing(missing, warnings);
@@ -92,14 +96,6 @@ fn frames(examined: &Examined<'_>) -> Vec<(DsoId, u64)> {
     let mut frames: Vec<_> = frames.into_iter().collect();
     frames.sort_by_key(|(dso, count)| (Reverse(*count), *dso));
     frames
-}
-
-/// The kernel's page for programs, which this kernel has, too, if it is the recorded one.
-fn vdso(dso: &Dso, examined: &Examined<'_>) -> Option<Image> {
-    let survey = examined.resolution.survey;
-    let is_here = dso.kind == DsoKind::Vdso && kernel_runs_here(survey.recording, &survey.processes);
-    let image = is_here.then(running_vdso)?;
-    image.filter(|image| image.is(dso.build_id))
 }
 
 /// The file as a process sees it that runs in a container.

@@ -42,7 +42,7 @@ fn frames(finding: &Finding) -> Value {
         Problem::OfProcess(process, problem) => frames_of(process, problem),
         Problem::FilesGone { files, .. }
         | Problem::OtherVersion { files }
-        | Problem::Stripped { files }
+        | Problem::Stripped { files, .. }
         | Problem::NotElf { files, .. }
         | Problem::StrippedPackages { files }
         | Problem::Symbolless { files } => json!({ "what": "unnamed", "modules": modules(files) }),

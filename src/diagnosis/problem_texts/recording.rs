@@ -184,12 +184,17 @@ pub(crate) fn problem_text(problem: &Problem) -> ProblemText {
                 remedy,
             )
         }
-        Problem::Stripped { ref files } => ProblemText::new(
+        Problem::Stripped { ref files, by_go } => ProblemText::new(
             "stripped",
             "a program of one's own has no symbols",
             format!("{} built without symbols, or stripped of them", listed(files, "was", "were")),
-            "build with -g (Rust: debug = true in the profile), do not strip (no -s), and record that; or keep the file with \
-                     the symbols beside it (objcopy --add-gnu-debuglink) or pass its directory with --debug-dir",
+            if by_go {
+                "build with plain go build (no -ldflags=-s, no strip), and record that: Go's own functions are named without \
+                 symbols, but C code (cgo) is not, nor is a program that was obfuscated or packed"
+            } else {
+                "build with -g (Rust: debug = true in the profile), do not strip (no -s), and record that; or keep the file with \
+                     the symbols beside it (objcopy --add-gnu-debuglink) or pass its directory with --debug-dir"
+            },
         ),
         Problem::StrippedPackages { ref files } => ProblemText::new(
             "stripped-packages",

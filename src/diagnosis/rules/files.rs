@@ -8,6 +8,7 @@ use crate::model::Pid;
 use crate::model::backing::base_name;
 use crate::resolve::Location;
 use crate::resolve::dso::{Dso, DsoId, DsoKind};
+use crate::resolve::symbols::image::Image;
 use crate::resolve::symbols::no_elf::NoElf;
 use std::cmp::Reverse;
 use std::os::unix::ffi::OsStrExt;
@@ -21,6 +22,7 @@ enum FileGroup {
     OtherVersion,
     NotElf(NoElf),
     Own,
+    Go,
     Packaged,
     Symbolless,
 }
@@ -39,7 +41,12 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
             Cause::OtherVersion(id) => groups.entry(FileGroup::OtherVersion).or_default().push((id, spoilt)),
             Cause::NotElf(id, what) => groups.entry(FileGroup::NotElf(what)).or_default().push((id, spoilt)),
             Cause::Stripped(id) => {
-                let group = if is_packaged(&context.dso(id).path) { FileGroup::Packaged } else { FileGroup::Own };
+                let image = context.examined.resolution.images.get(id);
+                let group = match () {
+                    () if image.is_some_and(Image::is_go) => FileGroup::Go,
+                    () if is_packaged(&context.dso(id).path) => FileGroup::Packaged,
+                    () => FileGroup::Own,
+                };
                 groups.entry(group).or_default().push((id, spoilt));
             }
             Cause::Gap(id) => groups.entry(FileGroup::Symbolless).or_default().push((id, spoilt)),
@@ -67,7 +74,10 @@ fn of_group(group: FileGroup, mut files: Vec<(DsoId, Spoilt)>, context: DoctorCo
     files.iter().for_each(|(_, spoilt)| whole.merge(*spoilt));
     whole.samples = whole.samples.min(context.tally.samples);
     let ids: Vec<DsoId> = files.iter().map(|(id, _)| *id).collect();
-    let files: Vec<NamedFile> = ids.iter().map(|id| named_file(context.dso(*id))).collect();
+    // One file may have been mapped by several inodes: containers have copies of the same build.
+    let mut listed = std::collections::BTreeSet::new();
+    let once = ids.iter().map(|id| context.dso(*id)).filter(|dso| listed.insert((&dso.path, dso.build_id)));
+    let files: Vec<NamedFile> = once.map(named_file).collect();
     let problem = match group {
         FileGroup::Image(pid) => {
             let path = ids.first().map(|id| PathBuf::from(std::ffi::OsStr::from_bytes(&context.dso(*id).path)));
@@ -83,7 +93,8 @@ fn of_group(group: FileGroup, mut files: Vec<(DsoId, Spoilt)>, context: DoctorCo
             let process = mapped_by(&ids, context).map(|pid| context.who(pid));
             Problem::NotElf { files, what, runtime: process.and_then(|process| process.runtime) }
         }
-        FileGroup::Own => Problem::Stripped { files },
+        FileGroup::Own => Problem::Stripped { files, by_go: false },
+        FileGroup::Go => Problem::Stripped { files, by_go: true },
         FileGroup::Packaged => Problem::StrippedPackages { files },
         FileGroup::Symbolless => Problem::Symbolless { files },
     };

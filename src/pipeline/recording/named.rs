@@ -265,7 +265,7 @@ impl FrameNaming<'_> {
                     }
                     // Of branches it is not recorded whose code they are in.
                     DsoKind::Kernel | DsoKind::Module => kind = FrameKind::Kernel,
-                    DsoKind::File | DsoKind::Vdso | DsoKind::KernelSymbol(_) | DsoKind::Guest => {
+                    DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 | DsoKind::KernelSymbol(_) | DsoKind::Guest => {
                         jit_memory = module.jit.is_some();
                     }
                 }
@@ -356,7 +356,13 @@ mod tests {
     fn some_memory_has_a_name_of_its_own() {
         assert_eq!(
             those(|path| Backing::of(path).has_own_name()),
-            ["/memfd:doublemapper (deleted)", "anon_inode:[perf_event]"]
+            [
+                "/memfd:doublemapper (deleted)",
+                "anon_inode:[perf_event]",
+                "/dev/shm/code (deleted)",
+                "/dev/ashmem/dalvik-jit-code-cache (deleted)",
+                "/tmp/#77 (deleted)",
+            ]
         );
     }
     #[test]

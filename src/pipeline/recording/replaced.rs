@@ -18,24 +18,30 @@ pub(super) fn say_which_are_replaced<'a>(
 ) {
     // A copy that stands for the recorded file (`--symfs`) has another path; it is meant.
     let is_at_its_path = |dso: &Dso, image: &Image| image.path().as_os_str().as_bytes() == &dso.path[..];
-    let unsure =
-        opened.filter(|(dso, image)| dso.kind == DsoKind::File && dso.build_id.is_none() && is_at_its_path(dso, image));
-    let unsure: BTreeMap<&[u8], &Image> = unsure.map(|(dso, image)| (&dso.path[..], image)).collect();
+    let unsure = opened.filter(|(dso, image)| dso.kind == DsoKind::File && is_at_its_path(dso, image));
+    let unsure: BTreeMap<&[u8], (&Dso, &Image)> = unsure.map(|(dso, image)| (&dso.path[..], (dso, image))).collect();
     if unsure.is_empty() {
         return;
     }
     let recorded = recorded_files(&unsure, processes);
-    for (path, image) in unsure {
+    for (path, (dso, image)) in unsure {
         let files = recorded.get(path);
         if image.about().map(file_id).zip(files).is_some_and(|(here, files)| is_another(here, files)) {
-            let said = "is not the file that ran (its inode is another one), and the recording has no build ID to compare: names may be wrong";
+            let said = match dso.build_id {
+                None => {
+                    "is not the file that ran (its inode is another one), and the recording has no build ID to compare: names may be wrong"
+                }
+                Some(_) => {
+                    "is not the file that ran (its inode is another one), but has the recorded build ID: names are right if it is the same build"
+                }
+            };
             warnings.push(Warning::new(said).in_file(image.path(), None));
         }
     }
 }
 
 fn recorded_files<'p>(
-    paths: &BTreeMap<&'p [u8], &Image>,
+    paths: &BTreeMap<&'p [u8], (&Dso, &Image)>,
     processes: &Processes,
 ) -> BTreeMap<&'p [u8], BTreeSet<FileId>> {
     let mut files = BTreeMap::<&[u8], BTreeSet<FileId>>::new();

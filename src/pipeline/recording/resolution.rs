@@ -9,7 +9,7 @@ use super::profile::Tables;
 use super::reading::{Context, SampleReader};
 use super::replaced::say_which_are_replaced;
 use super::samples::Samples;
-use super::survey::{Memory, Survey};
+use super::survey::{Memory, Survey, is_recorded_kernel, recorded_here};
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::io::{self, Bytes};
 use crate::model::abi::EM_X86_64;
@@ -68,8 +68,13 @@ impl<'a> Resolution<'a> {
         let Memory { spaces, found } = memory;
         let sources = found.load(&survey.processes, &job.pool, warnings);
         let Processes { machine, os_release, .. } = &survey.processes;
-        let search =
-            SearchOptions { machine: *machine, os_release: os_release.clone(), ..options.symbols.search.clone() };
+        let search = SearchOptions {
+            machine: *machine,
+            os_release: os_release.clone(),
+            kernel_runs_here: is_recorded_kernel(survey.recording, &survey.processes),
+            recorded_here: recorded_here(survey),
+            ..options.symbols.search.clone()
+        };
         Self { survey, spaces, sources, images: Images::new(spaces.dsos().iter(), search), found, options }
     }
 

@@ -3,14 +3,18 @@
 use super::streams::{RecordChunks, WalkedRecords};
 use crate::error::{Warning, Warnings};
 use crate::io;
+use crate::model::Nanos;
 use crate::model::about::{self, TimeExtent};
 use crate::model::process::{CpuMode, Processes};
 use crate::model::threads::Threads;
 use crate::records::perf_data;
-use crate::records::perf_data::{DeferredChains, Feature, Recording, kind};
+use crate::records::perf_data::{DeferredChains, Feature, Form, Recording, kind};
 use crate::resolve::address_space::AddressSpaces;
+use crate::resolve::kernel::running_build_id;
+use crate::resolve::symbols::files::{RecordedTime, hex};
 use crate::sources::{self, Found, Sampled, Site, SourceOptions, is_this_machine};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 /// The data of the records beside the samples.
 #[derive(Debug)]
@@ -105,6 +109,44 @@ pub(crate) fn kernel_runs_here(recording: &Recording, processes: &Processes) -> 
     let running = io::of_system(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
     let is_release = |release: &Vec<u8>| release == running.trim_ascii();
     is_this_machine(host(recording)) && processes.os_release.as_ref().is_none_or(is_release)
+}
+
+/// True if the recorded kernel is the one that runs here, as far as a recording can show it: host and release, and the
+/// kernel's build ID, if that was recorded.
+pub(crate) fn is_recorded_kernel(recording: &Recording, processes: &Processes) -> bool {
+    if host(recording).is_none() || processes.os_release.is_none() || !kernel_runs_here(recording, processes) {
+        return false;
+    }
+    let mappings = processes.by_pid.values().flat_map(|process| &process.mappings);
+    let kernel = mappings.filter(|mapping| mapping.cpumode == CpuMode::Kernel && mapping.backing().is_kernel());
+    let mut recorded = kernel.filter_map(|mapping| mapping.build_id);
+    let running = running_build_id();
+    recorded.all(|id| running.is_none_or(|running| hex(running) == hex(id)))
+}
+
+/// When a recording that was made on this machine began and ended. `None` for one of another machine.
+pub(crate) fn recorded_here(survey: &Survey<'_>) -> Option<RecordedTime> {
+    /// What perf does after the last event: it reads build IDs, and caches files.
+    const AFTERWARDS: Duration = Duration::from_secs(60);
+    host(survey.recording).filter(|host| is_this_machine(Some(host)))?;
+    let about = io::about(survey.path)?;
+    let ended = about.modified().ok()?;
+    let created =
+        about.created().ok().filter(|created| *created <= ended && survey.recording.header.form != Form::Pipe);
+    let mappings = survey.processes.by_pid.values().flat_map(|process| &process.mappings).map(|mapping| mapping.time);
+    let moments = survey.processes.moments.iter().map(|moment| moment.time);
+    let events = mappings.chain(moments).filter(|time| time.0 > 0).map(TimeExtent::at);
+    let lasted = |first: Nanos, last: Nanos| Duration::from_nanos(last.0.saturating_sub(first.0));
+    let seen = events.reduce(TimeExtent::with).map(|seen| lasted(seen.first, seen.last)).unwrap_or_default();
+    // A file that was copied over another one is older than the recording.
+    let is_plausible = |created: &SystemTime, lasted: Duration| *created + lasted + AFTERWARDS >= ended;
+    if let Some(began) = created.filter(|created| is_plausible(created, seen)) {
+        return Some(RecordedTime { began, ended });
+    }
+    let (first, last) = survey.chunks.times(survey.recording);
+    let lasted = lasted(first, last);
+    let began = created.filter(|created| is_plausible(created, lasted)).or(ended.checked_sub(lasted))?;
+    Some(RecordedTime { began, ended })
 }
 
 /// The name of the recorded machine.

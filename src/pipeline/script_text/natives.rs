@@ -68,8 +68,7 @@ impl<'a> Natives<'a> {
         for (path, offset) in places {
             wanted.entry(path).or_default().push(offset);
         }
-        let dso = |path: &Vec<u8>| Dso { path: path.clone(), build_id: None, kind: Dso::kind_of_user_path(path) };
-        let dsos: Vec<Dso> = wanted.keys().map(dso).collect();
+        let dsos: Vec<Dso> = wanted.keys().map(|path| Dso::of_path(path.clone(), None)).collect();
         let ids = || (0..).map(DsoId);
         let images = Images::new(ids().zip(&dsos), self.options.search.clone());
         let requests: Vec<Request> = ids()

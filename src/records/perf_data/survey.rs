@@ -274,6 +274,9 @@ mod tests {
             "[heap]",
             "[stack]",
             "[stack:77]",
+            "/dev/shm/code (deleted)",
+            "/dev/ashmem/dalvik-jit-code-cache (deleted)",
+            "/tmp/#77 (deleted)",
         ];
         assert_eq!(those(|path| Backing::of(path).may_hold_jit_code()), expected);
     }

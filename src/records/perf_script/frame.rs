@@ -248,6 +248,9 @@ pub enum Place {
     Anonymous(Option<i32>),
     /// A file that JIT compilers write code through, or an image of JIT code: the address may be relative to it.
     FileBacked,
+    /// A file that was deleted or lies where programs share memory: of a JIT compiler, or a library. The address may be
+    /// relative to it.
+    MaybeJit,
     /// Anything else.
     Elsewhere,
 }
@@ -265,7 +268,11 @@ impl Place {
         }
         let base = base_name(dso);
         let image = base.starts_with(b"jitted-") && base.ends_with(b".so");
-        if image || backing.is_shared_memory() { Self::FileBacked } else { Self::Elsewhere }
+        match () {
+            () if image || backing.is_shared_memory() => Self::FileBacked,
+            () if backing.is_likely_jit_file() => Self::MaybeJit,
+            () => Self::Elsewhere,
+        }
     }
 }
 
@@ -429,10 +436,15 @@ mod tests {
             "/dev/zero (deleted)",
             "/memfd:doublemapper (deleted)",
             "/SYSV00000000 (deleted)",
+            "/dev/shm/code (deleted)",
+            "/dev/ashmem/dalvik-jit-code-cache (deleted)",
+            "/tmp/#77 (deleted)",
             "/run/jitted-77.so",
             "/run/jitted-77-3.so",
         ];
         assert_eq!(those(|path| Place::of(Some(path)) == Place::FileBacked), file_backed);
+        let maybe = ["/usr/lib/libc.so.6 (deleted)", "/dev/shm/code"];
+        assert_eq!(those(|path| Place::of(Some(path)) == Place::MaybeJit), maybe);
     }
 
     #[test]

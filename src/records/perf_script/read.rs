@@ -515,6 +515,6 @@ fn kind(frame: &Frame<'_>) -> FrameKind {
         _ if frame.symbol == UNKNOWN => kind_of_unnamed(dso),
         Place::Anonymous(_) | Place::FileBacked => FrameKind::Jit,
         Place::Elsewhere if Backing::of(dso).is_kernel_object() => FrameKind::Kernel,
-        Place::Elsewhere => FrameKind::User,
+        Place::MaybeJit | Place::Elsewhere => FrameKind::User,
     }
 }

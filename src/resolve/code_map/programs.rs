@@ -31,14 +31,13 @@ pub(super) fn of_untimed(changes: &[Change], processes: &Processes) -> Vec<(Pid,
     programs.collect()
 }
 
-/// The program in whose memory for JIT code most of these addresses, which are sorted, lie; of equal ones the last.
+/// The program in whose executable memory most of these addresses, which are sorted, lie; of equal ones the last.
 fn program_of(process: &Process, starts: &[Addr]) -> Range<Nanos> {
     let mut execs = process.execs.clone();
     execs.sort_unstable();
     execs.dedup();
     let mut memory: Vec<Vec<Range<Addr>>> = vec![Vec::new(); execs.len() + 1];
-    let jit = process.mappings.iter().filter(|mapping| mapping.executable && mapping.backing().may_hold_jit_code());
-    for mapping in jit {
+    for mapping in process.mappings.iter().filter(|mapping| mapping.executable) {
         // Mappings of an exec bear its time.
         let program = execs.partition_point(|exec| *exec <= mapping.time);
         memory[program].push(mapping.addr..Addr(mapping.addr.0.saturating_add(mapping.len)));

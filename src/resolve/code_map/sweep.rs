@@ -8,8 +8,8 @@ use super::list::{Change, ChangeKind, Codes};
 use super::live::Live;
 use super::segment::Segment;
 use super::stab::Stab;
-use crate::model::process::{Mapping, Process, Processes};
-use crate::model::ranges::{OrderedRanges, Span};
+use crate::model::process::{Process, Processes};
+use crate::model::ranges::{OrderedRanges, RangeMap, Span};
 use crate::model::{Addr, Nanos, Pid};
 use crate::parallel::{self, Pool};
 use rustc_hash::FxHashMap;
@@ -164,6 +164,13 @@ struct MappedFileAt {
     time: Nanos,
 }
 
+/// A file at a distance from its addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct MappedFile<'a> {
+    path: &'a [u8],
+    begins: u64,
+}
+
 impl Span for MappedFileAt {
     fn range(&self) -> Range<u64> {
         self.start.0..self.end.0
@@ -172,18 +179,32 @@ impl Span for MappedFileAt {
 
 impl Cuts {
     fn of(process: &Process) -> Self {
-        let covering =
-            process.mappings.iter().filter(|mapping| mapping.executable && mapping.backing().ends_jit_code());
-        let file = |mapping: &Mapping| {
-            let end = Addr(mapping.addr.0.saturating_add(mapping.len));
-            MappedFileAt { start: mapping.addr, end, time: mapping.time }
-        };
-        let mut files: Vec<_> = covering.map(file).collect();
-        files.sort_by_key(|file| file.time);
-        let files = OrderedRanges::new(files);
         let mut execs = process.execs.clone();
         execs.sort_unstable();
-        Self { execs, files }
+        let (mut files, mut shown, mut ended) = (Vec::new(), RangeMap::default(), 0);
+        for mapping in process.mappings.iter().filter(|mapping| mapping.executable) {
+            while execs.get(ended).is_some_and(|exec| *exec <= mapping.time) {
+                ended += 1;
+                shown = RangeMap::default();
+            }
+            let (start, end) = (mapping.addr, Addr(mapping.addr.0.saturating_add(mapping.len)));
+            let file = MappedFile { path: &mapping.path, begins: start.0.wrapping_sub(mapping.pgoff) };
+            // A file that a compiler writes code to is mapped once more when its protection changes.
+            let mut covered = start.0;
+            let mut end_from = |from: u64, to: u64| {
+                if from < to && mapping.backing().ends_jit_code() {
+                    files.push(MappedFileAt { start: Addr(from), end: Addr(to), time: mapping.time });
+                }
+            };
+            for same in shown.overlapping(start.0..end.0).filter(|entry| entry.value == file) {
+                end_from(covered, same.start);
+                covered = same.end;
+            }
+            end_from(covered, end.0);
+            shown.insert(start.0..end.0, file, |_| {});
+        }
+        files.sort_by_key(|file| file.time);
+        Self { execs, files: OrderedRanges::new(files) }
     }
 
     /// Ends what is live in a stretch of addresses as time goes on, until nothing is.

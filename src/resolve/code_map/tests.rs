@@ -112,6 +112,20 @@ fn mapping(time: u64, addr: u64, len: u64, path: &str) -> Mapping {
 }
 
 #[test]
+fn a_file_that_is_mapped_once_more_does_not_end_code_in_it() {
+    let mappings = vec![
+        mapping(1, 0x1000, 0x2000, "/tmp/code (deleted)"),
+        mapping(20, 0x1000, 0x2000, "/tmp/code (deleted)"),
+        mapping(30, 0x1000, 0x1000, "/lib/other.so"),
+    ];
+    let mut processes = Processes::default();
+    processes.by_pid.insert(Pid(1), Process { mappings, ..Process::default() });
+    let map = build(vec![load(1, Some(10), code("a", 0x1100, 0x10))], &processes);
+    let at = |time| map.lookup(Pid(1), Addr(0x1108), Some(Nanos(time))).is_some();
+    assert_eq!([9, 10, 25, 30].map(at), [false, true, true, false]);
+}
+
+#[test]
 fn files_and_execs_end_code_but_anonymous_memory_does_not() {
     let mut processes = Processes::default();
     let process = Process {
@@ -272,7 +286,8 @@ fn every_address_and_time_is_as_simulated(space: u64, history: Vec<(u64, Step)>)
                 events.push(moved(1, time, event, to));
             }
             Step::Cover(range) => {
-                covers.push(mapping(time, range.start, range.end - range.start, "/lib/x.so"));
+                // Each is another file: one that is mapped once more ends nothing.
+                covers.push(mapping(time, range.start, range.end - range.start, &format!("/lib/{time}.so")));
                 simulation.put(time, range, None);
             }
             Step::Load(range) => {

@@ -62,6 +62,7 @@ impl Program {
         let dso = Dso {
             path: self.dir.path().join("prog").as_os_str().as_bytes().into(),
             build_id: None,
+            file: None,
             kind: DsoKind::File,
         };
         let debug_dirs = debug_dirs.iter().map(|dir| self.dir.path().join(dir)).collect();

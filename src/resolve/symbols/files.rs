@@ -21,13 +21,15 @@ use crate::error::{Warning, Warnings};
 use crate::io;
 use crate::io::door::{Door, Holes, Kind, Named, Start};
 use crate::model::abi::machine_name;
-use crate::model::process::BuildId;
+use crate::model::process::{BuildId, FileId};
 use crate::resolve::dso::{Dso, DsoKind};
 use object::{Object, elf};
 use std::ffi::OsStr;
+use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The places where files of other versions and debugging information are looked for.
 #[derive(Debug, Clone)]
@@ -50,6 +52,19 @@ pub struct SearchOptions {
     pub machine: Option<u16>,
     /// `-f`: use files of other owners, too.
     pub force: bool,
+    /// True if the recorded kernel is the one that runs here: its vdso is ours, too.
+    pub kernel_runs_here: bool,
+    /// When the recording was made, if that was on this machine.
+    pub recorded_here: Option<RecordedTime>,
+}
+
+/// When a recording was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordedTime {
+    /// When it began.
+    pub began: SystemTime,
+    /// When its file was last written.
+    pub ended: SystemTime,
 }
 
 /// A file of code, whole or with debugging information alone.
@@ -71,7 +86,18 @@ impl Default for SearchOptions {
         let caches = || variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
         let debuginfod = variable("DEBUGINFOD_CACHE_PATH").or_else(|| Some(caches()?.join("debuginfod_client")));
         let (symfs, vmlinux, os_release, machine) = (Vec::new(), None, None, None);
-        Self { symfs, debug_dirs: Vec::new(), cache, debuginfod, vmlinux, os_release, machine, force: false }
+        Self {
+            symfs,
+            debug_dirs: Vec::new(),
+            cache,
+            debuginfod,
+            vmlinux,
+            os_release,
+            machine,
+            force: false,
+            kernel_runs_here: false,
+            recorded_here: None,
+        }
     }
 }
 
@@ -81,6 +107,18 @@ impl SearchOptions {
         if dso.kind == DsoKind::Kernel {
             return self.vmlinux(dso, warnings);
         }
+        if self.was_replaced(dso) {
+            let path = Path::new(OsStr::from_bytes(&dso.path));
+            let message = match dso.build_id {
+                Some(_) => {
+                    "was replaced while it was recorded, so the build ID in the recording may be the new file's: not used \
+                     (hint: perf record --buildid-mmap records the IDs of the files that ran)"
+                }
+                None => "was replaced while it was recorded: not used",
+            };
+            warnings.push(Warning::new(message).in_file(path, None));
+            return None;
+        }
         // A deleted file's path may by now be another file's: only a build ID can give.
         let deleted = dso.path.strip_suffix(b" (deleted)").filter(|_| dso.build_id.is_some());
         let own = match dso.kind {
@@ -89,7 +127,7 @@ impl SearchOptions {
             _ if !self.symfs.is_empty() => self.recorded_paths(&dso.path),
             _ => Vec::new(),
         };
-        let name = if dso.kind == DsoKind::Vdso { "vdso" } else { "elf" };
+        let name = if dso.is_vdso() { "vdso" } else { "elf" };
         let by_id = dso.build_id.into_iter().flat_map(|id| {
             let kept = self.id_dirs().flat_map(move |dir| [id_path(dir, id).join(name), id_path(dir, id)]);
             kept.filter(move |path| !self.is_directory(path)).chain(self.fetched(id, "executable"))
@@ -101,7 +139,7 @@ impl SearchOptions {
             let image = self.open(&path, ELF, &mut others)?;
             self.matching(image, dso, &mut others)
         });
-        let found = found.or_else(|| own_vdso(dso));
+        let found = found.or_else(|| self.own_vdso(dso));
         if found.is_none() {
             warnings.append(others);
         }
@@ -115,6 +153,42 @@ impl SearchOptions {
             }
         }
         found
+    }
+
+    /// True if the file at a recorded path took the place of the one that ran, or was written anew, while the recording
+    /// was made: perf reads build IDs when it ends, so that they agree all the same. A changed ctime alone proves
+    /// nothing, since perf links files into its cache.
+    fn was_replaced(&self, dso: &Dso) -> bool {
+        let (Some(recorded), Some(times)) = (dso.file, self.recorded_here) else { return false };
+        let path = Path::new(OsStr::from_bytes(&dso.path));
+        if !self.symfs.is_empty() || dso.kind != DsoKind::File {
+            return false;
+        }
+        let Some(about) = self.door(path).look(path) else { return false };
+        let here = file_id(&about);
+        let is_then = |seconds: i64, nanos: i64| {
+            let since = Duration::new(u64::try_from(seconds).unwrap_or_default(), u32::try_from(nanos).unwrap_or(0));
+            (times.began..=times.ended).contains(&(UNIX_EPOCH + since))
+        };
+        if here == recorded {
+            return is_then(about.mtime(), about.mtime_nsec());
+        }
+        (here.major, here.minor) == (recorded.major, recorded.minor) && is_then(about.ctime(), about.ctime_nsec())
+    }
+
+    /// The kernel gives every process of one word size the same vdso: ours is the recorded one if its build ID states
+    /// it, or if the recording has no ID for it and is of this kernel.
+    fn own_vdso(&self, dso: &Dso) -> Option<Image> {
+        if !dso.is_vdso() {
+            return None;
+        }
+        let image = running_vdso()?;
+        let is_64 = image.object().is_ok_and(|object| object.is_64());
+        let is_ours = match dso.build_id {
+            Some(_) => image.is(dso.build_id),
+            None => self.kernel_runs_here && is_64 == (dso.kind == DsoKind::Vdso),
+        };
+        is_ours.then_some(image)
     }
 
     /// The image of the recorded kernel. One that is not given must have its build ID.
@@ -336,12 +410,10 @@ pub fn hex(id: BuildId) -> String {
     bytes[..len.unwrap_or(bytes.len())].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The kernel gives every process the same vdso: ours is the recorded one if its build ID states it.
-fn own_vdso(dso: &Dso) -> Option<Image> {
-    if dso.kind != DsoKind::Vdso || dso.build_id.is_none() {
-        return None;
-    }
-    running_vdso().filter(|image| image.is(dso.build_id))
+/// Device and inode of a file.
+pub fn file_id(about: &Metadata) -> FileId {
+    let device = about.dev();
+    FileId { major: rustix::fs::major(device), minor: rustix::fs::minor(device), inode: about.ino() }
 }
 
 /// The vdso of the kernel that runs here, as it is in this process's memory.
@@ -370,7 +442,8 @@ mod tests {
     fn another_version_is_reported_and_not_used() {
         let (path, image) = this_binary();
         let options = SearchOptions { cache: None, ..SearchOptions::default() };
-        let dso = |build_id| Dso { path: path.as_os_str().as_bytes().into(), build_id, kind: DsoKind::File };
+        let dso =
+            |build_id| Dso { path: path.as_os_str().as_bytes().into(), build_id, file: None, kind: DsoKind::File };
         let mut warnings = Warnings::new();
         assert!(options.running(&dso(image.build_id()), &mut warnings).is_some());
         assert!(options.running(&dso(None), &mut warnings).is_some());
@@ -394,7 +467,7 @@ mod tests {
         std::os::unix::fs::symlink(&path, cached.join("elf")).unwrap();
         std::os::unix::fs::symlink(&path, dir.path().join("prog")).unwrap();
         let mut options = SearchOptions { cache: Some(dir.path().into()), ..SearchOptions::default() };
-        let gone = Dso { path: b"/gone/prog".into(), build_id: Some(id), kind: DsoKind::File };
+        let gone = Dso { path: b"/gone/prog".into(), build_id: Some(id), file: None, kind: DsoKind::File };
         assert!(options.running(&gone, &mut Warnings::new()).is_some());
         options.cache = None;
         assert!(options.running(&gone, &mut Warnings::new()).is_none());
@@ -416,6 +489,53 @@ mod tests {
         let said = warnings.iter().next().unwrap().to_string();
         assert!(said.contains("bytes, but only") && said.ends_with("on disk: not used"), "{said}");
         assert!(!is_mostly_hole(16 << 20, 0) && !is_mostly_hole(1 << 40, 1 << 36));
+    }
+
+    #[test]
+    fn a_file_that_was_replaced_or_written_meanwhile_is_not_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("libw.so");
+        std::fs::copy(std::env::current_exe().unwrap(), &path).unwrap();
+        let about = std::fs::metadata(&path).unwrap();
+        let (here, written) = (file_id(&about), about.modified().unwrap());
+        let second = Duration::from_secs(1);
+        let before = RecordedTime { began: written - 3 * second, ended: written - second };
+        let during = RecordedTime { began: written - second, ended: written + second };
+        let after = RecordedTime { began: written + second, ended: written + 3 * second };
+        let is_used = |file: FileId, time: RecordedTime| {
+            let options = SearchOptions { cache: None, recorded_here: Some(time), ..SearchOptions::default() };
+            let dso = Dso { file: Some(file), ..Dso::of_path(path.as_os_str().as_bytes().into(), None) };
+            let mut warnings = Warnings::new();
+            let found = options.running(&dso, &mut warnings).is_some();
+            assert_eq!(warnings.is_empty(), found);
+            found
+        };
+        let other = FileId { inode: here.inode + 1, ..here };
+        let elsewhere = FileId { minor: here.minor + 1, ..other };
+        assert_eq!([before, during, after].map(|time| is_used(here, time)), [true, false, true]);
+        assert_eq!([before, during, after].map(|time| is_used(other, time)), [true, false, true]);
+        assert_eq!([before, during, after].map(|time| is_used(elsewhere, time)), [true; 3]);
+        // A link, such as perf's cache makes, changes the ctime alone.
+        std::thread::sleep(Duration::from_millis(20));
+        let linked = SystemTime::now();
+        std::fs::hard_link(&path, dir.path().join("cached")).unwrap();
+        let since = RecordedTime { began: linked - Duration::from_millis(15), ended: linked + second };
+        assert!(is_used(here, since) && !is_used(other, since));
+    }
+
+    #[test]
+    fn the_vdso_of_this_kernel_is_that_of_its_own_recordings() {
+        let vdso = |kind| Dso { kind, ..Dso::of_path(b"[vdso]".into(), None) };
+        let found = |kernel_runs_here, kind| {
+            let options = SearchOptions { cache: None, kernel_runs_here, ..SearchOptions::default() };
+            options.running(&vdso(kind), &mut Warnings::new()).is_some()
+        };
+        let (own, other) = if cfg!(target_pointer_width = "64") {
+            (DsoKind::Vdso, DsoKind::Vdso32)
+        } else {
+            (DsoKind::Vdso32, DsoKind::Vdso)
+        };
+        assert_eq!([found(true, own), found(true, other), found(false, own)], [running_vdso().is_some(), false, false]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The start and end of functions in a file, and their machine code.
 
+use super::gopclntab::GoTable;
 use super::images::Images;
 use super::{Base, Request, SymbolOptions, load, open};
 use crate::error::Warnings;
@@ -38,6 +39,7 @@ pub fn named(dso: DsoId, images: &Images<'_>, options: &SymbolOptions, warnings:
     let images = [file.debugging.as_ref(), file.mini.as_ref(), Some(file.running)];
     let objects = images.into_iter().flatten().filter_map(|image| image.object().ok());
     let mut ranges: Vec<Range<u64>> = objects.flat_map(|object| functions(&object)).collect();
+    ranges.extend(GoTable::read(file.running).map(|go| go.extent()));
     ranges.extend(file.running.methods().iter().map(|method| method.start..method.end));
     ranges.sort_unstable_by_key(|range| range.start);
     ranges.dedup_by(|next, kept| {
@@ -50,20 +52,34 @@ pub fn named(dso: DsoId, images: &Images<'_>, options: &SymbolOptions, warnings:
     ranges
 }
 
-/// The places of functions and labels of code. Of what has no size it is known where it begins.
+/// The places of functions and labels of code. One without a size reaches to the next one, at most to the end of its
+/// section.
 fn functions(object: &object::File<'_>) -> Vec<Range<u64>> {
-    let is_in_text = |symbol: &object::Symbol<'_, '_>| {
-        let section = symbol.section_index().and_then(|index| object.section_by_index(index).ok());
-        section.is_some_and(|section| section.kind() == SectionKind::Text)
-    };
+    let section_of = |symbol: &object::Symbol<'_, '_>| object.section_by_index(symbol.section_index()?).ok();
+    let is_in_text =
+        |symbol: &object::Symbol<'_, '_>| section_of(symbol).is_some_and(|section| section.kind() == SectionKind::Text);
     let is_code = |symbol: &object::Symbol<'_, '_>| match symbol.kind() {
         SymbolKind::Text => symbol.is_definition(),
         SymbolKind::Unknown | SymbolKind::Label => is_in_text(symbol),
         _ => false,
     };
-    let symbols = object.symbols().chain(object.dynamic_symbols()).filter(is_code);
     // On Arm, the lowest bit states that the code is Thumb.
     let mark = u64::from(object.architecture() == Architecture::Arm);
-    let start = |symbol: &object::Symbol<'_, '_>| symbol.address() & !mark;
-    symbols.map(|symbol| start(&symbol)..start(&symbol).saturating_add(symbol.size().max(1))).collect()
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    let mut unsized_ones: Vec<Range<u64>> = Vec::new();
+    for symbol in object.symbols().chain(object.dynamic_symbols()).filter(is_code) {
+        let start = symbol.address() & !mark;
+        if symbol.size() > 0 {
+            ranges.push(start..start.saturating_add(symbol.size()));
+        } else if let Some(section) = section_of(&symbol) {
+            unsized_ones.push(start..section.address().saturating_add(section.size()));
+        }
+    }
+    let mut starts: Vec<u64> = ranges.iter().chain(&unsized_ones).map(|range| range.start).collect();
+    starts.sort_unstable();
+    for Range { start, end } in unsized_ones {
+        let next = starts.get(starts.partition_point(|&other| other <= start)).copied().unwrap_or(end);
+        ranges.push(start..end.min(next).max(start.saturating_add(1)));
+    }
+    ranges
 }

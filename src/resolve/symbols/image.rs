@@ -11,7 +11,7 @@ use crate::io::door::Opened;
 use crate::model::process::BuildId;
 use flate2::{Decompress, FlushDecompress};
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
-use object::{CompressionFormat, Endianness, Object, ObjectSection, elf};
+use object::{CompressionFormat, Endianness, Object, ObjectSection, SectionKind, elf};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::fs::Metadata;
@@ -184,6 +184,21 @@ impl Image {
             }
         });
         bytes.unwrap_or_default()
+    }
+
+    /// True if a link-time address is in a section of code.
+    pub fn is_text(&self, vaddr: u64) -> bool {
+        let is_it = |section: object::Section<'_, '_>| {
+            section.kind() == SectionKind::Text
+                && vaddr.checked_sub(section.address()).is_some_and(|into| into < section.size())
+        };
+        !self.methods.is_empty() || self.object().is_ok_and(|object| object.sections().any(is_it))
+    }
+
+    /// True if Go's linker made it.
+    pub fn is_go(&self) -> bool {
+        const MARKS: [&str; 3] = [".go.buildinfo", ".note.go.buildid", ".gopclntab"];
+        self.object().is_ok_and(|object| MARKS.iter().any(|mark| object.section_by_name(mark).is_some()))
     }
 
     /// True if it holds debugging information (itself, not by a link to another file).

@@ -31,7 +31,7 @@ impl<'a> Images<'a> {
     /// The file that was running, if it is here.
     pub fn get(&self, id: DsoId) -> Option<&Image> {
         let dso = self.wanted.get(id.0 as usize)?;
-        if !matches!(dso.kind, DsoKind::File | DsoKind::Vdso | DsoKind::Kernel) {
+        if !matches!(dso.kind, DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 | DsoKind::Kernel) {
             return None;
         }
         let (image, _) = self.slots[id.0 as usize].get_or_init(|| {

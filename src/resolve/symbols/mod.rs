@@ -11,6 +11,7 @@ mod debug_file_tests;
 pub mod demangle;
 pub mod files;
 pub mod functions;
+pub mod gopclntab;
 pub mod image;
 pub mod images;
 pub mod inlines;
@@ -28,6 +29,7 @@ use crate::parallel::{Pool, join};
 use addr2line::FrameIter;
 use demangle::demangle;
 use files::SearchOptions;
+use gopclntab::{GoCall, GoTable};
 use image::Image;
 use images::Images;
 use inlines::{DebugFiles, DebugSections, Inlines};
@@ -113,6 +115,8 @@ struct OpenedObject<'a> {
 struct LoadedSymbols<'a> {
     table: SymbolTable<'a>,
     sections: Option<DebugSections<'a>>,
+    /// Go's own table, where there is no DWARF.
+    go: Option<GoTable<'a>>,
 }
 
 /// Resolves requests; the answers come in their order, one [`Frames`] for each shard, the shards of a request
@@ -193,8 +197,12 @@ fn load<'a>(request: &Request, file: &'a OpenedObject<'a>, options: &SymbolOptio
         let stubs = running.map(plt::stubs).unwrap_or_default();
         SymbolTable::new(&objects.iter().collect::<Vec<_>>(), stubs, &wanted)
     };
-    let (sections, table) = pool.install(|| join(sections, table));
-    LoadedSymbols { table, sections }
+    let (sections, mut table) = pool.install(|| join(sections, table));
+    let go = if sections.is_none() { GoTable::read(file.running) } else { None };
+    if let Some(go) = &go {
+        table.add_go_functions(go, &wanted);
+    }
+    LoadedSymbols { table, sections, go }
 }
 
 /// The link-time addresses that may be looked up, ascending.
@@ -235,6 +243,10 @@ impl<'a> Shard<'a> {
         };
         if let Some(frames) = inlines.and_then(|inlines| inlines.find(addr)) {
             self.dwarf(frames, &mut function);
+        } else if let Some(go) = &loaded.go
+            && (self.options.inlines || self.options.lines)
+        {
+            self.go(go, addr, &mut function);
         }
         if function.name.is_some() || function.line != 0 {
             self.frames.push(function);
@@ -266,6 +278,26 @@ impl<'a> Shard<'a> {
                 self.frames.push(Frame { name, offset: None, inlined: true, ..*function });
             }
         }
+    }
+
+    /// Writes the inlined calls that Go's table has, and its position in the function around them.
+    fn go(&mut self, go: &GoTable<'a>, addr: u64, function: &mut Frame) {
+        let calls = go.calls(addr);
+        let Some((last, inlined)) = calls.split_last() else { return };
+        let innermost = calls.first().filter(|_| !self.options.inlines);
+        for call in inlined.iter().filter(|_| self.options.inlines) {
+            let (file, line) = self.go_position(call);
+            let name = Some(self.name(call.name));
+            self.frames.push(Frame { name, offset: None, file, line, inlined: true });
+        }
+        (function.file, function.line) = self.go_position(innermost.unwrap_or(last));
+    }
+
+    fn go_position(&mut self, call: &GoCall<'a>) -> (Option<TextId>, u32) {
+        if !self.options.lines || call.file.is_empty() {
+            return (None, 0);
+        }
+        (Some(self.frames.intern(call.file)), call.line)
     }
 
     fn name(&mut self, raw: &'a [u8]) -> TextId {

@@ -5,6 +5,7 @@
 //! most to the end of its section.
 
 use super::demangle::demangle;
+use super::gopclntab::{GoFunction, GoTable};
 use super::plt::{self, Stub};
 use super::ready_to_run::Method;
 use object::read::elf::{ElfFile, FileHeader, Sym, SymbolTable as ElfTable};
@@ -131,10 +132,30 @@ impl<'data> SymbolTable<'data> {
             .unwrap_or(&self.symbols[last])
     }
 
+    /// Adds the functions of Go's own table that addresses are in which no symbol with a size covers.
+    pub fn add_go_functions(&mut self, go: &GoTable<'data>, wanted: &[u64]) {
+        let mut new: Vec<Symbol<'data>> = Vec::new();
+        let extent = go.extent();
+        for &addr in wanted.iter().filter(|addr| extent.contains(addr)) {
+            let is_known = new.last().is_some_and(|last| addr < last.end);
+            if !is_known && self.find(addr).is_none_or(|found| !found.sized) {
+                let function = go.find(addr);
+                new.extend(
+                    function.map(|GoFunction { range, name }| Symbol::global(range.start, range.end, name.into())),
+                );
+            }
+        }
+        self.add(new);
+    }
+
     /// Adds `name@plt` for the stubs of the procedure linkage table, where no symbol covers them.
     fn add_stubs(&mut self, stubs: Vec<Stub>) {
         let new = stubs.into_iter().filter(|stub| self.find(stub.start).is_none_or(|found| !found.sized));
         let new: Vec<_> = new.map(|stub| Symbol::global(stub.start, stub.end, Cow::Owned(stub.name))).collect();
+        self.add(new);
+    }
+
+    fn add(&mut self, new: Vec<Symbol<'data>>) {
         if !new.is_empty() {
             let mut symbols = std::mem::take(&mut self.symbols);
             symbols.extend(new);

@@ -214,6 +214,7 @@ pub fn find_at(processes: &Processes, options: &SourceOptions, site: &Site<'_>, 
     finder.marked();
     finder.named_by_user();
     finder.by_number();
+    finder.by_number_elsewhere();
     finder.by_parent();
     finder.by_shared_memory();
     finder.logs();

@@ -39,6 +39,49 @@ impl Finder<'_> {
         }
     }
 
+    /// Maps and dumps of processes that show no memory for JIT code: it may lie in files, in static buffers, or where no
+    /// record shows a mapping. Few have any, so that one that can't be used is not worth a message.
+    pub(super) fn by_number_elsewhere(&mut self) {
+        let is_user = |pid: &Pid| pid.0 > 0;
+        let others: Vec<Pid> = self.processes.by_pid.keys().copied().filter(is_user).collect();
+        for pid in others {
+            let process = &self.processes.by_pid[&pid];
+            if process.has_jit_memory || process.is_injected() || self.kinds_of(pid).next().is_some() {
+                continue;
+            }
+            let inner = process.inner_pid.unwrap_or(pid);
+            for (base, kind) in
+                [(format!("jit-{inner}.dump"), Kind::JitDump), (format!("perf-{inner}.map"), Kind::PerfMap)]
+            {
+                self.take_quietly(pid, inner, &base, kind);
+            }
+        }
+    }
+
+    /// Takes a file of a process that goes by its number, if it is there and nothing speaks against it.
+    fn take_quietly(&mut self, pid: Pid, inner: Pid, base: &str, kind: Kind) {
+        if self.shared.contains(&inner) {
+            return;
+        }
+        let given = if kind == Kind::PerfMap { &self.options.perf_map } else { &self.options.jitdump };
+        let given = given.iter().filter(|given| given.is_meant_for(pid, false) && is_directory(&given.path));
+        let given = given.map(|given| (given.path.join(base), Named::Directory));
+        let usual = self.site.beside.into_iter().chain([Path::new("/tmp")]).map(|dir| (dir.join(base), Named::Habit));
+        let candidates: Vec<_> = given.chain(usual).collect();
+        for (path, named) in candidates {
+            if self.seen.contains(&path) {
+                return;
+            }
+            let Some(Ok(opened)) = self.open(&path, named) else { continue };
+            let source = Source { inner: Some(inner), ..Source::new(path.clone(), kind, pid, opened) };
+            if self.is_of_another(&source).is_none() {
+                self.seen.insert(path);
+                self.add(source);
+                return;
+            }
+        }
+    }
+
     /// The possible numbers of the process in its own namespace, the most likely first.
     pub(super) fn inner_pids(&self, pid: Pid) -> Vec<Pid> {
         let said = self.options.map_pid.iter().filter(|(_, outer)| *outer == pid).map(|(inner, _)| *inner);

@@ -29,7 +29,7 @@ pub(super) fn elf(bytes: &[u8]) {
     let scratch = Scratch::new();
     let path = scratch.put("code", bytes);
     let mut dsos = Dsos::default();
-    let dso = Dso { path: path.as_os_str().as_bytes().to_vec(), build_id: None, kind: DsoKind::File };
+    let dso = Dso { path: path.as_os_str().as_bytes().to_vec(), build_id: None, file: None, kind: DsoKind::File };
     let dso = dsos.intern(dso);
     let pool = Pool::new(NonZeroUsize::new(1)).unwrap();
     let options = SymbolOptions { search: alone(), inlines: true, lines: true, demangle: true };
@@ -92,7 +92,7 @@ pub(super) fn kallsyms(bytes: &[u8]) {
     let mut dsos = Dsos::default();
     // The kernel of nobody: the list of the one that runs here is not looked at.
     let build_id = BuildId::new(&[0xee; 20]);
-    dsos.intern(Dso { path: b"[kernel.kallsyms]_text".to_vec(), build_id, kind: DsoKind::Kernel });
+    dsos.intern(Dso { path: b"[kernel.kallsyms]_text".to_vec(), build_id, file: None, kind: DsoKind::Kernel });
     let reference = KernelReference { symbol: b"_text".to_vec(), addr: Addr(0xffff_ffff_8100_0000), end: None };
     let options = KernelOptions { kallsyms: Some(list), ..KernelOptions::default() };
     let edges = [0, 1, 0xffff_ffff_8100_0000, 0xffff_ffff_8100_0010, 0xffff_ffff_c000_0000, u64::MAX];

@@ -4,12 +4,13 @@ mod build_ids;
 mod mapping_records;
 pub(in crate::commands::inject) mod samples;
 
+use crate::bytes::cursor::Endian;
 use crate::commands::inject::images::JitImages;
 use crate::commands::inject::options::InjectContext;
 use crate::commands::inject::survey::SurveyedRecording;
 use crate::error::Result;
 use crate::model::process::CpuMode;
-use crate::records::perf_data::{Edits, Feature, Features, Recording, leave_pipe};
+use crate::records::perf_data::{Edit, Edits, Feature, Features, Recording, leave_pipe};
 use crate::resolve::code_map::SelectedIds;
 use build_ids::{BuildIdEdits, build_id_record};
 use samples::SampleChanges;
@@ -43,6 +44,7 @@ impl<'a> PlannedEdits<'a> {
         let inserted = edits.len();
         let build_ids = BuildIdEdits::find(survey, context)?;
         edits.extend(build_ids.edits);
+        edits.extend(own_text_removals(survey));
         let converted = samples.apply(input, images, ids, &mut edits);
         let mut features = Features::of(&input.recording);
         if input.is_pipe() && !context.options.to_pipe() {
@@ -57,6 +59,23 @@ impl<'a> PlannedEdits<'a> {
     pub(in crate::commands::inject) fn has_new_events(&self) -> bool {
         matches!(self.recording, Cow::Owned(_))
     }
+}
+
+/// The edits that remove the mappings of memory to which a program has moved its own text: perf names that by the file's
+/// mapping, which goes on.
+fn own_text_removals(survey: &SurveyedRecording<'_>) -> Vec<Edit> {
+    let (input, endian) = (survey.input, survey.input.recording.header.endian);
+    let len_at = |offset: u64| {
+        let at = usize::try_from(offset.checked_sub(input.base())?).ok()?;
+        // `struct perf_event_header`: the size is its last field.
+        let size = *input.records().get(at..)?.get(6..)?.first_chunk()?;
+        Some(u64::from(match endian {
+            Endian::Little => u16::from_le_bytes(size),
+            Endian::Big => u16::from_be_bytes(size),
+        }))
+    };
+    let removal = |&at: &u64| Some(Edit { at, remove: len_at(at)?, insert: Vec::new() });
+    survey.spaces.own_text().iter().filter_map(removal).collect()
 }
 
 /// The BUILD_ID section reports to perf archive which files to pack: the images belong there, where there is one. It is

@@ -11,7 +11,7 @@ use crate::resolve::symbols::images::Images;
 
 /// A file of a profile, as a file to look for.
 pub(super) fn dso(file: &CodeFile) -> Dso {
-    Dso { path: file.path.clone(), build_id: file.build_id, kind: DsoKind::File }
+    Dso { path: file.path.clone(), build_id: file.build_id, file: None, kind: DsoKind::File }
 }
 
 /// Files in the version that the profile is of.

@@ -356,18 +356,22 @@ impl<'b> RewriteJob<'b, '_, '_> {
             self.name_native(behind_address, pid, dso, &frame, returns);
             return None;
         }
+        // If it has no name, it need not be JIT code.
+        let counted = u64::from(place != Place::MaybeJit);
         let Some(pid) = pid else {
-            self.counts.unresolved += 1;
-            self.counts.nobodys += 1;
+            self.counts.unresolved += counted;
+            self.counts.nobodys += counted;
             return None;
         };
         let addr = match place {
-            Place::FileBacked => self.state.known.absolute(Some(pid), frame.dso.unwrap_or_default(), frame.addr),
+            Place::FileBacked | Place::MaybeJit => {
+                self.state.known.absolute(Some(pid), frame.dso.unwrap_or_default(), frame.addr)
+            }
             _ => Some(frame.addr),
         };
         let Some(addr) = addr.map(Addr) else {
-            self.counts.unresolved += 1;
-            self.counts.relative += 1;
+            self.counts.unresolved += counted;
+            self.counts.relative += counted;
             return None;
         };
         let addr = if returns { FrameAddr::Return(addr) } else { FrameAddr::Ip(addr) };
@@ -380,7 +384,7 @@ impl<'b> RewriteJob<'b, '_, '_> {
                 return Some(key);
             }
             FrameAnswer::Unknown(key) => {
-                self.counts.unresolved += u64::from(!known);
+                self.counts.unresolved += u64::from(!known) * counted;
                 return Some(key);
             }
             FrameAnswer::NotLoaded => {

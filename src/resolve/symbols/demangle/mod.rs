@@ -1,6 +1,6 @@
 //! Readable names: Rust (legacy and v0), C++ (Itanium ABI) and OCaml, without parameters, as perf prints them.
 
-mod cpp;
+mod itanium;
 mod ocaml;
 #[cfg(test)]
 mod tool_tests;
@@ -18,7 +18,7 @@ pub fn demangle(name: &[u8]) -> Option<String> {
     let (text, suffix) = text.split_at(text.find('@').unwrap_or(text.len()));
     let name = match rustc_demangle::try_demangle(text) {
         Ok(rust) => strip_number(format!("{rust:#}")),
-        Err(_) => cpp::demangle(text)?,
+        Err(_) => itanium::demangle(text)?,
     };
     Some(name + suffix)
 }

@@ -1,6 +1,7 @@
 //! Readable names against those of c++filt and perf.
 
 use crate::resolve::symbols::demangle::demangle;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -35,6 +36,42 @@ fn run(program: &str, arguments: &[&str], dir: &Path, input: &str) -> String {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// The mangled names that nm lists.
+fn mangled_names(arguments: &[&str], dir: &Path) -> BTreeSet<String> {
+    let listed = run("nm", arguments, dir, "");
+    let names = listed.lines().filter_map(|line| line.split_whitespace().last()?.split('@').next());
+    names.filter(|name| name.starts_with("_Z")).map(str::to_owned).collect()
+}
+
+/// Compares each name that c++filt reads; how many.
+fn compare_with_cxxfilt(names: &BTreeSet<String>, dir: &Path) -> usize {
+    let list: Vec<&str> = names.iter().map(String::as_str).collect();
+    std::fs::write(dir.join("list"), list.join("\n")).unwrap();
+    let theirs = run("sh", &["-c", "c++filt --no-params --no-verbose < list"], dir, "");
+    assert_eq!(theirs.lines().count(), list.len());
+    let read = list.iter().zip(theirs.lines()).filter(|(mangled, theirs)| *mangled != theirs);
+    read.inspect(|(mangled, theirs)| {
+        assert_eq!(demangle(mangled.as_bytes()).as_deref(), Some(*theirs), "{mangled}");
+    })
+    .count()
+}
+
+/// Of a program that was written to have hard names, and of the C++ library.
+#[test]
+fn all_names_of_a_program_and_a_library_are_those_of_cxxfilt() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/names.cpp");
+    let mut of_program = BTreeSet::new();
+    for standard in ["-std=c++14", "-std=c++17", "-std=c++20"] {
+        run("g++", &[standard, "-O0", "-w", "-o", "names", source], dir.path(), "");
+        of_program.extend(mangled_names(&["names"], dir.path()));
+    }
+    assert!(compare_with_cxxfilt(&of_program, dir.path()) > 90);
+    let library = run("g++", &["-print-file-name=libstdc++.so.6"], dir.path(), "");
+    let of_library = mangled_names(&["-D", library.trim()], dir.path());
+    assert!(compare_with_cxxfilt(&of_library, dir.path()) > 4000);
 }
 
 #[test]

@@ -13,12 +13,12 @@ use crate::model::backing;
 use crate::model::printable::readable;
 use crate::model::process::{BuildId, CpuMode, FileId, Processes};
 use crate::pipeline::recording::replaced::is_another;
-use crate::pipeline::recording::survey::{host, kernel_runs_here};
+use crate::pipeline::recording::survey::{host, is_recorded_kernel, kernel_runs_here};
 use crate::records::perf_data::Mmap;
 use crate::resolve::address_space::AddressSpaces;
 use crate::resolve::dso::{Dso, DsoKind};
 use crate::resolve::kernel;
-use crate::resolve::symbols::files::{self, SearchOptions};
+use crate::resolve::symbols::files::SearchOptions;
 use crate::resolve::symbols::image::Image;
 use crate::sources::{file_id, is_this_machine};
 use rustc_hash::FxHashMap;
@@ -42,7 +42,7 @@ impl ListedFile {
     /// The file that something mapped is from; `None` for what has no build ID.
     pub(super) fn of_dso(dso: &Dso) -> Option<Self> {
         let cpumode = match dso.kind {
-            DsoKind::File | DsoKind::Vdso => CpuMode::User,
+            DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => CpuMode::User,
             DsoKind::Kernel | DsoKind::Module => CpuMode::Kernel,
             _ => return None,
         };
@@ -65,6 +65,8 @@ pub(super) struct BuildIdFinder {
     is_here: bool,
     /// True if the recorded kernel can be the one that runs here.
     kernel_runs: bool,
+    /// The kind of the recorded programs' vdso, if all have the same.
+    vdso: Option<DsoKind>,
     /// The files that were mapped by each path, as far as the recording shows.
     mapped: FxHashMap<Vec<u8>, BTreeSet<FileId>>,
     search: SearchOptions,
@@ -81,12 +83,17 @@ impl BuildIdFinder {
         known: Option<&KnownBuildIds>,
         context: &InjectContext<'_>,
     ) -> Result<Self> {
-        let (search, mut warnings) = (context.search(&survey.processes), Warnings::new());
+        let mut search = context.search(&survey.processes);
+        search.kernel_runs_here = is_recorded_kernel(&survey.input.recording, &survey.processes);
+        let mut warnings = Warnings::new();
         let known = known.map(|known| read_known(known, &mut warnings)).transpose()?;
         let is_here = is_this_machine(host(&survey.input.recording));
         let kernel_runs = kernel_runs_here(&survey.input.recording, &survey.processes);
         let (found, mapped, missing) = (recorded(&survey.spaces), mapped(&survey.processes), BTreeSet::new());
-        Ok(Self { known, found, is_here, kernel_runs, mapped, search, missing, warnings })
+        let mut vdsos = survey.spaces.dsos().iter().map(|(_, dso)| dso).filter(|dso| dso.is_vdso()).map(|dso| dso.kind);
+        let first_vdso = vdsos.next();
+        let vdso = first_vdso.filter(|first| vdsos.all(|kind| kind == *first));
+        Ok(Self { known, found, is_here, kernel_runs, vdso, mapped, search, missing, warnings })
     }
 
     /// The build ID of a file, if it has one.
@@ -111,17 +118,20 @@ impl BuildIdFinder {
 
     /// The build ID of the recorded kernel; `None` if nothing here has it.
     fn kernel(&mut self, path: &[u8]) -> Option<Option<BuildId>> {
-        let kernel = Dso { path: path.to_vec(), build_id: None, kind: DsoKind::Kernel };
+        let kernel = Dso { path: path.to_vec(), build_id: None, file: None, kind: DsoKind::Kernel };
         let given = self.search.running(&kernel, &mut self.warnings).map(|image| image.build_id());
         given.or_else(|| self.kernel_runs.then(kernel::running_build_id))
     }
 
     /// The file that ran, if it is here.
     fn image(&mut self, path: &[u8]) -> Option<Image> {
-        let dso = Dso { path: path.to_vec(), build_id: None, kind: Dso::kind_of_user_path(path) };
-        let own_vdso = || files::running_vdso().filter(|image| self.kernel_runs && self.search.is_of_machine(image));
-        let found = self.search.running(&dso, &mut self.warnings).filter(|image| self.is_it(path, image));
-        found.or_else(|| if dso.kind == DsoKind::Vdso { own_vdso() } else { None })
+        let mut dso = Dso::of_path(path.to_vec(), None);
+        if dso.is_vdso() {
+            // The list has one ID for each path, whatever programs have there.
+            dso.kind = self.vdso?;
+            return self.search.running(&dso, &mut self.warnings);
+        }
+        self.search.running(&dso, &mut self.warnings).filter(|image| self.is_it(path, image))
     }
 
     /// True if a file that was found by its path is the one that ran.

@@ -64,7 +64,7 @@ fn say_what_is_missing(
     warnings: &mut Warnings,
 ) {
     let dsos = survey.spaces.dsos();
-    let is_file = |dso: &DsoId| matches!(dsos.get(*dso).kind, DsoKind::File | DsoKind::Vdso);
+    let is_file = |dso: &DsoId| dsos.get(*dso).kind == DsoKind::File || dsos.get(*dso).is_vdso();
     let missing = ended.iter().filter(|(dso, _)| is_file(dso) && files.get(**dso).is_none());
     let missing: Vec<_> = missing.map(|(dso, stacks)| (dsos.get(*dso).label(), *stacks)).collect();
     if !missing.is_empty() {

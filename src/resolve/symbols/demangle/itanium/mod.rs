@@ -1,0 +1,360 @@
+//! C++ names of the Itanium ABI, spelled as c++filt and gdb spell them.
+//!
+//! A name is parsed into a graph ([`parse`]): what the ABI lets a name refer back to is shared, so that a name of a
+//! kilobyte can stand for a text of any length. [`print`] walks it and gives up where the text gets longer than any
+//! name that is read. Both count how deep they are: a name is input, and is read on threads with small stacks.
+//!
+//! Parameters of templates are replaced where they are printed, and packs expanded: what a name refers back to stands for
+//! its letters, which mean another template's parameter elsewhere.
+//!
+//! Spec: <https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling>
+
+mod operators;
+mod parse;
+mod print;
+
+/// The number of a node.
+type NodeId = u32;
+
+/// A stretch of [`Graph::lists`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct List {
+    start: u32,
+    end: u32,
+}
+
+/// Qualifiers of a type or of a member function's `this`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Qualifiers {
+    is_const: bool,
+    is_volatile: bool,
+    is_restrict: bool,
+}
+
+/// `&` or `&&` behind a member function's parameters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum RefQualifier {
+    #[default]
+    None,
+    LValue,
+    RValue,
+}
+
+/// A part of a name.
+#[derive(Debug, Clone, Copy)]
+enum Node<'a> {
+    /// An identifier, or a fixed text.
+    Text(&'a str),
+    /// `scope::name`
+    Nested {
+        scope: NodeId,
+        name: NodeId,
+    },
+    /// A function's local entity: `function(parameters)::name`
+    Local {
+        function: NodeId,
+        name: NodeId,
+    },
+    /// `name<arguments>`
+    Template {
+        name: NodeId,
+        arguments: List,
+    },
+    /// The arguments that stand for one pack parameter.
+    Pack(List),
+    /// `T_`: the argument of this number, of the function whose type it is in.
+    TemplateParameter(u32),
+    /// `pattern...`
+    Expansion(NodeId),
+    /// The constructor or destructor of a class of this name.
+    Constructor {
+        class: NodeId,
+        is_destructor: bool,
+    },
+    /// `operator+`
+    Operator(&'a str),
+    /// `operator TYPE`
+    Conversion(NodeId),
+    /// `operator"" name`
+    Literal(&'a str),
+    /// `name[abi:tag]`
+    Tagged {
+        name: NodeId,
+        tag: &'a str,
+    },
+    /// `{lambda(parameters)#number}`
+    Lambda {
+        parameters: List,
+        number: u32,
+    },
+    /// `{unnamed type#number}`
+    Unnamed(u32),
+    /// `{default arg#number}::name`
+    DefaultArgument {
+        number: u32,
+        name: NodeId,
+    },
+    /// `[a, b]`
+    Bindings(List),
+    /// A function's name with its type.
+    Function(FunctionNode),
+    Qualified {
+        inner: NodeId,
+        qualifiers: Qualifiers,
+    },
+    /// A type with a word behind it: `TYPE _Complex`
+    Suffixed {
+        inner: NodeId,
+        suffix: &'a str,
+    },
+    VendorQualified {
+        inner: NodeId,
+        qualifier: NodeId,
+    },
+    Pointer(NodeId),
+    LValueReference(NodeId),
+    RValueReference(NodeId),
+    FunctionType {
+        result: NodeId,
+        parameters: List,
+        qualifiers: Qualifiers,
+        reference: RefQualifier,
+        suffix: &'a str,
+    },
+    /// The size may be missing: `TYPE []`
+    Array {
+        element: NodeId,
+        size: Option<NodeId>,
+    },
+    Vector {
+        element: NodeId,
+        size: NodeId,
+    },
+    MemberPointer {
+        class: NodeId,
+        member: NodeId,
+    },
+    /// A text before something: `vtable for X`, `struct X`, `decltype (` … `)`.
+    Wrapped {
+        before: &'a str,
+        inner: NodeId,
+        after: &'a str,
+    },
+    /// Two things with a text between.
+    Joined {
+        before: &'a str,
+        first: NodeId,
+        between: &'a str,
+        second: NodeId,
+    },
+    /// A literal of a type, which is spelled by a suffix or by a cast.
+    Number {
+        ty: NodeId,
+        digits: &'a str,
+        is_negative: bool,
+    },
+    Unary {
+        operator: &'a str,
+        operand: NodeId,
+        is_postfix: bool,
+    },
+    Binary {
+        operator: &'a str,
+        left: NodeId,
+        right: NodeId,
+    },
+    Conditional {
+        condition: NodeId,
+        then: NodeId,
+        otherwise: NodeId,
+    },
+    /// `callee(arguments)`
+    Call {
+        callee: NodeId,
+        arguments: List,
+    },
+    /// `(TYPE)(arguments)`
+    Cast {
+        ty: NodeId,
+        arguments: List,
+    },
+    /// `static_cast<TYPE>(operand)`
+    NamedCast {
+        name: &'a str,
+        ty: NodeId,
+        operand: NodeId,
+    },
+    /// `TYPE{…}`
+    Braced {
+        ty: Option<NodeId>,
+        items: List,
+    },
+    /// `sizeof...(pack)`, which is its length where that is known.
+    PackLength(NodeId),
+    /// `{parm#number}`
+    Parameter(u32),
+    /// `(pattern op ...)`
+    Fold {
+        operator: &'a str,
+        pack: NodeId,
+        start: Option<NodeId>,
+        is_left: bool,
+    },
+    /// `new (placement) TYPE(arguments)`
+    New {
+        text: &'a str,
+        placement: List,
+        ty: NodeId,
+        arguments: Option<List>,
+    },
+}
+
+/// The name of a function and its type.
+#[derive(Debug, Clone, Copy)]
+struct FunctionNode {
+    name: NodeId,
+    /// `None` for what is not a function.
+    parameters: Option<List>,
+    result: Option<NodeId>,
+    qualifiers: Qualifiers,
+    reference: RefQualifier,
+}
+
+/// A parsed name.
+#[derive(Debug, Default)]
+struct Graph<'a> {
+    nodes: Vec<Node<'a>>,
+    lists: Vec<NodeId>,
+}
+
+impl<'a> Graph<'a> {
+    fn get(&self, id: NodeId) -> Node<'a> {
+        self.nodes[id as usize]
+    }
+
+    fn list(&self, list: List) -> &[NodeId] {
+        &self.lists[list.start as usize..list.end as usize]
+    }
+}
+
+/// Parsing and printing go this deep.
+const MOST_DEPTH: u32 = 384;
+
+/// The readable form of a name that begins with `_Z`, without parameters; `None` if it is none.
+pub(super) fn demangle(mangled: &str) -> Option<String> {
+    let (graph, root) = parse::parse(mangled)?;
+    print::print(&graph, root)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_of_types_that_depend_on_arguments_are_read_and_spelled_as_such() {
+        let cases = [
+            ("_Z4boolIiE2enIXsrSt6is_intIT_E5valueEES1_", "bool<int>"),
+            (
+                "_Z3runIZ3lamIiEDaT_P2enIXsr6is_intIS1_E5valueELb0EEEUlS2_ILi1ELb0EEE_EvS1_",
+                "run<lam<int>(int, en<is_int<int>::value, false>*)::{lambda(en<1, false>)#1}>",
+            ),
+            (
+                "_ZZ1fIiEvN1HIXsrSt1AIT_E5valueENS0_1BIXsrN1n1CIS2_EE3oneEEEEEENKUlvE_clEv",
+                "f<int>(H<std::A<int>::value, H::B<n::C<int>::one> >)::{lambda()#1}::operator()",
+            ),
+        ];
+        for (mangled, name) in cases {
+            assert_eq!(demangle(mangled).as_deref(), Some(name), "{mangled}");
+        }
+    }
+
+    /// As c++filt spells them.
+    #[test]
+    fn types_references_and_packs() {
+        let cases = [
+            ("_Z7enqueueI7AnyCallIFvvOEEEvv", "enqueue<AnyCall<void () &&> >"),
+            ("_Z7enqueueIKFicEEvv", "enqueue<int (char) const>"),
+            ("_ZZ4manyIJicEEvDpOT_ENKUlvE_clEv", "many<int, char>(int&&, char&&)::{lambda()#1}::operator()"),
+            ("_ZZ4manyIJRicEEvDpOT_ENKUlvE_clEv", "many<int&, char>(int&, char&&)::{lambda()#1}::operator()"),
+            ("_Z1fIM1AFviEEvv", "f<void (A::*)(int)>"),
+            ("_Z1fIRA4_KcEvv", "f<char const (&) [4]>"),
+            ("_Z1fIPFPFvvEiEEvv", "f<void (*(*)(int))()>"),
+            ("_Z1fILPFvvE0EEvv", "f<(void (*)())0>"),
+            ("_ZN1AIiEcvT_IcEEv", "A<int>::operator char<char>"),
+            ("_ZStlsIcEvv", "std::operator<< <char>"),
+            ("_ZNSsC1Ev", "std::basic_string<char, std::char_traits<char>, std::allocator<char> >::basic_string"),
+            ("_ZTV1A", "vtable for A"),
+            ("_Z1fIXadL_ZNK1A1gEvEEEvv", "f<&(A::g() const)>"),
+            ("_Z1fIXadL_ZN1A1gEvEEEvv", "f<&A::g>"),
+        ];
+        for (mangled, name) in cases {
+            assert_eq!(demangle(mangled).as_deref(), Some(name), "{mangled}");
+        }
+    }
+
+    /// `S1_` stands for the letters `T_`, which are the inner function's parameter first, then the outer one's.
+    #[test]
+    fn parameters_of_templates_are_those_of_the_function_they_are_in() {
+        let name = demangle("_ZZ5outerIZ5innerIcEvPT_EUlvE_EvRS1_ENKUlvE_clEv");
+        let outer = "outer<inner<char>(char*)::{lambda()#1}>(inner<char>(char*)::{lambda()#1}&)";
+        assert_eq!(name.unwrap(), format!("{outer}::{{lambda()#1}}::operator()"));
+    }
+
+    #[test]
+    fn the_front_of_an_unreadable_input_is_named() {
+        assert_eq!(demangle("_ZSt4swapIiENSt9enable_ifIXsr!E4typeERS5_").as_deref(), Some("std::swap<int>"));
+        assert_eq!(demangle("_ZN1A1fEsr!").as_deref(), Some("A::f"));
+        for unreadable in ["_ZN1A1fE!", "_Zsr!", "_ZSt4swapIXsr!E", "_Zsrsrsr", "_Z", "_ZN", "_ZNE", "_ZS_"] {
+            assert_eq!(demangle(unreadable), None, "{unreadable}");
+        }
+    }
+
+    #[test]
+    fn thunks_of_which_a_part_was_split_off_are_thunks() {
+        let name = demangle("_ZThn8_N1A1fEi.cold");
+        assert_eq!(name.as_deref(), Some("non-virtual thunk to A::f(int)"));
+    }
+
+    /// Templates in each other, this deep: V8's chains of reducers are up to 40.
+    fn nested(depth: usize) -> (String, String) {
+        let mangled = format!("_Z1fI{}i{}vv", "1AI".repeat(depth), "E".repeat(depth + 1));
+        (mangled, format!("f<{}int{} >", "A<".repeat(depth), format!(">{}", " >".repeat(depth - 1))))
+    }
+
+    #[test]
+    fn deep_names_are_read_and_deeper_ones_take_no_stack() {
+        let read = || {
+            let (mangled, name) = nested(100);
+            assert_eq!(demangle(&mangled), Some(name));
+            for hostile in [
+                nested(20_000).0,
+                format!("_Z1f{}i", "P".repeat(60_000)),
+                format!("_Z1f{}i", "F".repeat(60_000)),
+                format!("_Z1fIX{}", "ad".repeat(30_000)),
+                format!("_Z1fIX{}", "sr1A".repeat(15_000)),
+                format!("_Z1fIX{}", "srN1A".repeat(12_000)),
+                format!("_Z{}", "Z".repeat(60_000)),
+                format!("_Z1f{}", "PS_".repeat(20_000)),
+                format!("_Z1fIiEv{}", "RS_".repeat(20_000)),
+            ] {
+                demangle(&hostile);
+            }
+        };
+        // Half of what threads have.
+        std::thread::Builder::new().stack_size(1 << 20).spawn(read).unwrap().join().unwrap();
+    }
+
+    #[test]
+    fn names_that_double_their_text_again_and_again_are_left_alone() {
+        // Each argument holds the one before twice.
+        let mut mangled = "_Z1fI1AIiE".to_owned();
+        for number in 0..30 {
+            let before = if number == 0 { "S1_".to_owned() } else { format!("S{}_", number + 1) };
+            mangled += &format!("1AI{before}{before}E");
+        }
+        mangled += "Evv";
+        let start = std::time::Instant::now();
+        demangle(&mangled);
+        assert!(start.elapsed().as_secs() < 5);
+    }
+}

@@ -1,0 +1,1119 @@
+//! Reads a mangled name into a graph, by the ABI's grammar, whose rules the functions are named after.
+
+use super::operators::{self, Place};
+use super::{FunctionNode, Graph, List, MOST_DEPTH, Node, NodeId, Qualifiers, RefQualifier};
+
+/// Names longer than this are not read.
+const LONGEST: usize = 64 << 10;
+
+/// More rules than a name of that length needs.
+const MOST_TRIED: u32 = 1 << 18;
+
+/// Parses a name that begins with `_Z` or `__Z`. The root is a [`Node::Function`], or what is not a function.
+pub(super) fn parse(mangled: &str) -> Option<(Graph<'_>, NodeId)> {
+    let rest = mangled.strip_prefix("_Z").or_else(|| mangled.strip_prefix("__Z"))?;
+    if rest.len() > LONGEST {
+        return None;
+    }
+    let mut parser = Parser { rest, takes_arguments: true, ..Parser::default() };
+    let root = parser.top_level()?;
+    Some((parser.graph, root))
+}
+
+#[derive(Debug, Default)]
+struct Parser<'a> {
+    rest: &'a str,
+    graph: Graph<'a>,
+    /// What `S_`, `S0_` and so on refer to.
+    substitutions: Vec<NodeId>,
+    /// False where arguments that follow a type belong to the conversion operator whose type it is.
+    takes_arguments: bool,
+    depth: u32,
+    /// Rules that were tried: some are tried twice, and in each other.
+    tried: u32,
+}
+
+/// What a function's name shows about its type.
+#[derive(Debug, Clone, Copy, Default)]
+struct NameFacts {
+    ends_with_arguments: bool,
+    /// Constructors, destructors and conversions have no result.
+    has_no_result: bool,
+    qualifiers: Qualifiers,
+    reference: RefQualifier,
+}
+
+impl<'a> Parser<'a> {
+    fn add(&mut self, node: Node<'a>) -> NodeId {
+        self.graph.nodes.push(node);
+        self.graph.nodes.len() as NodeId - 1
+    }
+
+    fn text(&mut self, text: &'a str) -> NodeId {
+        self.add(Node::Text(text))
+    }
+
+    fn add_list(&mut self, items: &[NodeId]) -> List {
+        let start = self.graph.lists.len() as u32;
+        self.graph.lists.extend(items);
+        List { start, end: self.graph.lists.len() as u32 }
+    }
+
+    /// Lets later parts refer to a node.
+    fn remember(&mut self, node: NodeId) -> NodeId {
+        self.substitutions.push(node);
+        node
+    }
+
+    fn peek(&self) -> u8 {
+        self.rest.as_bytes().first().copied().unwrap_or(0)
+    }
+
+    fn second(&self) -> u8 {
+        self.rest.as_bytes().get(1).copied().unwrap_or(0)
+    }
+
+    fn take(&mut self, text: &str) -> bool {
+        match self.rest.strip_prefix(text) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn expect(&mut self, text: &str) -> Option<()> {
+        self.take(text).then_some(())
+    }
+
+    fn skip(&mut self, len: usize) -> Option<&'a str> {
+        let (taken, rest) = self.rest.split_at_checked(len)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
+    fn digits(&mut self) -> &'a str {
+        let len = self.rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (digits, rest) = self.rest.split_at(len);
+        self.rest = rest;
+        digits
+    }
+
+    /// `[n] digits`
+    fn number(&mut self) -> Option<&'a str> {
+        self.take("n");
+        Some(self.digits()).filter(|digits| !digits.is_empty())
+    }
+
+    /// `_` is 0, `0_` is 1, and so on.
+    fn index(&mut self) -> Option<u32> {
+        if self.take("_") {
+            return Some(0);
+        }
+        let number: u32 = self.digits().parse().ok()?;
+        self.expect("_")?;
+        number.checked_add(1)
+    }
+
+    fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        self.tried += 1;
+        if self.depth >= MOST_DEPTH || self.tried > MOST_TRIED {
+            return None;
+        }
+        self.depth += 1;
+        let parsed = parse(self);
+        self.depth -= 1;
+        parsed
+    }
+
+    fn top_level(&mut self) -> Option<NodeId> {
+        if matches!(self.peek(), b'T' | b'G') {
+            let root = self.special_name()?;
+            return self.is_at_end().then_some(root);
+        }
+        let mut facts = NameFacts::default();
+        let name = self.name(&mut facts)?;
+        // Parameters aren't shown, so that what cannot be read of them doesn't matter. Something has to look like them.
+        let looks_like_types = self.peek().is_ascii_alphanumeric();
+        let types = self.function_types(&facts);
+        (types.is_some() && self.is_at_end() || looks_like_types).then_some(name)
+    }
+
+    /// Compilers and linkers name copies and parts of functions by what they put behind the name.
+    fn is_at_end(&self) -> bool {
+        matches!(self.peek(), 0 | b'.' | b'$')
+    }
+
+    /// A name and its type, where it is a part of another name.
+    fn encoding(&mut self) -> Option<NodeId> {
+        self.deeper(|parser| {
+            if matches!(parser.peek(), b'T' | b'G') {
+                return parser.special_name();
+            }
+            let mut facts = NameFacts::default();
+            let name = parser.name(&mut facts)?;
+            let (result, parameters) = parser.function_types(&facts)?;
+            let NameFacts { qualifiers, reference, .. } = facts;
+            if parameters.is_none() {
+                return Some(name);
+            }
+            Some(parser.add(Node::Function(FunctionNode { name, parameters, result, qualifiers, reference })))
+        })
+    }
+
+    /// The types of a function's result, if they are written, and of its parameters.
+    fn function_types(&mut self, facts: &NameFacts) -> Option<(Option<NodeId>, Option<List>)> {
+        if matches!(self.peek(), 0 | b'E' | b'.' | b'_') {
+            return Some((None, None));
+        }
+        let has_result = facts.ends_with_arguments && !facts.has_no_result;
+        let result = if has_result { Some(self.ty()?) } else { None };
+        let parameters = self.parameters(|parser| matches!(parser.peek(), 0 | b'E' | b'.' | b'_'))?;
+        Some((result, Some(parameters)))
+    }
+
+    fn parameters(&mut self, is_end: impl Fn(&Self) -> bool) -> Option<List> {
+        let mut parameters = Vec::new();
+        if self.take("v") && is_end(self) {
+            return Some(List::default());
+        }
+        while !is_end(self) {
+            parameters.push(self.ty()?);
+        }
+        Some(self.add_list(&parameters))
+    }
+
+    fn special_name(&mut self) -> Option<NodeId> {
+        let letters = self.skip(2)?;
+        let (before, inner) = match letters {
+            "TV" => ("vtable for ", self.ty()?),
+            "TT" => ("VTT for ", self.ty()?),
+            "TI" => ("typeinfo for ", self.ty()?),
+            "TS" => ("typeinfo name for ", self.ty()?),
+            "TA" => ("template parameter object for ", self.template_argument()?),
+            "TH" => ("TLS init function for ", self.object_name()?),
+            "TW" => ("TLS wrapper function for ", self.object_name()?),
+            "GV" => ("guard variable for ", self.object_name()?),
+            "GR" => {
+                let name = self.object_name()?;
+                let number = self.sequence_number()?;
+                let number = self.add(Node::Parameter(number));
+                let before = "reference temporary #";
+                return Some(self.add(Node::Joined { before, first: number, between: " for ", second: name }));
+            }
+            "GT" => match self.skip(1)? {
+                "n" => ("non-transaction clone for ", self.encoding()?),
+                _ => ("transaction clone for ", self.encoding()?),
+            },
+            "TC" => {
+                let derived = self.ty()?;
+                self.number()?;
+                self.expect("_")?;
+                let base = self.ty()?;
+                let before = "construction vtable for ";
+                return Some(self.add(Node::Joined { before, first: base, between: "-in-", second: derived }));
+            }
+            "Th" => {
+                self.number()?;
+                self.expect("_")?;
+                ("non-virtual thunk to ", self.encoding()?)
+            }
+            "Tv" => {
+                self.virtual_offset()?;
+                ("virtual thunk to ", self.encoding()?)
+            }
+            "Tc" => {
+                self.call_offset()?;
+                self.call_offset()?;
+                ("covariant return thunk to ", self.encoding()?)
+            }
+            _ => return None,
+        };
+        Some(self.add(Node::Wrapped { before, inner, after: "" }))
+    }
+
+    fn virtual_offset(&mut self) -> Option<()> {
+        self.number()?;
+        self.expect("_")?;
+        self.number()?;
+        self.expect("_")
+    }
+
+    fn call_offset(&mut self) -> Option<()> {
+        if self.take("h") {
+            self.number()?;
+            return self.expect("_");
+        }
+        self.expect("v")?;
+        self.virtual_offset()
+    }
+
+    fn object_name(&mut self) -> Option<NodeId> {
+        self.name(&mut NameFacts::default())
+    }
+
+    /// Digits and capital letters, as of substitutions: `_` is 0, `0_` is 1.
+    fn sequence_number(&mut self) -> Option<u32> {
+        if self.take("_") {
+            return Some(0);
+        }
+        let len = self.rest.bytes().take_while(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase()).count();
+        let number = u32::from_str_radix(self.skip(len)?, 36).ok()?;
+        self.expect("_")?;
+        number.checked_add(1)
+    }
+
+    fn name(&mut self, facts: &mut NameFacts) -> Option<NodeId> {
+        self.deeper(|parser| match parser.peek() {
+            b'N' => parser.nested_name(facts),
+            b'Z' => parser.local_name(facts),
+            b'S' if parser.second() != b't' => {
+                let name = parser.substitution()?;
+                if parser.peek() != b'I' {
+                    return None;
+                }
+                parser.with_arguments(name, facts)
+            }
+            _ => {
+                let scope = if parser.take("St") { Some(parser.text("std")) } else { None };
+                let mut name = parser.unqualified_name(None, facts)?;
+                if let Some(scope) = scope {
+                    name = parser.add(Node::Nested { scope, name });
+                }
+                if parser.peek() == b'I' {
+                    parser.remember(name);
+                    name = parser.with_arguments(name, facts)?;
+                }
+                Some(name)
+            }
+        })
+    }
+
+    fn with_arguments(&mut self, name: NodeId, facts: &mut NameFacts) -> Option<NodeId> {
+        let arguments = self.template_arguments()?;
+        facts.ends_with_arguments = true;
+        Some(self.add(Node::Template { name, arguments }))
+    }
+
+    fn nested_name(&mut self, facts: &mut NameFacts) -> Option<NodeId> {
+        self.expect("N")?;
+        if self.take("H") {
+            // The object is a parameter; nothing is shown of it here.
+        }
+        facts.qualifiers = self.qualifiers();
+        facts.reference = self.ref_qualifier();
+        let mut name: Option<NodeId> = None;
+        let mut is_remembered = false;
+        while !self.take("E") {
+            facts.ends_with_arguments &= self.peek() == b'I' || self.peek() == b'B';
+            let next = match (self.peek(), self.second()) {
+                (b'I', _) => self.with_arguments(name?, facts)?,
+                (b'S', b't') if name.is_none() => {
+                    self.take("St");
+                    name = Some(self.text("std"));
+                    continue;
+                }
+                (b'S', second) if name.is_none() && second != b't' => {
+                    name = Some(self.substitution()?);
+                    is_remembered = false;
+                    continue;
+                }
+                (b'T', _) if name.is_none() => self.template_parameter()?,
+                (b'D', b't' | b'T') if name.is_none() => self.decltype()?,
+                (b'M', _) => {
+                    // A lambda in a member's initializer.
+                    self.take("M");
+                    continue;
+                }
+                _ => {
+                    let part = self.unqualified_name(name, facts)?;
+                    match name {
+                        Some(scope) => self.add(Node::Nested { scope, name: part }),
+                        None => part,
+                    }
+                }
+            };
+            self.remember(next);
+            is_remembered = true;
+            name = Some(next);
+        }
+        if !is_remembered {
+            return None;
+        }
+        // The whole is remembered by those who refer to it as a type.
+        self.substitutions.pop();
+        name
+    }
+
+    fn local_name(&mut self, facts: &mut NameFacts) -> Option<NodeId> {
+        self.expect("Z")?;
+        let function = self.encoding()?;
+        if let Some(Node::Function(function)) = self.graph.nodes.get_mut(function as usize) {
+            function.result = None;
+        }
+        self.expect("E")?;
+        if self.take("s") {
+            self.discriminator();
+            let name = self.text("string literal");
+            return Some(self.add(Node::Local { function, name }));
+        }
+        let name = if self.take("d") {
+            let number = self.index()?.checked_add(1)?;
+            let name = self.name(facts)?;
+            self.add(Node::DefaultArgument { number, name })
+        } else {
+            self.name(facts)?
+        };
+        self.discriminator();
+        Some(self.add(Node::Local { function, name }))
+    }
+
+    /// Numbers entities of one name.
+    fn discriminator(&mut self) {
+        let before = self.rest;
+        if self.take("__") {
+            self.digits();
+            self.take("_");
+        } else if self.take("_") && self.digits().is_empty() {
+            self.rest = before;
+        }
+    }
+
+    fn qualifiers(&mut self) -> Qualifiers {
+        let is_restrict = self.take("r");
+        let is_volatile = self.take("V");
+        let is_const = self.take("K");
+        Qualifiers { is_const, is_volatile, is_restrict }
+    }
+
+    fn ref_qualifier(&mut self) -> RefQualifier {
+        match self.peek() {
+            b'R' if self.take("R") => RefQualifier::LValue,
+            b'O' if self.take("O") => RefQualifier::RValue,
+            _ => RefQualifier::None,
+        }
+    }
+
+    fn unqualified_name(&mut self, scope: Option<NodeId>, facts: &mut NameFacts) -> Option<NodeId> {
+        facts.has_no_result = false;
+        self.take("F");
+        self.take("L");
+        let mut name = match (self.peek(), self.second()) {
+            (b'0'..=b'9', _) => self.source_name()?,
+            (b'U', b't') => {
+                self.skip(2)?;
+                let number = self.index()?.checked_add(1)?;
+                self.add(Node::Unnamed(number))
+            }
+            (b'U', b'l') => self.lambda()?,
+            (b'D', b'C') => {
+                self.skip(2)?;
+                let mut names = Vec::new();
+                while !self.take("E") {
+                    names.push(self.source_name()?);
+                }
+                let names = self.add_list(&names);
+                self.add(Node::Bindings(names))
+            }
+            (b'C' | b'D', _) => {
+                facts.has_no_result = true;
+                self.constructor(scope?)?
+            }
+            (b'a'..=b'z', _) => self.operator_name(facts)?,
+            _ => return None,
+        };
+        while self.take("B") {
+            let tag = self.identifier()?;
+            name = self.add(Node::Tagged { name, tag });
+        }
+        Some(name)
+    }
+
+    fn identifier(&mut self) -> Option<&'a str> {
+        let len: usize = self.digits().parse().ok()?;
+        self.skip(len).filter(|name| !name.is_empty())
+    }
+
+    fn source_name(&mut self) -> Option<NodeId> {
+        let name = self.identifier()?;
+        let is_anonymous = name.strip_prefix("_GLOBAL_").is_some_and(|rest| {
+            matches!(rest.as_bytes().first(), Some(b'_' | b'.' | b'$')) && rest.as_bytes().get(1) == Some(&b'N')
+        });
+        Some(self.text(if is_anonymous { "(anonymous namespace)" } else { name }))
+    }
+
+    fn lambda(&mut self) -> Option<NodeId> {
+        self.expect("Ul")?;
+        self.template_declarations()?;
+        let parameters = self.parameters(|parser| parser.peek() == b'E')?;
+        self.expect("E")?;
+        let number = self.index()?.checked_add(1)?;
+        Some(self.add(Node::Lambda { parameters, number }))
+    }
+
+    /// The parameters of a template: of a lambda, or of a template argument.
+    fn template_declarations(&mut self) -> Option<()> {
+        while self.peek() == b'T' && matches!(self.second(), b'y' | b'n' | b't' | b'p' | b'k') {
+            self.deeper(Self::template_declaration)?;
+        }
+        Some(())
+    }
+
+    fn template_declaration(&mut self) -> Option<()> {
+        match self.skip(2)? {
+            "Ty" => Some(()),
+            "Tn" => self.ty().map(|_| ()),
+            "Tk" => self.object_name().map(|_| ()),
+            "Tp" => self.template_declarations(),
+            _ => {
+                self.template_declarations()?;
+                self.expect("E")
+            }
+        }
+    }
+
+    fn constructor(&mut self, scope: NodeId) -> Option<NodeId> {
+        let is_destructor = self.peek() == b'D';
+        let is_inherited = !is_destructor && self.second() == b'I';
+        self.skip(if is_inherited { 3 } else { 2 })?;
+        let scope = if is_inherited { self.ty()? } else { scope };
+        let class = self.base_name(scope)?;
+        Some(self.add(Node::Constructor { class, is_destructor }))
+    }
+
+    /// The last part of a class's name.
+    fn base_name(&mut self, class: NodeId) -> Option<NodeId> {
+        match self.graph.get(class) {
+            Node::Nested { name, .. } | Node::Local { name, .. } | Node::Tagged { name, .. } => self.base_name(name),
+            Node::Template { name, .. } => self.base_name(name),
+            Node::Text(text) => Some(self.text(text.rsplit("::").next()?)),
+            Node::Lambda { .. } | Node::Unnamed(_) | Node::TemplateParameter(_) => Some(class),
+            _ => None,
+        }
+    }
+
+    fn operator_name(&mut self, facts: &mut NameFacts) -> Option<NodeId> {
+        let letters = self.skip(2)?;
+        if letters == "cv" {
+            let before = std::mem::replace(&mut self.takes_arguments, false);
+            let ty = self.ty();
+            self.takes_arguments = before;
+            let ty = ty?;
+            facts.has_no_result = true;
+            return Some(self.add(Node::Conversion(ty)));
+        }
+        if letters == "li" {
+            let name = self.identifier()?;
+            return Some(self.add(Node::Literal(name)));
+        }
+        if letters.starts_with('v') && letters.as_bytes()[1].is_ascii_digit() {
+            let name = self.identifier()?;
+            return Some(self.add(Node::Operator(name)));
+        }
+        let (text, _) = operators::find(letters)?;
+        Some(self.add(Node::Operator(text)))
+    }
+
+    /// `S_` and the like, and the names that the ABI abbreviates.
+    fn substitution(&mut self) -> Option<NodeId> {
+        self.expect("S")?;
+        let text = match self.peek() {
+            b'a' => "std::allocator",
+            b'b' => "std::basic_string",
+            b's' => "std::string",
+            b'i' => "std::istream",
+            b'o' => "std::ostream",
+            b'd' => "std::iostream",
+            _ => {
+                let number = self.sequence_number()? as usize;
+                return self.substitutions.get(number).copied();
+            }
+        };
+        self.skip(1)?;
+        let is_whole = matches!(text, "std::string" | "std::istream" | "std::ostream" | "std::iostream");
+        let followed = self.peek();
+        let mut name = if is_whole && matches!(followed, b'C' | b'D') {
+            // A constructor has the name of the template.
+            let class = match text {
+                "std::string" => "std::basic_string",
+                "std::istream" => "std::basic_istream",
+                "std::ostream" => "std::basic_ostream",
+                _ => "std::basic_iostream",
+            };
+            self.abbreviated(class)
+        } else {
+            self.text(text)
+        };
+        if self.peek() == b'B' {
+            while self.take("B") {
+                let tag = self.identifier()?;
+                name = self.add(Node::Tagged { name, tag });
+            }
+            self.remember(name);
+        }
+        Some(name)
+    }
+
+    /// A class of the standard library with its arguments.
+    fn abbreviated(&mut self, class: &'a str) -> NodeId {
+        let name = self.text(class);
+        let mut arguments = vec!["char", "std::char_traits<char>"];
+        if class == "std::basic_string" {
+            arguments.push("std::allocator<char>");
+        }
+        let arguments: Vec<NodeId> = arguments.into_iter().map(|argument| self.text(argument)).collect();
+        let arguments = self.add_list(&arguments);
+        self.add(Node::Template { name, arguments })
+    }
+
+    fn template_parameter(&mut self) -> Option<NodeId> {
+        self.expect("T")?;
+        if self.take("L") {
+            self.index()?;
+        }
+        let number = self.index()?;
+        Some(self.add(Node::TemplateParameter(number)))
+    }
+
+    fn template_arguments(&mut self) -> Option<List> {
+        self.expect("I")?;
+        // Those of a type in a conversion are complete.
+        let before = std::mem::replace(&mut self.takes_arguments, true);
+        let mut arguments = Vec::new();
+        while !self.take("E") {
+            if self.take("Q") {
+                // A constraint, which says nothing that the arguments don't.
+                self.expression()?;
+                continue;
+            }
+            arguments.push(self.template_argument()?);
+        }
+        self.takes_arguments = before;
+        Some(self.add_list(&arguments))
+    }
+
+    fn template_argument(&mut self) -> Option<NodeId> {
+        match self.peek() {
+            b'X' => {
+                self.take("X");
+                let expression = self.expression()?;
+                self.expect("E")?;
+                Some(expression)
+            }
+            b'L' => self.literal(),
+            b'J' | b'I' => {
+                self.skip(1)?;
+                let mut items = Vec::new();
+                while !self.take("E") {
+                    items.push(self.deeper(Self::template_argument)?);
+                }
+                let items = self.add_list(&items);
+                Some(self.add(Node::Pack(items)))
+            }
+            b'T' if matches!(self.second(), b'y' | b'n' | b't' | b'p' | b'k') => {
+                self.template_declaration()?;
+                self.deeper(Self::template_argument)
+            }
+            _ => self.ty(),
+        }
+    }
+
+    fn ty(&mut self) -> Option<NodeId> {
+        self.deeper(Self::ty_inside)
+    }
+
+    fn ty_inside(&mut self) -> Option<NodeId> {
+        if let Some(text) = builtin(self.peek()) {
+            self.skip(1)?;
+            return Some(self.text(text));
+        }
+        let node = match (self.peek(), self.second()) {
+            (b'r' | b'V' | b'K', _) => {
+                let qualifiers = self.qualifiers();
+                if self.peek() == b'F' || self.peek() == b'D' && matches!(self.second(), b'o' | b'O' | b'w' | b'x') {
+                    self.function_type(qualifiers)?
+                } else {
+                    let inner = self.ty()?;
+                    self.add(Node::Qualified { inner, qualifiers })
+                }
+            }
+            (b'F', _) | (b'D', b'o' | b'O' | b'w' | b'x') => self.function_type(Qualifiers::default())?,
+            (b'P', _) => {
+                self.take("P");
+                let inner = self.ty()?;
+                self.add(Node::Pointer(inner))
+            }
+            (b'R', _) => {
+                self.take("R");
+                let inner = self.ty()?;
+                self.add(Node::LValueReference(inner))
+            }
+            (b'O', _) => {
+                self.take("O");
+                let inner = self.ty()?;
+                self.add(Node::RValueReference(inner))
+            }
+            (b'C' | b'G', _) => {
+                let suffix = if self.take("C") { " _Complex" } else { " _Imaginary" };
+                if suffix == " _Imaginary" {
+                    self.take("G");
+                }
+                let inner = self.ty()?;
+                self.add(Node::Suffixed { inner, suffix })
+            }
+            (b'U', b'l' | b't') => self.name(&mut NameFacts::default())?,
+            (b'U', _) => {
+                self.take("U");
+                let mut qualifier = self.source_name()?;
+                if self.peek() == b'I' {
+                    let arguments = self.template_arguments()?;
+                    qualifier = self.add(Node::Template { name: qualifier, arguments });
+                }
+                let inner = self.ty()?;
+                self.add(Node::VendorQualified { inner, qualifier })
+            }
+            (b'A', _) => self.array_type()?,
+            (b'M', _) => {
+                self.take("M");
+                let class = self.ty()?;
+                let member = self.ty()?;
+                self.add(Node::MemberPointer { class, member })
+            }
+            (b'T', b's' | b'u' | b'e') => {
+                let before = match self.skip(2)? {
+                    "Ts" => "struct ",
+                    "Tu" => "union ",
+                    _ => "enum ",
+                };
+                let inner = self.object_name()?;
+                self.add(Node::Wrapped { before, inner, after: "" })
+            }
+            (b'T', _) => {
+                let parameter = self.template_parameter()?;
+                if self.peek() != b'I' || !self.takes_arguments {
+                    return Some(self.remember(parameter));
+                }
+                self.remember(parameter);
+                let arguments = self.template_arguments()?;
+                self.add(Node::Template { name: parameter, arguments })
+            }
+            (b'S', second) if second != b't' => {
+                let before = self.substitutions.len();
+                let name = self.substitution()?;
+                if self.peek() != b'I' || !self.takes_arguments {
+                    // One with a tag was remembered.
+                    return (before <= self.substitutions.len()).then_some(name);
+                }
+                let arguments = self.template_arguments()?;
+                self.add(Node::Template { name, arguments })
+            }
+            (b'D', b't' | b'T') => self.decltype()?,
+            (b'D', b'p') => {
+                self.skip(2)?;
+                let pattern = self.ty()?;
+                self.add(Node::Expansion(pattern))
+            }
+            (b'D', b'v') => self.vector_type()?,
+            (b'D', _) => return self.long_builtin(),
+            (b'u', _) => {
+                self.take("u");
+                let mut name = self.source_name()?;
+                if self.peek() == b'I' {
+                    let arguments = self.template_arguments()?;
+                    name = self.add(Node::Template { name, arguments });
+                }
+                name
+            }
+            _ => self.name(&mut NameFacts::default())?,
+        };
+        Some(self.remember(node))
+    }
+
+    /// Builtin types of more than a letter, which nothing refers back to.
+    fn long_builtin(&mut self) -> Option<NodeId> {
+        let text = match self.skip(2)? {
+            "Da" => "auto",
+            "Dc" => "decltype(auto)",
+            "Dd" => "decimal64",
+            "De" => "decimal128",
+            "Df" => "decimal32",
+            "Dh" => "half",
+            "Di" => "char32_t",
+            "Ds" => "char16_t",
+            "Du" => "char8_t",
+            "Dn" => "decltype(nullptr)",
+            "DF" => {
+                let digits = self.digits();
+                let extended = self.take("x");
+                if self.take("b") {
+                    return Some(self.text("std::bfloat16_t"));
+                }
+                self.expect("_").or(extended.then_some(()))?;
+                let name = self.text("_Float");
+                let bits = self.text(digits);
+                let (before, between) = ("", "");
+                return Some(self.add(Node::Joined { before, first: name, between, second: bits }));
+            }
+            _ => return None,
+        };
+        Some(self.text(text))
+    }
+
+    fn function_type(&mut self, qualifiers: Qualifiers) -> Option<NodeId> {
+        let mut suffix = "";
+        if self.take("Do") {
+            suffix = " noexcept";
+        } else if self.take("DO") {
+            self.expression()?;
+            self.expect("E")?;
+            suffix = " noexcept";
+        } else if self.take("Dw") {
+            while !self.take("E") {
+                self.ty()?;
+            }
+        }
+        self.take("Dx");
+        self.expect("F")?;
+        self.take("Y");
+        let result = self.ty()?;
+        let is_end =
+            |parser: &Self| parser.peek() == b'E' || matches!(parser.peek(), b'R' | b'O') && parser.second() == b'E';
+        let parameters = self.parameters(is_end)?;
+        let reference = self.ref_qualifier();
+        self.expect("E")?;
+        Some(self.add(Node::FunctionType { result, parameters, qualifiers, reference, suffix }))
+    }
+
+    fn array_type(&mut self) -> Option<NodeId> {
+        self.expect("A")?;
+        let size = match self.peek() {
+            b'_' => None,
+            b'0'..=b'9' => {
+                let digits = self.digits();
+                Some(self.text(digits))
+            }
+            _ => Some(self.expression()?),
+        };
+        self.expect("_")?;
+        let element = self.ty()?;
+        Some(self.add(Node::Array { element, size }))
+    }
+
+    fn vector_type(&mut self) -> Option<NodeId> {
+        self.expect("Dv")?;
+        let size = if self.take("_") {
+            self.expression()?
+        } else {
+            let digits = self.number()?;
+            self.text(digits)
+        };
+        self.expect("_")?;
+        let element = self.ty()?;
+        Some(self.add(Node::Vector { element, size }))
+    }
+
+    fn decltype(&mut self) -> Option<NodeId> {
+        self.skip(2)?;
+        let inner = self.expression()?;
+        self.expect("E")?;
+        Some(self.add(Node::Wrapped { before: "decltype (", inner, after: ")" }))
+    }
+
+    /// `L…E`
+    fn literal(&mut self) -> Option<NodeId> {
+        self.expect("L")?;
+        if self.take("_Z") || self.peek() == b'Z' && self.take("Z") {
+            let encoding = self.encoding()?;
+            self.expect("E")?;
+            return Some(encoding);
+        }
+        let ty = self.ty()?;
+        let is_negative = self.take("n");
+        let len = self.rest.bytes().take_while(|byte| byte.is_ascii_alphanumeric() && *byte != b'E').count();
+        let digits = self.skip(len)?;
+        self.expect("E")?;
+        if digits.is_empty() {
+            return Some(ty);
+        }
+        Some(self.add(Node::Number { ty, digits, is_negative }))
+    }
+
+    fn expression(&mut self) -> Option<NodeId> {
+        self.deeper(Self::expression_inside)
+    }
+
+    fn expressions(&mut self) -> Option<List> {
+        let mut items = Vec::new();
+        while !self.take("E") {
+            items.push(self.expression()?);
+        }
+        Some(self.add_list(&items))
+    }
+
+    fn expression_inside(&mut self) -> Option<NodeId> {
+        match self.peek() {
+            b'L' => return self.literal(),
+            b'T' => return self.template_parameter(),
+            b'0'..=b'9' => return self.simple_name(),
+            b'f' if self.second() == b'p' || self.second() == b'L' && self.rest.as_bytes().get(2)?.is_ascii_digit() => {
+                return self.function_parameter();
+            }
+            b'f' => return self.fold(),
+            b'u' => {
+                self.take("u");
+                let callee = self.source_name()?;
+                let mut arguments = Vec::new();
+                while !self.take("E") {
+                    arguments.push(self.template_argument()?);
+                }
+                let arguments = self.add_list(&arguments);
+                return Some(self.add(Node::Call { callee, arguments }));
+            }
+            _ => {}
+        }
+        let letters = self.skip(2)?;
+        let wrapped = |before: &'static str, inner| Node::Wrapped { before, inner, after: ")" };
+        let node = match letters {
+            "gs" => {
+                let inner = self.expression()?;
+                Node::Wrapped { before: "::", inner, after: "" }
+            }
+            "sr" => return self.unresolved_name(),
+            "on" => {
+                let name = self.operator_name(&mut NameFacts::default())?;
+                return self.with_optional_arguments(name);
+            }
+            "dn" => {
+                let class = self.ty()?;
+                Node::Wrapped { before: "~", inner: class, after: "" }
+            }
+            "sp" => Node::Expansion(self.expression()?),
+            "sZ" => {
+                let pack = if self.peek() == b'T' { self.template_parameter()? } else { self.function_parameter()? };
+                Node::PackLength(pack)
+            }
+            "sP" => {
+                let mut items = Vec::new();
+                while !self.take("E") {
+                    items.push(self.template_argument()?);
+                }
+                let items = self.add_list(&items);
+                let pack = self.add(Node::Pack(items));
+                Node::PackLength(pack)
+            }
+            "st" => wrapped("sizeof (", self.ty()?),
+            "sz" => wrapped("sizeof (", self.expression()?),
+            "at" => wrapped("alignof (", self.ty()?),
+            "az" => wrapped("alignof (", self.expression()?),
+            "ti" => wrapped("typeid (", self.ty()?),
+            "te" => wrapped("typeid (", self.expression()?),
+            "nx" => wrapped("noexcept(", self.expression()?),
+            "tw" => Node::Unary { operator: "throw ", operand: self.expression()?, is_postfix: false },
+            "tr" => Node::Text("throw"),
+            "cl" => {
+                let callee = self.expression()?;
+                Node::Call { callee, arguments: self.expressions()? }
+            }
+            "cv" => {
+                let before = std::mem::replace(&mut self.takes_arguments, true);
+                let ty = self.ty();
+                self.takes_arguments = before;
+                let ty = ty?;
+                let arguments = if self.take("_") {
+                    self.expressions()?
+                } else {
+                    let operand = self.expression()?;
+                    self.add_list(&[operand])
+                };
+                Node::Cast { ty, arguments }
+            }
+            "tl" => {
+                let ty = Some(self.ty()?);
+                Node::Braced { ty, items: self.expressions()? }
+            }
+            "il" => Node::Braced { ty: None, items: self.expressions()? },
+            "dc" | "sc" | "cc" | "rc" => {
+                let name = match letters {
+                    "dc" => "dynamic_cast",
+                    "sc" => "static_cast",
+                    "cc" => "const_cast",
+                    _ => "reinterpret_cast",
+                };
+                let ty = self.ty()?;
+                Node::NamedCast { name, ty, operand: self.expression()? }
+            }
+            "qu" => {
+                let condition = self.expression()?;
+                let then = self.expression()?;
+                Node::Conditional { condition, then, otherwise: self.expression()? }
+            }
+            "ix" => {
+                let first = self.expression()?;
+                let second = self.expression()?;
+                let second = self.add(Node::Wrapped { before: "", inner: second, after: "]" });
+                Node::Joined { before: "", first, between: "[", second }
+            }
+            "nw" | "na" => self.new_expression(if letters == "nw" { "new" } else { "new[]" })?,
+            _ => {
+                let (operator, place) = operators::find(letters)?;
+                match place {
+                    Place::Before => Node::Unary { operator, operand: self.expression()?, is_postfix: false },
+                    Place::BeforeOrBehind => {
+                        let is_postfix = !self.take("_");
+                        Node::Unary { operator, operand: self.expression()?, is_postfix }
+                    }
+                    Place::Between => {
+                        let left = self.expression()?;
+                        Node::Binary { operator, left, right: self.expression()? }
+                    }
+                    Place::Name => return None,
+                }
+            }
+        };
+        Some(self.add(node))
+    }
+
+    fn new_expression(&mut self, text: &'static str) -> Option<Node<'a>> {
+        let mut placement = Vec::new();
+        while !self.take("_") {
+            placement.push(self.expression()?);
+        }
+        let placement = self.add_list(&placement);
+        let ty = self.ty()?;
+        let arguments = if self.take("E") {
+            None
+        } else {
+            self.expect("pi")?;
+            Some(self.expressions()?)
+        };
+        Some(Node::New { text, placement, ty, arguments })
+    }
+
+    fn simple_name(&mut self) -> Option<NodeId> {
+        let name = self.source_name()?;
+        self.with_optional_arguments(name)
+    }
+
+    fn with_optional_arguments(&mut self, name: NodeId) -> Option<NodeId> {
+        if self.peek() != b'I' {
+            return Some(name);
+        }
+        let arguments = self.template_arguments()?;
+        Some(self.add(Node::Template { name, arguments }))
+    }
+
+    /// A member of a type that depends on arguments. GCC writes the type as such; by the ABI, its parts are listed up to
+    /// an `E`. What GCC writes may look like such a list: then it has two parts, and the last is the member.
+    fn unresolved_name(&mut self) -> Option<NodeId> {
+        let before = std::mem::replace(&mut self.takes_arguments, true);
+        let scope = self.scope_of_parts().or_else(|| self.ty());
+        self.takes_arguments = before;
+        let scope = scope?;
+        let name = match (self.peek(), self.second()) {
+            (b'0'..=b'9', _) => self.source_name()?,
+            (b'o', b'n') => {
+                self.skip(2)?;
+                self.operator_name(&mut NameFacts::default())?
+            }
+            (b'd', b'n') => {
+                self.skip(2)?;
+                let class = self.ty()?;
+                self.add(Node::Wrapped { before: "~", inner: class, after: "" })
+            }
+            _ => self.operator_name(&mut NameFacts::default())?,
+        };
+        let name = self.with_optional_arguments(name)?;
+        Some(self.add(Node::Nested { scope, name }))
+    }
+
+    /// `None`, with nothing read, if it is no list of parts.
+    fn scope_of_parts(&mut self) -> Option<NodeId> {
+        let (rest, substitutions) = (self.rest, self.substitutions.len());
+        let scope = self.parts_of_scope();
+        if scope.is_none() {
+            self.rest = rest;
+            self.substitutions.truncate(substitutions);
+        }
+        scope
+    }
+
+    fn parts_of_scope(&mut self) -> Option<NodeId> {
+        let mut scope = None;
+        if self.take("N") {
+            scope = Some(self.ty()?);
+        }
+        let (mut has_arguments, mut count) = (false, 0);
+        while self.peek().is_ascii_digit() {
+            let name = self.source_name()?;
+            has_arguments = self.peek() == b'I';
+            count += 1;
+            let part = self.with_optional_arguments(name)?;
+            scope = Some(match scope {
+                Some(scope) => self.add(Node::Nested { scope, name: part }),
+                None => part,
+            });
+        }
+        let is_followed = |rest: &str| rest.starts_with(|first: char| first.is_ascii_digit()) || rest.starts_with("on");
+        let is_list = has_arguments || count == 1;
+        (is_list && self.take("E") && is_followed(self.rest)).then_some(scope).flatten()
+    }
+
+    /// `fp_`, `fL0p_`
+    fn function_parameter(&mut self) -> Option<NodeId> {
+        if self.take("fL") {
+            self.digits();
+            self.expect("p")?;
+        } else {
+            self.expect("fp")?;
+        }
+        if self.take("T") {
+            return Some(self.text("this"));
+        }
+        self.qualifiers();
+        let number = self.index()?.checked_add(1)?;
+        Some(self.add(Node::Parameter(number)))
+    }
+
+    fn fold(&mut self) -> Option<NodeId> {
+        let kind = self.skip(2)?;
+        let letters = self.skip(2)?;
+        let (operator, _) = operators::find(letters)?;
+        let first = self.expression()?;
+        let (pack, start, is_left) = match kind {
+            "fl" => (first, None, true),
+            "fr" => (first, None, false),
+            "fL" => (self.expression()?, Some(first), true),
+            "fR" => (first, Some(self.expression()?), false),
+            _ => return None,
+        };
+        Some(self.add(Node::Fold { operator, pack, start, is_left }))
+    }
+}
+
+fn builtin(letter: u8) -> Option<&'static str> {
+    Some(match letter {
+        b'v' => "void",
+        b'w' => "wchar_t",
+        b'b' => "bool",
+        b'c' => "char",
+        b'a' => "signed char",
+        b'h' => "unsigned char",
+        b's' => "short",
+        b't' => "unsigned short",
+        b'i' => "int",
+        b'j' => "unsigned int",
+        b'l' => "long",
+        b'm' => "unsigned long",
+        b'x' => "long long",
+        b'y' => "unsigned long long",
+        b'n' => "__int128",
+        b'o' => "unsigned __int128",
+        b'f' => "float",
+        b'd' => "double",
+        b'e' => "long double",
+        b'g' => "__float128",
+        b'z' => "...",
+        _ => return None,
+    })
+}

@@ -1,0 +1,642 @@
+//! Writes a graph as text, spelled as c++filt spells names.
+//!
+//! Types are written around what they are of: `void (*)(int)` has its result before and its parameters behind the `*`. So
+//! each node has a left and a right part, of which most have only the left one.
+
+use super::{FunctionNode, Graph, List, MOST_DEPTH, Node, NodeId, Qualifiers, RefQualifier};
+
+/// Texts longer than this are not names.
+const LONGEST: usize = 256 << 10;
+
+/// More nodes than such a text has.
+const MOST_NODES: u32 = 1 << 20;
+
+/// The text of a node. `None` if it has no end, or a very far one.
+pub(super) fn print(graph: &Graph<'_>, root: NodeId) -> Option<String> {
+    let mut printer = Printer {
+        graph,
+        out: String::new(),
+        scopes: Vec::new(),
+        scope: None,
+        pack_index: None,
+        lambdas: 0,
+        depth: 0,
+        nodes_left: MOST_NODES,
+    };
+    printer.in_scope_of(root, |printer| printer.all(root))?;
+    Some(printer.out)
+}
+
+struct Printer<'g, 'a> {
+    graph: &'g Graph<'a>,
+    out: String,
+    /// The arguments of the functions that are being written, each with the scope of its surroundings.
+    scopes: Vec<(List, Scope)>,
+    scope: Scope,
+    /// The number of lambdas whose parameters are being written.
+    lambdas: u32,
+    /// The element of packs that is being written, in the pattern of an expansion.
+    pack_index: Option<usize>,
+    depth: u32,
+    nodes_left: u32,
+}
+
+/// The number of the arguments that parameters stand for.
+type Scope = Option<usize>;
+
+/// `Some` goes on.
+type Printed = Option<()>;
+
+impl<'a> Printer<'_, 'a> {
+    fn put(&mut self, text: &str) -> Printed {
+        self.out.push_str(text);
+        (self.out.len() <= LONGEST).then_some(())
+    }
+
+    fn ends_with(&self, last: char) -> bool {
+        self.out.ends_with(last)
+    }
+
+    fn enter(&mut self) -> Printed {
+        self.nodes_left = self.nodes_left.checked_sub(1)?;
+        self.depth += 1;
+        (self.depth <= 2 * MOST_DEPTH).then_some(())
+    }
+
+    fn all(&mut self, id: NodeId) -> Printed {
+        self.left(id)?;
+        self.right(id)
+    }
+
+    /// Writes something in the scope of a function's own arguments.
+    fn in_scope_of(&mut self, name: NodeId, write: impl FnOnce(&mut Self) -> Printed) -> Printed {
+        let node = match self.graph.get(name) {
+            Node::Local { name, .. } => self.graph.get(name),
+            node => node,
+        };
+        let Node::Template { arguments, .. } = node else { return write(self) };
+        let (outer, len) = (self.scope, self.scopes.len());
+        self.scopes.push((arguments, outer));
+        self.scope = Some(len);
+        write(self)?;
+        self.scopes.truncate(len);
+        self.scope = outer;
+        Some(())
+    }
+
+    /// What a node is where it stands, and the scope of that: the argument, if it is a parameter.
+    fn resolve_in(&self, id: NodeId, mut scope: Scope) -> Option<(NodeId, Scope)> {
+        let mut id = id;
+        while let Node::TemplateParameter(number) = self.graph.get(id) {
+            if self.lambdas > 0 {
+                break;
+            }
+            let (arguments, outer) = *self.scopes.get(scope?)?;
+            id = *self.graph.list(arguments).get(number as usize)?;
+            scope = outer;
+            if let (Node::Pack(list), Some(index)) = (self.graph.get(id), self.pack_index) {
+                id = *self.graph.list(list).get(index)?;
+            }
+        }
+        Some((id, scope))
+    }
+
+    fn resolve(&self, id: NodeId) -> Option<Node<'a>> {
+        self.resolve_in(id, self.scope).map(|(id, _)| self.graph.get(id))
+    }
+
+    fn in_scope(&mut self, scope: Scope, write: impl FnOnce(&mut Self) -> Printed) -> Printed {
+        let outer = std::mem::replace(&mut self.scope, scope);
+        write(self)?;
+        self.scope = outer;
+        Some(())
+    }
+
+    fn left(&mut self, id: NodeId) -> Printed {
+        self.enter()?;
+        let (id, scope) = self.resolve_in(id, self.scope)?;
+        let node = self.graph.get(id);
+        self.in_scope(scope, |printer| printer.left_of(node))?;
+        self.depth -= 1;
+        Some(())
+    }
+
+    fn left_of(&mut self, node: Node<'a>) -> Printed {
+        match node {
+            Node::Text(text) => self.put(text),
+            Node::Nested { scope, name } => {
+                self.all(scope)?;
+                self.put("::")?;
+                self.all(name)
+            }
+            Node::Local { function, name } => {
+                self.all(function)?;
+                self.put("::")?;
+                self.all(name)
+            }
+            Node::Template { name, arguments } => {
+                self.all(name)?;
+                if self.ends_with('<') {
+                    self.put(" ")?;
+                }
+                self.put("<")?;
+                // c++filt has no space behind an empty pack.
+                let ends_empty = self.list(arguments)?;
+                self.put(if self.ends_with('>') && !ends_empty { " >" } else { ">" })
+            }
+            Node::Pack(list) => self.list(list).map(|_| ()),
+            // The parameter of a generic lambda.
+            Node::TemplateParameter(number) => self.put(&format!("auto:{}", u64::from(number) + 1)),
+            Node::Expansion(pattern) => self.expansion(pattern),
+            Node::Constructor { class, is_destructor } => {
+                self.put(if is_destructor { "~" } else { "" })?;
+                self.all(class)
+            }
+            Node::Operator(text) => {
+                self.put("operator")?;
+                if text.starts_with(|first: char| first.is_ascii_alphabetic()) {
+                    self.put(" ")?;
+                }
+                self.put(text.trim_end())
+            }
+            Node::Conversion(ty) => {
+                self.put("operator ")?;
+                self.all(ty)
+            }
+            Node::Literal(name) => {
+                self.put("operator\"\" ")?;
+                self.put(name)
+            }
+            Node::Tagged { name, tag } => {
+                self.all(name)?;
+                self.put("[abi:")?;
+                self.put(tag)?;
+                self.put("]")
+            }
+            Node::Lambda { parameters, number } => {
+                self.put("{lambda(")?;
+                self.lambdas += 1;
+                self.list(parameters)?;
+                self.lambdas -= 1;
+                self.put(&format!(")#{number}}}"))
+            }
+            Node::Unnamed(number) => self.put(&format!("{{unnamed type#{number}}}")),
+            Node::DefaultArgument { number, name } => {
+                self.put(&format!("{{default arg#{number}}}::"))?;
+                self.all(name)
+            }
+            Node::Bindings(names) => {
+                self.put("[")?;
+                self.list(names)?;
+                self.put("]")
+            }
+            Node::Function(function) => self.function(&function),
+            Node::Qualified { inner, qualifiers } => {
+                self.left(inner)?;
+                self.qualifiers(qualifiers)
+            }
+            Node::Suffixed { inner, suffix } => {
+                self.left(inner)?;
+                self.put(suffix)
+            }
+            Node::VendorQualified { inner, qualifier } => {
+                self.left(inner)?;
+                self.put(" ")?;
+                self.all(qualifier)
+            }
+            Node::Pointer(inner) => self.pointer(inner, "*"),
+            Node::LValueReference(_) | Node::RValueReference(_) => {
+                let (inner, scope, text) = self.collapse(node)?;
+                self.in_scope(scope, |printer| printer.pointer(inner, text))
+            }
+            Node::FunctionType { result, .. } => {
+                self.left(result)?;
+                self.put(if self.leads_to_written_around(result) { "" } else { " " })
+            }
+            Node::Array { element, .. } => self.left(element),
+            Node::Vector { element, size } => {
+                self.all(element)?;
+                self.put(" __vector(")?;
+                self.all(size)?;
+                self.put(")")
+            }
+            Node::MemberPointer { class, member } => {
+                self.left(member)?;
+                self.put(if self.is_written_around(member) { "(" } else { " " })?;
+                self.all(class)?;
+                self.put("::*")
+            }
+            Node::Wrapped { before, inner, after } => {
+                self.put(before)?;
+                self.all(inner)?;
+                self.put(after)
+            }
+            Node::Joined { before, first, between, second } => {
+                self.put(before)?;
+                self.all(first)?;
+                self.put(between)?;
+                self.all(second)
+            }
+            node => self.expression(node),
+        }
+    }
+
+    fn right(&mut self, id: NodeId) -> Printed {
+        self.enter()?;
+        let (id, scope) = self.resolve_in(id, self.scope)?;
+        let node = self.graph.get(id);
+        self.in_scope(scope, |printer| printer.right_of(node))?;
+        self.depth -= 1;
+        Some(())
+    }
+
+    fn right_of(&mut self, node: Node<'a>) -> Printed {
+        match node {
+            Node::Qualified { inner, .. } | Node::Suffixed { inner, .. } | Node::VendorQualified { inner, .. } => {
+                self.right(inner)
+            }
+            Node::Pointer(inner) => self.pointer_end(inner),
+            Node::LValueReference(_) | Node::RValueReference(_) => {
+                let (inner, scope, _) = self.collapse(node)?;
+                self.in_scope(scope, |printer| printer.pointer_end(inner))
+            }
+            Node::MemberPointer { member, .. } => self.pointer_end(member),
+            Node::FunctionType { result, parameters, qualifiers, reference, suffix } => {
+                self.put("(")?;
+                self.list(parameters)?;
+                self.put(")")?;
+                self.right(result)?;
+                self.qualifiers(qualifiers)?;
+                self.reference(reference)?;
+                self.put(suffix)
+            }
+            Node::Array { element, size } => {
+                self.put(if self.ends_with(']') { "[" } else { " [" })?;
+                if let Some(size) = size {
+                    self.all(size)?;
+                }
+                self.put("]")?;
+                self.right(element)
+            }
+            _ => Some(()),
+        }
+    }
+
+    fn pointer(&mut self, inner: NodeId, text: &str) -> Printed {
+        self.left(inner)?;
+        if self.is_written_around(inner) {
+            self.put(if matches!(self.base(inner), Some(Node::Array { .. })) { " (" } else { "(" })?;
+        }
+        self.put(text)
+    }
+
+    fn pointer_end(&mut self, inner: NodeId) -> Printed {
+        if self.is_written_around(inner) {
+            self.put(")")?;
+        }
+        self.right(inner)
+    }
+
+    /// True if a type has a part behind the name of what is of it.
+    fn is_written_around(&self, id: NodeId) -> bool {
+        matches!(self.base(id), Some(Node::FunctionType { .. } | Node::Array { .. }))
+    }
+
+    /// The same of what a pointer or a reference leads to.
+    fn leads_to_written_around(&self, id: NodeId) -> bool {
+        let mut next = Some(id);
+        for _ in 0..MOST_DEPTH {
+            let Some(id) = next else { return false };
+            next = match self.base(id) {
+                Some(Node::Pointer(inner) | Node::LValueReference(inner) | Node::RValueReference(inner)) => Some(inner),
+                Some(Node::MemberPointer { member, .. }) => Some(member),
+                Some(Node::FunctionType { .. } | Node::Array { .. }) => return true,
+                _ => None,
+            };
+        }
+        false
+    }
+
+    /// A type without its qualifiers.
+    fn base(&self, id: NodeId) -> Option<Node<'a>> {
+        let (mut id, mut scope) = self.resolve_in(id, self.scope)?;
+        for _ in 0..MOST_DEPTH {
+            let Node::Qualified { inner, .. } = self.graph.get(id) else { break };
+            (id, scope) = self.resolve_in(inner, scope)?;
+        }
+        Some(self.graph.get(id))
+    }
+
+    /// A reference to a reference is one, to an rvalue only if both are.
+    fn collapse(&self, mut node: Node<'a>) -> Option<(NodeId, Scope, &'static str)> {
+        let (mut text, mut scope) = ("&&", self.scope);
+        for _ in 0..MOST_DEPTH {
+            let inner = match node {
+                Node::LValueReference(inner) => {
+                    text = "&";
+                    inner
+                }
+                Node::RValueReference(inner) => inner,
+                _ => return None,
+            };
+            let (id, of_inner) = self.resolve_in(inner, scope)?;
+            node = self.graph.get(id);
+            scope = of_inner;
+            if !matches!(node, Node::LValueReference(_) | Node::RValueReference(_)) {
+                return Some((id, scope, text));
+            }
+        }
+        None
+    }
+
+    fn function(&mut self, function: &FunctionNode) -> Printed {
+        let FunctionNode { name, parameters, result, qualifiers, reference } = *function;
+        self.in_scope_of(name, |printer| {
+            if let Some(result) = result {
+                printer.left(result)?;
+                printer.put(" ")?;
+            }
+            printer.all(name)?;
+            let Some(parameters) = parameters else { return Some(()) };
+            printer.put("(")?;
+            // The parameters of a lambda's enclosing function are that function's.
+            let lambdas = std::mem::take(&mut printer.lambdas);
+            printer.list(parameters)?;
+            printer.lambdas = lambdas;
+            printer.put(")")?;
+            if let Some(result) = result {
+                printer.right(result)?;
+            }
+            printer.qualifiers(qualifiers)?;
+            printer.reference(reference)
+        })
+    }
+
+    fn qualifiers(&mut self, qualifiers: Qualifiers) -> Printed {
+        self.put(if qualifiers.is_const { " const" } else { "" })?;
+        self.put(if qualifiers.is_volatile { " volatile" } else { "" })?;
+        self.put(if qualifiers.is_restrict { " __restrict" } else { "" })
+    }
+
+    fn reference(&mut self, reference: RefQualifier) -> Printed {
+        self.put(match reference {
+            RefQualifier::None => "",
+            RefQualifier::LValue => " &",
+            RefQualifier::RValue => " &&",
+        })
+    }
+
+    /// Separated by commas, without empty packs at the end, as c++filt has it. True if there is one.
+    fn list(&mut self, list: List) -> Option<bool> {
+        let mut end = self.out.len();
+        for (number, &item) in self.graph.list(list).iter().enumerate() {
+            if number > 0 {
+                self.put(", ")?;
+            }
+            let before = self.out.len();
+            self.all(item)?;
+            if self.out.len() > before {
+                end = self.out.len();
+            }
+        }
+        let ends_empty = end < self.out.len();
+        self.out.truncate(end);
+        Some(ends_empty)
+    }
+
+    /// The pattern once for each element of the pack in it.
+    fn expansion(&mut self, pattern: NodeId) -> Printed {
+        let mut nodes_left = MOST_NODES;
+        let Some(pack) = self.find_pack(pattern, 0, &mut nodes_left) else {
+            self.subexpression(pattern)?;
+            return self.put("...");
+        };
+        self.nodes_left = self.nodes_left.checked_sub(MOST_NODES - nodes_left)?;
+        let outer = self.pack_index;
+        for index in 0..self.graph.list(pack).len() {
+            if index > 0 {
+                self.put(", ")?;
+            }
+            self.pack_index = Some(index);
+            self.all(pattern)?;
+        }
+        self.pack_index = outer;
+        Some(())
+    }
+
+    /// The first pack in a pattern that no inner expansion expands.
+    fn find_pack(&self, id: NodeId, depth: u32, nodes_left: &mut u32) -> Option<List> {
+        *nodes_left = nodes_left.checked_sub(1)?;
+        if depth > MOST_DEPTH {
+            return None;
+        }
+        let mut find = |id: NodeId| self.find_pack(id, depth + 1, nodes_left);
+        match self.graph.get(id) {
+            Node::TemplateParameter(number) => {
+                let (arguments, _) = *self.scopes.get(self.scope?)?;
+                match self.graph.get(*self.graph.list(arguments).get(number as usize)?) {
+                    Node::Pack(list) if self.lambdas == 0 => Some(list),
+                    _ => None,
+                }
+            }
+            Node::Nested { scope: first, name: second }
+            | Node::Local { function: first, name: second }
+            | Node::MemberPointer { class: first, member: second }
+            | Node::Joined { first, second, .. }
+            | Node::Binary { left: first, right: second, .. }
+            | Node::NamedCast { ty: first, operand: second, .. } => find(first).or_else(|| find(second)),
+            Node::Template { name, arguments } => {
+                find(name).or_else(|| self.graph.list(arguments).iter().find_map(|&argument| find(argument)))
+            }
+            Node::Conversion(inner)
+            | Node::Qualified { inner, .. }
+            | Node::Suffixed { inner, .. }
+            | Node::VendorQualified { inner, .. }
+            | Node::Pointer(inner)
+            | Node::LValueReference(inner)
+            | Node::RValueReference(inner)
+            | Node::Wrapped { inner, .. }
+            | Node::Tagged { name: inner, .. }
+            | Node::Number { ty: inner, .. }
+            | Node::Unary { operand: inner, .. } => find(inner),
+            Node::FunctionType { result, parameters, .. } => {
+                find(result).or_else(|| self.graph.list(parameters).iter().find_map(|&parameter| find(parameter)))
+            }
+            Node::Array { element, size } => find(element).or_else(|| find(size?)),
+            Node::Vector { element, size } => find(element).or_else(|| find(size)),
+            Node::Call { callee: first, arguments: list } | Node::Cast { ty: first, arguments: list } => {
+                find(first).or_else(|| self.graph.list(list).iter().find_map(|&item| find(item)))
+            }
+            Node::Braced { ty, items } => {
+                ty.and_then(&mut find).or_else(|| self.graph.list(items).iter().find_map(|&item| find(item)))
+            }
+            Node::Conditional { condition, then, otherwise } => [condition, then, otherwise].into_iter().find_map(find),
+            _ => None,
+        }
+    }
+
+    fn expression(&mut self, node: Node<'a>) -> Printed {
+        match node {
+            Node::Number { ty, digits, is_negative } => self.number(ty, digits, is_negative),
+            Node::Unary { operator, operand, is_postfix: true } => {
+                self.subexpression(operand)?;
+                self.put(operator)
+            }
+            Node::Unary { operator, operand, .. } => {
+                self.put(operator)?;
+                // The parameters of a member are not part of its address.
+                if operator == "&"
+                    && let Some(Node::Function(FunctionNode { name, qualifiers, .. })) = self.resolve(operand)
+                    && qualifiers == Qualifiers::default()
+                    && matches!(self.graph.get(name), Node::Nested { .. })
+                {
+                    return self.all(name);
+                }
+                self.subexpression(operand)
+            }
+            Node::Binary { operator, left, right } => {
+                // Else it would end the arguments of a template.
+                let is_closing = operator == ">";
+                self.put(if is_closing { "(" } else { "" })?;
+                self.subexpression(left)?;
+                self.put(operator)?;
+                self.subexpression(right)?;
+                self.put(if is_closing { ")" } else { "" })
+            }
+            Node::Conditional { condition, then, otherwise } => {
+                self.subexpression(condition)?;
+                self.put("?")?;
+                self.subexpression(then)?;
+                self.put(" : ")?;
+                self.subexpression(otherwise)
+            }
+            Node::Call { callee, arguments } => {
+                match self.resolve(callee) {
+                    Some(Node::Function(FunctionNode { name, .. })) => self.all(name)?,
+                    _ => self.subexpression(callee)?,
+                }
+                self.put("(")?;
+                self.list(arguments)?;
+                self.put(")")
+            }
+            Node::Cast { ty, arguments } => {
+                self.put("(")?;
+                self.all(ty)?;
+                self.put(")")?;
+                match *self.graph.list(arguments) {
+                    [only] => self.subexpression(only),
+                    _ => {
+                        self.put("(")?;
+                        self.list(arguments)?;
+                        self.put(")")
+                    }
+                }
+            }
+            Node::NamedCast { name, ty, operand } => {
+                self.put(name)?;
+                self.put("<")?;
+                self.all(ty)?;
+                self.put(">(")?;
+                self.all(operand)?;
+                self.put(")")
+            }
+            Node::Braced { ty, items } => {
+                if let Some(ty) = ty {
+                    self.all(ty)?;
+                }
+                self.put("{")?;
+                self.list(items)?;
+                self.put("}")
+            }
+            Node::PackLength(pack) => match self.find_pack(pack, 0, &mut MOST_NODES.clone()) {
+                Some(list) => {
+                    let len = self.graph.list(list).len();
+                    self.put(&len.to_string())
+                }
+                None => {
+                    self.put("sizeof...(")?;
+                    self.all(pack)?;
+                    self.put(")")
+                }
+            },
+            Node::Parameter(number) => self.put(&format!("{{parm#{number}}}")),
+            Node::Fold { operator, pack, start, is_left } => {
+                self.put("(")?;
+                match (start, is_left) {
+                    (None, true) => {
+                        self.put("...")?;
+                        self.put(operator)?;
+                        self.subexpression(pack)?;
+                    }
+                    (None, false) => {
+                        self.subexpression(pack)?;
+                        self.put(operator)?;
+                        self.put("...")?;
+                    }
+                    (Some(start), _) => {
+                        let (first, last) = if is_left { (start, pack) } else { (pack, start) };
+                        self.subexpression(first)?;
+                        self.put(operator)?;
+                        self.put("...")?;
+                        self.put(operator)?;
+                        self.subexpression(last)?;
+                    }
+                }
+                self.put(")")
+            }
+            Node::New { text, placement, ty, arguments } => {
+                self.put(text)?;
+                self.put(" ")?;
+                if !self.graph.list(placement).is_empty() {
+                    self.put("(")?;
+                    self.list(placement)?;
+                    self.put(") ")?;
+                }
+                self.all(ty)?;
+                let Some(arguments) = arguments else { return Some(()) };
+                self.put("(")?;
+                self.list(arguments)?;
+                self.put(")")
+            }
+            _ => None,
+        }
+    }
+
+    /// In parentheses, unless it is a name.
+    fn subexpression(&mut self, id: NodeId) -> Printed {
+        let node = self.graph.get(id);
+        let is_simple = matches!(node, Node::Text(_) | Node::Nested { .. } | Node::Braced { .. } | Node::Parameter(_));
+        if is_simple {
+            return self.all(id);
+        }
+        self.put("(")?;
+        self.all(id)?;
+        self.put(")")
+    }
+
+    fn number(&mut self, ty: NodeId, digits: &str, is_negative: bool) -> Printed {
+        let suffix = match self.graph.get(ty) {
+            Node::Text("bool") if matches!(digits, "0" | "1") && !is_negative => {
+                return self.put(if digits == "0" { "false" } else { "true" });
+            }
+            Node::Text("int") => Some(""),
+            Node::Text("unsigned int") => Some("u"),
+            Node::Text("long") => Some("l"),
+            Node::Text("unsigned long") => Some("ul"),
+            Node::Text("long long") => Some("ll"),
+            Node::Text("unsigned long long") => Some("ull"),
+            _ => None,
+        };
+        let is_float = matches!(self.graph.get(ty), Node::Text("float" | "double" | "long double" | "__float128"));
+        if suffix.is_none() {
+            self.put("(")?;
+            self.all(ty)?;
+            self.put(")")?;
+        }
+        self.put(if is_negative { "-" } else { "" })?;
+        self.put(if is_float { "[" } else { "" })?;
+        self.put(digits)?;
+        self.put(if is_float { "]" } else { "" })?;
+        self.put(suffix.unwrap_or(""))
+    }
+}

@@ -1,0 +1,669 @@
+//! Go's own table of functions, files, lines and inlined calls: `.gopclntab`. The runtime needs it for tracebacks, so
+//! that it stays in programs that are stripped of symbols and of DWARF (`-ldflags="-s -w"`).
+//!
+//! ```text
+//! header          magic (version), quantum of the processor's instructions, size of a pointer, offsets of the parts
+//! function table  (first address, offset of the function's record), sorted; then the end of the last function
+//! record          offsets: name; tables of files, lines and other values by address; inline tree
+//! value table     (change of the value, how many quanta it holds) as varints
+//! ```
+//!
+//! | magic | since | addresses | the inline tree is found by |
+//! |---|---|---|---|
+//! | `0xfffffffb` | 1.2 | absolute | an address |
+//! | `0xfffffffa` | 1.16 | absolute | an address |
+//! | `0xfffffff0` | 1.18 | relative to the text's start | an offset from `go:func.*` |
+//! | `0xfffffff1` | 1.20 | relative to the text's start | an offset from `go:func.*` |
+//!
+//! `go:func.*`, and since 1.26 the text's start, are in the module's data: a structure in a data section that begins with
+//! the table's address. Nothing is read but what a look-up needs. Everything is checked: the table of a program is input.
+//!
+//! Spec: golang.org/s/go12symtab; Go's src/runtime/symtab.go and src/debug/gosym/pclntab.go.
+
+use super::image::Image;
+use object::{Object, ObjectSection};
+use std::ops::Range;
+
+/// Names longer than this are not names.
+const LONGEST_NAME: usize = 64 << 10;
+
+/// Fewer entries than this of tables of values are read for an address.
+const MOST_STEPS: usize = 1 << 18;
+
+/// The table of a program.
+#[derive(Debug)]
+pub struct GoTable<'a> {
+    image: &'a Image,
+    table: Words<'a>,
+    version: Version,
+    quantum: u64,
+    function_count: usize,
+    parts: Parts,
+    /// The address that those of functions are counted from.
+    text: u64,
+    /// The address of `go:func.*`.
+    func_data: Option<u64>,
+    inline_layout: Option<InlineLayout>,
+}
+
+/// A function of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GoFunction<'a> {
+    /// Its first address, as linked, and the one behind its last.
+    pub range: Range<u64>,
+    /// Its name, such as `main.(*T).run`.
+    pub name: &'a [u8],
+}
+
+/// A call at an address: of an inlined function, or of the function that has the code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GoCall<'a> {
+    /// The function.
+    pub name: &'a [u8],
+    /// The source file; empty if unknown.
+    pub file: &'a [u8],
+    /// The line in it; 0 if unknown.
+    pub line: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Version {
+    Go12,
+    Go116,
+    Go118,
+    Go120,
+}
+
+/// Offsets in the table.
+#[derive(Debug, Clone, Copy, Default)]
+struct Parts {
+    names: usize,
+    /// Lists of the files of each unit: offsets from `files`.
+    units: usize,
+    files: usize,
+    values: usize,
+    functions: usize,
+    /// Offsets of records are counted from here.
+    records: usize,
+}
+
+/// The way a version writes inline trees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct InlineLayout {
+    /// Among a function's tables of values, the one with the number of the inlined call at each address.
+    value_table: usize,
+    /// Among a function's data, its inline tree.
+    data: usize,
+    /// Bytes of an entry of the tree: 20 with file and line of the call, 16 without.
+    entry: usize,
+}
+
+/// Numbers in a program's byte order.
+#[derive(Debug, Clone, Copy)]
+struct Words<'a> {
+    bytes: &'a [u8],
+    is_little: bool,
+    /// Bytes of a pointer.
+    pointer: usize,
+}
+
+impl<'a> Words<'a> {
+    fn u32_at(&self, at: usize) -> Option<u32> {
+        let bytes = *self.bytes.get(at..)?.first_chunk()?;
+        Some(if self.is_little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) })
+    }
+
+    fn i32_at(&self, at: usize) -> Option<i32> {
+        self.u32_at(at).map(u32::cast_signed)
+    }
+
+    /// A pointer, or an offset of that size.
+    fn pointer_at(&self, at: usize) -> Option<u64> {
+        if self.pointer == 4 {
+            return self.u32_at(at).map(u64::from);
+        }
+        let bytes = *self.bytes.get(at..)?.first_chunk()?;
+        Some(if self.is_little { u64::from_le_bytes(bytes) } else { u64::from_be_bytes(bytes) })
+    }
+
+    fn offset_at(&self, at: usize) -> Option<usize> {
+        usize::try_from(self.pointer_at(at)?).ok().filter(|&offset| offset <= self.bytes.len())
+    }
+
+    /// The text at an offset, up to its NUL.
+    fn text_at(&self, at: usize) -> Option<&'a [u8]> {
+        let rest = self.bytes.get(at..)?;
+        let rest = &rest[..rest.len().min(LONGEST_NAME)];
+        Some(&rest[..memchr::memchr(0, rest)?])
+    }
+}
+
+impl<'a> GoTable<'a> {
+    /// The table of an image. `None` if it is not a Go program, or its table is damaged.
+    pub fn read(image: &'a Image) -> Option<Self> {
+        let object = image.object().ok()?;
+        let (address, bytes) = find_table(image, &object)?;
+        let is_little = object.is_little_endian();
+        let pointer = bytes.first_chunk::<8>().filter(|head| is_head(head, is_little))?[7].into();
+        let mut found = Self::of_bytes(image, Words { bytes, is_little, pointer }, build_version(image, &object))?;
+        if found.version >= Version::Go118 {
+            found.read_module(&object, address);
+            if found.text == 0 {
+                found.text = object.section_by_name(".text")?.address();
+            }
+        }
+        let is_whole = found.function_count > 0 && found.entry(found.function_count).is_some();
+        is_whole.then_some(found)
+    }
+
+    /// Reads the header. `build` is the minor release of Go 1 that made the program, if that is known.
+    fn of_bytes(image: &'a Image, table: Words<'a>, build: Option<u32>) -> Option<Self> {
+        let head = table.bytes.first_chunk::<8>()?;
+        let version = Version::from_magic([head[0], head[1], head[2], head[3]], table.is_little)?;
+        let mut parts = Parts::default();
+        let word = |index: usize| table.offset_at(8 + index * table.pointer);
+        let function_count = word(0)?;
+        let mut text = 0;
+        match version {
+            Version::Go12 => {
+                parts.functions = 8 + table.pointer;
+                let end = function_count.checked_mul(2 * table.pointer)?.checked_add(parts.functions)?;
+                parts.files = usize::try_from(table.u32_at(end.checked_add(table.pointer)?)?).ok()?;
+            }
+            Version::Go116 => {
+                (parts.names, parts.units, parts.files) = (word(2)?, word(3)?, word(4)?);
+                (parts.values, parts.functions) = (word(5)?, word(6)?);
+                parts.records = parts.functions;
+            }
+            Version::Go118 | Version::Go120 => {
+                text = table.pointer_at(8 + 2 * table.pointer)?;
+                (parts.names, parts.units, parts.files) = (word(3)?, word(4)?, word(5)?);
+                (parts.values, parts.functions) = (word(6)?, word(7)?);
+                parts.records = parts.functions;
+            }
+        }
+        let quantum = u64::from(head[6]);
+        let (func_data, inline_layout) = (None, version.inline_layout(build));
+        Some(Self { image, table, version, quantum, function_count, parts, text, func_data, inline_layout })
+    }
+
+    /// From the first function's start to the last one's end, as linked.
+    pub fn extent(&self) -> Range<u64> {
+        let first = self.entry(0).unwrap_or_default();
+        first..self.entry(self.function_count).unwrap_or_default().max(first)
+    }
+
+    /// The function that an address belongs to.
+    pub fn find(&self, addr: u64) -> Option<GoFunction<'a>> {
+        let index = self.index_of(addr)?;
+        let record = self.record(index)?;
+        let name = self.name(self.field(record, 1)?)?;
+        let range = self.entry(index)?..self.entry(index + 1)?;
+        (!name.is_empty()).then_some(GoFunction { range, name })
+    }
+
+    /// The calls at an address, the innermost first; the last is of the function that has the code. Empty if there is
+    /// none.
+    pub fn calls(&self, addr: u64) -> Vec<GoCall<'a>> {
+        let mut calls = Vec::new();
+        let found = self.index_of(addr).and_then(|index| Some((self.entry(index)?, self.record(index)?)));
+        let Some((entry, record)) = found else { return calls };
+        let mut values = ValueReader { table: self, entry, record, steps_left: MOST_STEPS };
+        let mut inlined = values.inlined_at(addr);
+        let (mut file, mut line) = values.position(addr);
+        while let Some(call) = inlined {
+            let Some(name) = self.name(call.name) else { break };
+            calls.push(GoCall { name, file, line });
+            let at = entry.saturating_add(call.parent);
+            (file, line) = values.position(at);
+            // Calls are listed behind those that they were inlined into: this ends.
+            inlined = values.inlined_at(at).filter(|outer| outer.index < call.index);
+        }
+        if let Some(name) = self.field(record, 1).and_then(|name| self.name(name)) {
+            calls.push(GoCall { name, file, line });
+        }
+        calls
+    }
+
+    /// The number of the function that an address belongs to.
+    fn index_of(&self, addr: u64) -> Option<usize> {
+        let (mut low, mut high) = (0, self.function_count);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.entry(middle)? <= addr {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        let index = low.checked_sub(1)?;
+        (addr < self.entry(index + 1)?).then_some(index)
+    }
+
+    /// The address of a function; of the one behind the last, where that ends.
+    fn entry(&self, index: usize) -> Option<u64> {
+        let size = self.address_size();
+        let at = index.checked_mul(2 * size)?.checked_add(self.parts.functions)?;
+        if self.version >= Version::Go118 {
+            return self.text.checked_add(u64::from(self.table.u32_at(at)?));
+        }
+        self.table.pointer_at(at)
+    }
+
+    /// The place of a function's record.
+    fn record(&self, index: usize) -> Option<usize> {
+        let size = self.address_size();
+        let at = index.checked_mul(2 * size)?.checked_add(self.parts.functions + size)?;
+        let offset = match size {
+            4 => u64::from(self.table.u32_at(at)?),
+            _ => self.table.pointer_at(at)?,
+        };
+        usize::try_from(offset).ok()?.checked_add(self.parts.records)
+    }
+
+    /// Bytes of an address in the function table.
+    fn address_size(&self) -> usize {
+        if self.version >= Version::Go118 { 4 } else { self.table.pointer }
+    }
+
+    /// A field of a record: 1 name, 4 stack pointer, 5 file, 6 line, 7 count of other value tables, 8 unit.
+    fn field(&self, record: usize, number: usize) -> Option<u32> {
+        self.table.u32_at(record.checked_add(self.address_size() + 4 * (number - 1))?)
+    }
+
+    fn name(&self, offset: u32) -> Option<&'a [u8]> {
+        self.table.text_at(self.parts.names.checked_add(usize::try_from(offset).ok()?)?)
+    }
+
+    fn file(&self, record: usize, number: i32) -> Option<&'a [u8]> {
+        let number = usize::try_from(number).ok()?;
+        let offset = if self.version == Version::Go12 {
+            // The first entry is their count.
+            self.table.u32_at(number.checked_mul(4)?.checked_add(self.parts.files)?).filter(|_| number > 0)?
+        } else {
+            let unit = usize::try_from(self.field(record, 8)?).ok()?;
+            let at = unit.checked_add(number)?.checked_mul(4)?.checked_add(self.parts.units)?;
+            self.table.u32_at(at).filter(|&offset| offset != u32::MAX)?
+        };
+        let base = if self.version == Version::Go12 { 0 } else { self.parts.files };
+        self.table.text_at(base.checked_add(usize::try_from(offset).ok()?)?)
+    }
+
+    /// The place behind the fixed part of a record, where its tables of values are, and the number of its data.
+    fn tables_of(&self, record: usize) -> Option<(usize, usize)> {
+        let fixed = match self.version {
+            Version::Go12 => 7,
+            Version::Go116 | Version::Go118 => 8,
+            Version::Go120 => 9,
+        };
+        let flags = record.checked_add(self.address_size() + 4 * fixed)?;
+        let count = *self.table.bytes.get(flags.checked_add(3)?)?;
+        Some((flags + 4, usize::from(count)))
+    }
+
+    /// The address of a function's data of this number; the list begins at `list`.
+    fn tree_address(&self, list: usize, number: usize) -> Option<u64> {
+        if self.version >= Version::Go118 {
+            let offset = self.table.u32_at(list.checked_add(4 * number)?)?;
+            return self.func_data?.checked_add(u64::from(offset)).filter(|_| offset != u32::MAX);
+        }
+        let pointer = self.table.pointer;
+        let list = list.checked_next_multiple_of(pointer)?;
+        self.table.pointer_at(list.checked_add(pointer * number)?).filter(|&address| address != 0)
+    }
+
+    /// Finds the module's data, which begins with the table's address.
+    fn read_module(&mut self, object: &object::File<'a>, table: u64) {
+        const NAMES: [&str; 4] = [".go.module", ".noptrdata", ".data", ".data.rel.ro"];
+        let pointer = self.table.pointer;
+        let wanted = match (self.table.is_little, pointer) {
+            (true, 8) => table.to_le_bytes().to_vec(),
+            (false, 8) => table.to_be_bytes().to_vec(),
+            (true, _) => (table as u32).to_le_bytes().to_vec(),
+            (false, _) => (table as u32).to_be_bytes().to_vec(),
+        };
+        let sections = NAMES.iter().filter_map(|name| object.section_by_name(name));
+        for bytes in sections.filter_map(|section| section.data().ok()) {
+            for at in memchr::memmem::find_iter(bytes, &wanted).filter(|at| at.is_multiple_of(pointer)) {
+                let module = Words { bytes: &bytes[at..], ..self.table };
+                if self.take_module(&module, table).is_some() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Takes the text's start and the address of `go:func.*` from what may be the module's data.
+    fn take_module(&mut self, module: &Words<'_>, table: u64) -> Option<()> {
+        let word = |index: usize| module.pointer_at(index * module.pointer);
+        // The list of names follows.
+        if word(1)? != table.checked_add(self.parts.names as u64)? {
+            return None;
+        }
+        self.text = word(22)?;
+        self.func_data = Some(if self.version == Version::Go118 { word(38)? } else { word(40)? });
+        Some(())
+    }
+}
+
+/// Reads tables of values of one function at one address.
+struct ValueReader<'t, 'a> {
+    table: &'t GoTable<'a>,
+    /// The function's first address.
+    entry: u64,
+    record: usize,
+    /// Tables of a hostile file would be walked for hours.
+    steps_left: usize,
+}
+
+impl<'a> ValueReader<'_, 'a> {
+    /// File and line of an instruction.
+    fn position(&mut self, addr: u64) -> (&'a [u8], u32) {
+        let file = self.value_of(5, addr).and_then(|file| self.table.file(self.record, file)).unwrap_or_default();
+        let line = self.value_of(6, addr).and_then(|line| u32::try_from(line).ok()).unwrap_or(0);
+        (file, line)
+    }
+
+    /// The value at an address of the table that a field of the record leads to.
+    fn value_of(&mut self, field: usize, addr: u64) -> Option<i32> {
+        self.value(self.table.field(self.record, field)?, addr)
+    }
+
+    /// The value of a table at an address of a function.
+    fn value(&mut self, table: u32, addr: u64) -> Option<i32> {
+        // A function without the table has 0.
+        let at = usize::try_from(table).ok().filter(|&table| table != 0)?;
+        let mut rest = self.table.table.bytes.get(self.table.parts.values.checked_add(at)?..)?;
+        let (mut value, mut end) = (-1_i32, self.entry);
+        let mut is_first = true;
+        while self.steps_left > 0 {
+            self.steps_left -= 1;
+            let change = take_varint(&mut rest)?;
+            if change == 0 && !is_first {
+                return None;
+            }
+            is_first = false;
+            let change = if change & 1 == 0 { change >> 1 } else { !(change >> 1) };
+            value = value.wrapping_add(change.cast_signed());
+            end = end.checked_add(u64::from(take_varint(&mut rest)?).checked_mul(self.table.quantum)?)?;
+            if addr < end {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    /// The innermost inlined call at an address.
+    fn inlined_at(&mut self, addr: u64) -> Option<InlinedCall> {
+        let (go, record) = (self.table, self.record);
+        let layout = go.inline_layout?;
+        let tables = usize::try_from(go.field(record, 7)?).ok()?;
+        let (first, data_count) = go.tables_of(record)?;
+        if layout.value_table >= tables || layout.data >= data_count {
+            return None;
+        }
+        let table = go.table.u32_at(first.checked_add(4 * layout.value_table)?)?;
+        let index = usize::try_from(self.value(table, addr)?).ok()?;
+        let data = first.checked_add(tables.checked_mul(4)?)?;
+        let tree = go.tree_address(data, layout.data)?;
+        let start = tree.checked_add(u64::try_from(index.checked_mul(layout.entry)?).ok()?)?;
+        let bytes = go.image.loaded(start..start.checked_add(layout.entry as u64)?)?;
+        let call = Words { bytes, ..go.table };
+        let (name, parent) = if layout.entry == 16 { (4, 8) } else { (12, 16) };
+        let name = call.u32_at(name)?;
+        let parent = u64::try_from(call.i32_at(parent)?).ok()?;
+        Some(InlinedCall { index, name, parent })
+    }
+}
+
+/// An entry of an inline tree.
+#[derive(Debug, Clone, Copy)]
+struct InlinedCall {
+    index: usize,
+    /// The offset of its name.
+    name: u32,
+    /// The offset in the function of an instruction that has the position of the call.
+    parent: u64,
+}
+
+impl Version {
+    fn from_magic(magic: [u8; 4], is_little: bool) -> Option<Self> {
+        let magic = if is_little { u32::from_le_bytes(magic) } else { u32::from_be_bytes(magic) };
+        match magic {
+            0xffff_fffb => Some(Self::Go12),
+            0xffff_fffa => Some(Self::Go116),
+            0xffff_fff0 => Some(Self::Go118),
+            0xffff_fff1 => Some(Self::Go120),
+            _ => None,
+        }
+    }
+
+    /// The way its inline trees are written, as far as is known; `build` is the minor release of Go 1.
+    fn inline_layout(self, build: Option<u32>) -> Option<InlineLayout> {
+        match self {
+            Self::Go120 => Some(InlineLayout { value_table: 2, data: 3, entry: 16 }),
+            Self::Go118 | Self::Go116 => Some(InlineLayout { value_table: 2, data: 3, entry: 20 }),
+            Self::Go12 => match build? {
+                14..=15 => Some(InlineLayout { value_table: 2, data: 4, entry: 20 }),
+                12..=13 => Some(InlineLayout { value_table: 1, data: 2, entry: 20 }),
+                _ => None,
+            },
+        }
+    }
+}
+
+fn take_varint(rest: &mut &[u8]) -> Option<u32> {
+    let mut value = 0_u32;
+    for shift in (0..35).step_by(7) {
+        let (&byte, behind) = rest.split_first()?;
+        *rest = behind;
+        value |= u32::from(byte & 0x7f).checked_shl(shift)?;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// The table's address and bytes: a section of its own, or a part of one, where another linker than Go's joined them.
+fn find_table<'a>(image: &'a Image, object: &object::File<'a>) -> Option<(u64, &'a [u8])> {
+    for name in [".gopclntab", ".data.rel.ro.gopclntab"] {
+        if let Some(section) = object.section_by_name(name) {
+            let start = section.address();
+            return Some((start, image.loaded(start..start.checked_add(section.size())?)?));
+        }
+    }
+    object.section_by_name(".go.buildinfo").or_else(|| object.section_by_name(".note.go.buildid"))?;
+    for section in [".data.rel.ro", ".rodata"].iter().filter_map(|name| object.section_by_name(name)) {
+        let Ok(bytes) = section.data() else { continue };
+        let is_head = |at: &usize| {
+            let head = bytes.get(*at..).and_then(|head| head.first_chunk::<8>());
+            head.is_some_and(|head| is_head(head, object.is_little_endian()))
+        };
+        let at = memchr::memmem::find_iter(bytes, b"\xff\xff\xff").flat_map(|at| [at.checked_sub(1), Some(at)]);
+        let at = at.flatten().filter(|at| at.is_multiple_of(4)).find(is_head);
+        if let Some(at) = at {
+            return Some((section.address().checked_add(at as u64)?, &bytes[at..]));
+        }
+    }
+    None
+}
+
+fn is_head(head: &[u8; 8], is_little: bool) -> bool {
+    let [a, b, c, d, 0, 0, quantum, pointer] = *head else { return false };
+    let is_known = Version::from_magic([a, b, c, d], is_little).is_some();
+    is_known && matches!(quantum, 1 | 2 | 4) && matches!(pointer, 4 | 8)
+}
+
+/// The minor release of Go 1 that built a program, from `.go.buildinfo`, which Go 1.13 introduced.
+fn build_version(image: &Image, object: &object::File<'_>) -> Option<u32> {
+    let section = object.section_by_name(".go.buildinfo")?;
+    let bytes = section.data().ok()?;
+    let head = bytes.first_chunk::<32>().filter(|head| head.starts_with(b"\xff Go buildinf:"))?;
+    let (pointer, flags) = (usize::from(head[14]), head[15]);
+    if !matches!(pointer, 4 | 8) || flags & 2 != 0 {
+        return None;
+    }
+    // The address of a string: its own address, and its length.
+    let words = Words { bytes, is_little: flags & 1 == 0, pointer };
+    let string = words.pointer_at(16)?;
+    let string = Words { bytes: image.loaded(string..string.checked_add(2 * pointer as u64)?)?, ..words };
+    let (start, len) = (string.pointer_at(0)?, string.pointer_at(pointer)?.min(32));
+    let version = std::str::from_utf8(image.loaded(start..start.checked_add(len)?)?).ok()?;
+    let minor = version.strip_prefix("go1.")?;
+    minor.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::Bytes;
+    use std::path::Path;
+
+    fn fixture() -> Vec<u8> {
+        zstd::decode_all(&include_bytes!("../../../fixtures/go-program/hot.zst")[..]).unwrap()
+    }
+
+    fn image(bytes: Vec<u8>) -> Image {
+        Image::new(Path::new("hot"), Bytes::Owned(bytes)).unwrap()
+    }
+
+    #[test]
+    fn calls_are_those_of_the_program_with_debugging_information() {
+        const CASES: [(u64, &[(&str, u32)]); 7] = [
+            (0x45_7c8a, &[("main.main", 38)]),
+            (0x45_7c92, &[("main.outer", 24), ("main.(*shape).area", 17), ("main.main", 40)]),
+            (0x45_7d20, &[("main.(*shape).area", 17), ("main.main", 40)]),
+            (0x45_7dba, &[("main.inner", 30), ("main.outer", 24), ("main.(*shape).area", 17), ("main.main", 40)]),
+            (
+                0x45_7de6,
+                &[
+                    ("main.square", 19),
+                    ("main.inner", 31),
+                    ("main.outer", 24),
+                    ("main.(*shape).area", 17),
+                    ("main.main", 40),
+                ],
+            ),
+            (0x45_7e38, &[("main.add[...]", 5), ("main.sum[...]", 10)]),
+            (0x45_7e6c, &[("main.sum[...]", 10)]),
+        ];
+        let image = image(fixture());
+        assert!(!image.has_symtab() && image.is_go());
+        let go = GoTable::read(&image).unwrap();
+        for (addr, expected) in CASES {
+            let calls = go.calls(addr);
+            let found: Vec<_> = calls.iter().map(|call| (std::str::from_utf8(call.name).unwrap(), call.line)).collect();
+            assert_eq!(found, expected, "{addr:#x}");
+            assert!(calls.iter().all(|call| call.file == b"./hot.go"), "{addr:#x}");
+        }
+        let function = go.find(0x45_7de6).unwrap();
+        assert_eq!((function.range.start, function.name), (0x45_7c60, &b"main.main"[..]));
+        assert!(go.find(go.extent().end).is_none() && go.find(0x1000).is_none());
+    }
+
+    /// The tables of other versions, with one function at 0x1000, `a.b`, of line 7 for 3 quanta, then 9.
+    fn table(version: Version) -> Vec<u8> {
+        let mut bytes: Vec<u8> = match version {
+            Version::Go12 => b"\xfb\xff\xff\xff\0\0\x04\x08".to_vec(),
+            Version::Go116 => b"\xfa\xff\xff\xff\0\0\x04\x08".to_vec(),
+            Version::Go118 => b"\xf0\xff\xff\xff\0\0\x04\x08".to_vec(),
+            Version::Go120 => b"\xf1\xff\xff\xff\0\0\x04\x08".to_vec(),
+        };
+        let word = |bytes: &mut Vec<u8>, words: &[u64]| words.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+        let half = |bytes: &mut Vec<u8>, words: &[u32]| words.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+        // Files: value 0, or 1 where the list of files begins with its length. Lines: 7, then 9.
+        let (file, values) = if version == Version::Go12 { (4, 0x100) } else { (2, 0) };
+        let tables = [0, file, 10, 0, 16, 3, 4, 7, 0];
+        match version {
+            Version::Go12 => {
+                // Behind the functions: the offset of the files.
+                word(&mut bytes, &[1, 0x1000, 0x40, 0x1020]);
+                half(&mut bytes, &[0x90]);
+                bytes.resize(0x40, 0);
+                word(&mut bytes, &[0x1000]);
+                half(&mut bytes, &[0x80, 0, 0, 0, values + 1, values + 4, 0]);
+                bytes.resize(0x80, 0);
+                bytes.extend(b"a.b\0");
+                bytes.resize(0x90, 0);
+                half(&mut bytes, &[2, 0xa0]);
+                bytes.resize(0xa0, 0);
+                bytes.extend(b"x.go\0");
+                bytes.resize(0x100, 0);
+            }
+            Version::Go116 => {
+                word(&mut bytes, &[1, 1, 0x80, 0x90, 0xa0, 0x100, 0x180]);
+                bytes.resize(0x80, 0);
+                bytes.extend(b"a.b\0");
+                bytes.resize(0x90, 0);
+                half(&mut bytes, &[0]);
+                bytes.resize(0xa0, 0);
+                bytes.extend(b"x.go\0");
+                bytes.resize(0x100, 0);
+            }
+            Version::Go118 | Version::Go120 => {
+                word(&mut bytes, &[1, 1, 0x1000, 0x80, 0x90, 0xa0, 0x100, 0x180]);
+                bytes.resize(0x80, 0);
+                bytes.extend(b"a.b\0");
+                bytes.resize(0x90, 0);
+                half(&mut bytes, &[0]);
+                bytes.resize(0xa0, 0);
+                bytes.extend(b"x.go\0");
+                bytes.resize(0x100, 0);
+            }
+        }
+        bytes.extend(tables);
+        if version != Version::Go12 {
+            bytes.resize(0x180, 0);
+            match version {
+                Version::Go116 => {
+                    word(&mut bytes, &[0x1000, 24, 0x1020]);
+                    word(&mut bytes, &[0x1000]);
+                }
+                _ => half(&mut bytes, &[0, 12, 0x20, 0]),
+            }
+            half(&mut bytes, &[0, 0, 0, 0, 1, 4, 0, 0, 0, 0]);
+        }
+        bytes
+    }
+
+    #[test]
+    fn functions_and_lines_of_every_version() {
+        let carrier = image(fixture());
+        let extra = [0; 64];
+        for version in [Version::Go12, Version::Go116, Version::Go118, Version::Go120] {
+            let bytes = [&table(version)[..], &extra].concat();
+            let table = Words { bytes: &bytes, is_little: true, pointer: 8 };
+            let go = GoTable::of_bytes(&carrier, table, None).unwrap();
+            let function = go.find(0x100c).unwrap();
+            assert_eq!((function.range, function.name), (0x1000..0x1020, &b"a.b"[..]), "{version:?}");
+            let at = |addr| go.calls(addr).pop().map(|call| (call.file, call.line));
+            assert_eq!(at(0x100b), Some((&b"x.go"[..], 7)), "{version:?}");
+            assert_eq!(at(0x100c), Some((&b"x.go"[..], 9)), "{version:?}");
+            assert_eq!((at(0xfff), at(0x1020)), (None, None), "{version:?}");
+        }
+    }
+
+    #[test]
+    fn damaged_tables_are_read_as_far_as_they_go() {
+        let whole = fixture();
+        let start = memchr::memmem::find(&whole, b"\xf0\xff\xff\xff\0\0\x01\x08").unwrap();
+        let mut random = 1_u64;
+        for _ in 0..200 {
+            let mut bytes = whole.clone();
+            for _ in 0..40 {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let at = start + 8 + (random >> 33) as usize % 120_000;
+                if let Some(byte) = bytes.get_mut(at) {
+                    *byte = (random >> 20) as u8;
+                }
+            }
+            let image = image(bytes);
+            let Some(go) = GoTable::read(&image) else { continue };
+            for addr in (0x40_1000..0x45_8000).step_by(0x1357) {
+                go.find(addr);
+                go.calls(addr);
+            }
+        }
+    }
+}
