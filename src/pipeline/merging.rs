@@ -118,13 +118,14 @@ impl MergedSum {
         if skipped == inputs {
             return Err(none_left(self.skipped));
         }
-        let mut told = Vec::new();
-        told.extend(self.skipped.into_iter().map(|error| {
-            let warning = error.into_warning();
-            Warning { message: format!("skipped: {}", warning.message), ..warning }
-        }));
+        self.outcome.failed = self.skipped;
+        if skipped > TOLD && !job.verbose {
+            let more = counted((skipped - TOLD) as u64, "input");
+            self.outcome.failed.truncate(TOLD);
+            self.outcome.failed.push(Error::new(format!("{more} more cannot be read (-v lists them all)")));
+        }
         self.about.finish(&mut self.sum.about);
-        told.extend(self.outcome.warnings.iter().cloned());
+        let mut told: Vec<Warning> = self.outcome.warnings.iter().cloned().collect();
         if told.len() > TOLD && !job.verbose {
             let more = told.len() - TOLD;
             told.truncate(TOLD);

@@ -12,7 +12,7 @@ use crate::contract::rows::{RowOrigin, RowWriter};
 use crate::error::{Error, Result, Warning};
 use crate::io::{self, InPath, OutDirectory, OutPath, Output};
 use crate::model::recorded::Entry;
-use crate::pipeline::listed::expand;
+use crate::pipeline::listed::{Expanded, expand};
 use crate::pipeline::open::Opened;
 use crate::pipeline::rows::RowsRead;
 use crate::pipeline::{Job, Outcome};
@@ -70,8 +70,11 @@ fn is_same(one: &Path, other: &Path) -> bool {
 fn directories(from: &Path, all: &[Entry], outcome: &mut Outcome) -> Result<BTreeMap<PathBuf, Vec<PathBuf>>> {
     let known: FxHashSet<String> = all.iter().filter(|entry| entry.error.is_none()).map(stem_of).collect();
     let (samples, mut directories) = (from.join(SAMPLES), BTreeMap::<PathBuf, Vec<PathBuf>>::new());
-    for input in expand(&[InPath::Path(samples.clone())])? {
-        let InPath::Path(path) = input else { continue };
+    let Expanded { inputs, unread } = expand(&[InPath::Path(samples.clone())])?;
+    if let Some(error) = unread.into_iter().next() {
+        return Err(error);
+    }
+    for path in inputs.iter().filter_map(InPath::path).map(Path::to_owned) {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         // For rows that came in a table, its hash follows their recording's.
         let has_entry = known.contains(&*stem) || stem.rsplit_once('-').is_some_and(|(stem, _)| known.contains(stem));

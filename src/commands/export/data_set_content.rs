@@ -92,11 +92,11 @@ pub(super) fn is_compacted(path: &Path) -> bool {
 
 /// A file as it is now. A recording's directory is known by its main stream.
 pub(super) fn read_file(path: &InPath) -> ReadFile {
-    let path = match path {
-        InPath::Stdin => return ReadFile { path: shown(path).display().to_string(), ..ReadFile::default() },
-        InPath::Path(path) => std::path::absolute(path).unwrap_or_else(|_| path.clone()),
+    let about = path.join("data").about().or_else(|| path.about());
+    let path = match path.path() {
+        None => return ReadFile { path: shown(path).display().to_string(), ..ReadFile::default() },
+        Some(path) => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
     };
-    let about = io::about(&path.join("data")).or_else(|| io::about(&path));
     let time = about.as_ref().and_then(|about| about.modified().ok()?.duration_since(UNIX_EPOCH).ok());
     ReadFile {
         path: path.to_string_lossy().into_owned(),

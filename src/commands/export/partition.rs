@@ -20,7 +20,7 @@ use crate::io::{InPath, OutDirectory, OutPath, Output};
 use crate::model::recorded::{Entry, ReadFile, Recording};
 use crate::model::stacks::Profile;
 use crate::pipeline::any;
-use crate::pipeline::listed::expand;
+use crate::pipeline::listed::{Expanded, expand};
 use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::rows::{RowsRead, input_hash};
 use crate::pipeline::sink::Batches;
@@ -29,8 +29,8 @@ use std::num::NonZeroUsize;
 
 /// Writes each input to files of its own.
 pub(super) fn run(set: Set<'_>, job: &Job) -> Result<Outcome> {
-    let inputs = expand(&set.options.inputs)?;
-    let mut outcome = Outcome::default();
+    let Expanded { inputs, unread } = expand(&set.options.inputs)?;
+    let mut outcome = Outcome { failed: unread, ..Outcome::default() };
     let known = DataSetContent::read(set.root, set.data_set, set.options.table.skip_existing, &mut outcome.warnings)?;
     if job.strict {
         set.check(&inputs, &known, job)?;

@@ -16,7 +16,7 @@ mod symbols_only;
 use crate::analysis::quantity::counted;
 use crate::contract::format::{Format, Read};
 use crate::error::{Error, Result};
-use crate::io::{self, Output, Run};
+use crate::io::{self, Content, Output, Run};
 use crate::model::abi::machine_name;
 use crate::model::stacks::Keep;
 use crate::pipeline::archive::{self, Manifest};
@@ -74,16 +74,13 @@ fn write(contents: &Contents<'_>, survey: &Survey<'_>, options: &PackOptions, ru
     if output.is_terminal() {
         return Err(refuse_terminal("an archive"));
     }
-    let mut out = Output::create_within(&output, OWNER, run)?;
+    let mut out = Output::create_for(&output, Content::OwnersAlone, run)?;
     let host = host(survey.recording).map(|host| String::from_utf8_lossy(host).into_owned());
     let manifest = Manifest::new(survey.processes.machine.map(machine_name), host, contents.files(&job.pool));
     archive::write(&mut out, &manifest, &contents.pieces())?;
     out.commit()?;
     Ok(format!("{}: {}", output.shown().display(), counted(manifest.files.len() as u64, "file")))
 }
-
-/// An archive gives away what ran: nobody else may read it.
-const OWNER: u32 = 0o600;
 
 fn refused(format: &Format) -> Error {
     Error::new(format!("is {}, which names its own functions: pack takes recordings (perf.data)", format.name))

@@ -37,14 +37,14 @@ pub enum AskedFor {
 impl PackOptions {
     /// The path of the archive.
     pub(super) fn output(&self) -> Result<OutPath> {
-        match (&self.output, &self.input) {
+        match (&self.output, self.input.path()) {
             (Some(output), _) => Ok(output.clone()),
-            (None, InPath::Path(path)) => {
+            (None, Some(path)) => {
                 let mut name = path.as_os_str().to_owned();
                 name.push(".tar.zst");
                 Ok(OutPath::Path(name.into()))
             }
-            (None, InPath::Stdin) => Err(Error::usage("pass -o FILE.tar.zst: standard input has no name")),
+            (None, None) => Err(Error::usage("pass -o FILE.tar.zst: standard input has no name")),
         }
     }
 }
