@@ -106,9 +106,9 @@ impl MergedSum {
         let samplings: Vec<_> = profile.series.iter().map(|series| (series.identity(), series.sampling)).collect();
         self.sum.merge(&profile);
         for (identity, sampling) in samplings {
-            if let Some(series) = self.sum.series.iter_mut().find(|series| series.identity() == identity) {
-                series.sampling = rarer(series.sampling, sampling);
-            }
+            let series = self.sum.series_of(identity);
+            let series = &mut self.sum.series[series];
+            series.sampling = rarer(series.sampling, sampling);
         }
         Ok(())
     }

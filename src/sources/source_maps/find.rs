@@ -155,7 +155,7 @@ impl<'a> Finder<'a> {
         if let (Some(of_map), Some(of_script)) = (&parsed.debug_id, debug_id)
             && !of_map.eq_ignore_ascii_case(&of_script)
         {
-            return Err(format!("its debugId is {of_map}, the script's is {of_script}"));
+            return Err("its debugId is not the script's".to_owned());
         }
         let files: Vec<String> = parsed.sources.iter().map(|source| authored(&source.path, &base)).collect();
         let earlier = match deep {
