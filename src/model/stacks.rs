@@ -486,7 +486,7 @@ impl Profile {
     }
 
     /// The index of the series of that name. An input may have a hundred thousand.
-    fn find_series(&mut self, name: &str) -> Option<usize> {
+    pub(crate) fn find_series(&mut self, name: &str) -> Option<usize> {
         let is_moved = |(name, at): (&String, &usize)| self.series.get(*at).is_none_or(|series| series.name != *name);
         let found = self.by_name.get_key_value(name);
         if self.series.len() < self.numbered || found.is_some_and(is_moved) {
