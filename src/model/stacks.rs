@@ -597,6 +597,21 @@ mod tests {
     }
 
     #[test]
+    fn a_hundred_thousand_series_are_found_by_name_even_if_some_are_taken_out() {
+        let mut profile = Profile::new();
+        let find = |profile: &mut Profile, at: usize| profile.series_of((&format!("event{at}"), &Unit::Samples));
+        for at in 0..100_000 {
+            assert_eq!(find(&mut profile, at), at);
+        }
+        profile.series.remove(1);
+        assert_eq!([0, 2, 99_999, 1].map(|at| find(&mut profile, at)), [0, 1, 99_998, 99_999]);
+        profile.series.swap(0, 1);
+        assert_eq!([0, 2].map(|at| find(&mut profile, at)), [1, 0]);
+        let other = (0..3).map(|_| profile.series_of(("event0", &Unit::Nanos))).collect::<Vec<_>>();
+        assert!(other.iter().all(|at| profile.series[*at].name == "event0 (nanoseconds)"));
+    }
+
+    #[test]
     fn equal_stacks_are_one_and_sums_keep_their_order() {
         let mut both = profile(&[("a;b", 1), ("a;c", 2), ("a;b", 4)]);
         both.merge(&profile(&[("a;c", 8), ("z", 16)]));

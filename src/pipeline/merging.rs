@@ -118,7 +118,7 @@ impl MergedSum {
         if skipped == inputs {
             return Err(none_left(self.skipped));
         }
-        self.outcome.failed = self.skipped;
+        self.outcome.failed = self.skipped.into_iter().map(skipped_input).collect();
         if skipped > TOLD && !job.verbose {
             let more = counted((skipped - TOLD) as u64, "input");
             self.outcome.failed.truncate(TOLD);
@@ -156,6 +156,12 @@ fn rarer(one: Option<Sampling>, other: Option<Sampling>) -> Option<Sampling> {
         (Some(Sampling::Period(one)), Some(Sampling::Period(other))) => Some(Sampling::Period(one.max(other))),
         (one, other) => one.or(other),
     }
+}
+
+/// The failure of an input that is left out.
+fn skipped_input(error: Error) -> Error {
+    let warning = error.into_warning();
+    Warning { message: format!("skipped: {}", warning.message), ..warning }.into_error()
 }
 
 fn none_left(skipped: Vec<Error>) -> Error {

@@ -2,6 +2,7 @@
 
 use super::asked_for::Other;
 use super::options::{AskedFor, PackOptions};
+use super::privacy::WHY;
 use super::programs::Program;
 use super::symbols_only::pieces;
 use crate::analysis::quantity::grouped;
@@ -148,10 +149,14 @@ impl<'a> Contents<'a> {
     }
 
     /// A line for each file: its size, its path in the archive, and where it is from.
-    pub(super) fn list(&self, out: &mut dyn Write) -> Result<()> {
+    /// Behind them, those that were left out for their privacy.
+    pub(super) fn list(&self, left_out: &[PathBuf], out: &mut dyn Write) -> Result<()> {
         for content in &self.list {
             let from = readable(content.from.as_os_str().as_bytes());
             writeln!(out, "{:>15}  {}  ({from})", grouped(content.len()), readable(content.path.as_bytes()))?;
+        }
+        for path in left_out {
+            writeln!(out, "{:>15}  {} ({WHY})", "left out", readable(path.as_os_str().as_bytes()))?;
         }
         let whole = self.list.iter().map(Content::len).sum();
         Ok(writeln!(out, "{:>15}  in {} files", grouped(whole), self.list.len())?)

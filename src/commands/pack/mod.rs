@@ -10,6 +10,7 @@
 mod asked_for;
 mod contents;
 mod options;
+mod privacy;
 mod programs;
 mod symbols_only;
 
@@ -27,6 +28,7 @@ use crate::pipeline::terminal::refuse_terminal;
 use crate::pipeline::{Job, Outcome};
 use contents::Contents;
 pub use options::{AskedFor, PackOptions};
+use privacy::Privacy;
 
 /// Packs.
 pub fn run(options: &PackOptions, job: &Job) -> Result<Outcome> {
@@ -52,15 +54,17 @@ fn pack(options: &PackOptions, run: &Run, job: &Job, outcome: &mut Outcome) -> R
     let examined = &Examined { resolution: &resolution, samples, named, input_len: input.bytes.len() as u64 };
 
     let written = {
-        let programs = programs::find(examined, options.symbols_only, warnings);
-        let others = asked_for::find(examined, &options.asked_for, warnings);
+        let mut privacy = Privacy::new(options);
+        let programs = programs::find(examined, options.symbols_only, &mut privacy, warnings);
+        let others = asked_for::find(examined, &mut privacy, warnings);
+        privacy.report(warnings);
         let mut contents = Contents::default();
         contents.add_recording(&input, path);
         contents.add_sources(&memory.found, options, warnings);
         contents.add_programs(&programs, options.symbols_only);
         contents.add_others(&others, warnings);
         match options.list {
-            true => io::print(|out| contents.list(out)),
+            true => io::print(|out| contents.list(&privacy.left_out, out)),
             false => write(&contents, &survey, options, run, job).map(|line| outcome.summary.push(line)),
         }
     };

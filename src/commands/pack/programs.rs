@@ -1,5 +1,6 @@
 //! Files with samples: as they ran, with the debugging information that belongs to them.
 
+use super::privacy::Privacy;
 use crate::analysis::quantity::counted;
 use crate::error::{Warning, Warnings};
 use crate::model::printable::readable;
@@ -54,7 +55,12 @@ impl std::ops::Deref for Opened<'_> {
 }
 
 /// Finds the files that samples and their callers are in. Those that are not here are reported with the number of frames.
-pub(super) fn find<'a>(examined: &Examined<'a>, symbols_only: bool, warnings: &mut Warnings) -> Vec<Program<'a>> {
+pub(super) fn find<'a>(
+    examined: &Examined<'a>,
+    symbols_only: bool,
+    privacy: &mut Privacy<'_>,
+    warnings: &mut Warnings,
+) -> Vec<Program<'a>> {
     let (dsos, search) = (examined.resolution.spaces.dsos(), examined.resolution.search());
     let (mut programs, mut missing) = (Vec::new(), Vec::new());
     for (id, frames) in frames(examined) {
@@ -71,11 +77,15 @@ pub(super) fn find<'a>(examined: &Examined<'a>, symbols_only: bool, warnings: &m
             missing.push((&dso.path[..], frames));
             continue;
         };
+        if !privacy.permits(image.path(), image.is_everybodys()) {
+            continue;
+        }
         add_debugging(dso, &image, search, symbols_only, (&mut programs, &mut *warnings));
         let name = if dso.kind == DsoKind::Vdso { "vdso" } else { "elf" };
         programs.push(Program { role: Role::Program, name, path: Some(dso.path.clone()), image });
     }
     say_what_is_missing(missing, warnings);
+    programs.retain(|program| privacy.permits(program.image.path(), program.image.is_everybodys()));
     programs
 }
 

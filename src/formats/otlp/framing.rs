@@ -284,6 +284,22 @@ pub(super) fn behind_length(message: &[u8], out: &mut dyn Write) -> Result<()> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn values_that_hold_values_are_known_however_deep_they_are() {
+        let field = |tag: u8, bytes: &[u8]| {
+            let mut out = vec![tag << 3 | 2];
+            prost::encoding::encode_varint(bytes.len() as u64, &mut out);
+            [out, bytes.to_vec()].concat()
+        };
+        let mut value = field(1, b"inside");
+        for _ in 0..3000 {
+            // A list, and a map in it.
+            value = field(5, &field(1, &field(6, &field(1, &[field(1, b"key"), field(2, &value)].concat()))));
+        }
+        let attribute = [field(1, b"service.name"), field(2, &value)].concat();
+        assert!(is_message(&field(1, &field(1, &field(1, &attribute)))));
+    }
+
     /// Output that written for a program whose name has a zero was not known again.
     #[test]
     fn a_zero_in_a_value_is_text_and_one_in_a_key_is_not() {

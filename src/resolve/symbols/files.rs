@@ -15,7 +15,7 @@
 //! A directory that is the root of another machine (`--symfs`) may have its libraries in `/lib` where the recording
 //! states `/usr/lib`, or the reverse: one was a link to the other there. Absolute links lead to places in this root.
 
-use super::image::Image;
+use super::image::{Image, is_core_dump};
 use super::no_elf::{self, NoElf};
 use crate::error::{Warning, Warnings};
 use crate::io;
@@ -50,6 +50,10 @@ pub struct SearchOptions {
     pub machine: Option<u16>,
     /// `-f`: use files of other owners, too.
     pub force: bool,
+    /// True if the recording is of another machine and was packed with its files: source text that is here is not its.
+    pub is_packed: bool,
+    /// `--trust-sources`: show source text that a recording names, whoever may read it, and from whatever machine it is.
+    pub trust_sources: bool,
 }
 
 /// A file of code, whole or with debugging information alone.
@@ -71,7 +75,8 @@ impl Default for SearchOptions {
         let caches = || variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
         let debuginfod = variable("DEBUGINFOD_CACHE_PATH").or_else(|| Some(caches()?.join("debuginfod_client")));
         let (symfs, vmlinux, os_release, machine) = (Vec::new(), None, None, None);
-        Self { symfs, debug_dirs: Vec::new(), cache, debuginfod, vmlinux, os_release, machine, force: false }
+        let (debug_dirs, force, is_packed, trust_sources) = (Vec::new(), false, false, false);
+        Self { symfs, debug_dirs, cache, debuginfod, vmlinux, os_release, machine, force, is_packed, trust_sources }
     }
 }
 
@@ -285,6 +290,11 @@ fn opened(door: Door<'_>, path: &Path, kind: Kind, warnings: &mut Warnings) -> O
                 warnings.push(Warning::new(message).in_file(path, None));
                 return None;
             }
+            if is_core_dump(&opened.bytes) {
+                let message = "is a core dump, which contains all memory of its process, and no program: not used";
+                warnings.push(Warning::new(message).in_file(path, None));
+                return None;
+            }
             Image::of_file(path, opened).ok()
         }
         Err(error) => {
@@ -416,6 +426,22 @@ mod tests {
         let said = warnings.iter().next().unwrap().to_string();
         assert!(said.contains("bytes, but only") && said.ends_with("on disk: not used"), "{said}");
         assert!(!is_mostly_hole(16 << 20, 0) && !is_mostly_hole(1 << 40, 1 << 36));
+    }
+
+    #[test]
+    fn a_core_dump_is_no_program() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("core");
+        let mut bytes = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        for (order, kind) in [(1, [4, 0]), (2, [0, 4])] {
+            bytes[5] = order;
+            bytes[16..18].copy_from_slice(&kind);
+            std::fs::write(&path, &bytes).unwrap();
+            let mut warnings = Warnings::new();
+            assert!(SearchOptions::default().open(&path, ELF, &mut warnings).is_none());
+            assert!(warnings.iter().next().unwrap().to_string().contains("is a core dump"));
+        }
+        assert!(!is_core_dump(b"\x7fELF") && !is_core_dump(&[0; 64]));
     }
 
     #[test]

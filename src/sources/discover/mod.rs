@@ -304,10 +304,19 @@ impl Finder<'_> {
     }
 
     fn open(&self, path: &Path, named: Named) -> Option<Result<Opened>> {
+        if self.is_of_another_machine(path, named) {
+            return None;
+        }
         match named {
             Named::Inside(pid) => self.found.live.get(&pid)?.open(path, SOURCE, self.options.force),
             _ => self.door(path, named).open(path, SOURCE),
         }
+    }
+
+    /// True for what lies where such files usually do, if the recording is packed: its own files are in the archive.
+    fn is_of_another_machine(&self, path: &Path, named: Named) -> bool {
+        let packed = self.site.beside.filter(|beside| io::is_archive(beside));
+        matches!(named, Named::Habit | Named::Marker) && packed.is_some_and(|archive| !path.starts_with(archive))
     }
 
     /// The way to a path that may begin with a directory that the user typed.
