@@ -249,3 +249,33 @@ fn read(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]>, Uns
 
 /// A source file.
 const TEXT: Kind = Kind { holes: |head| (!head.contains(&0)).then_some(Holes::Small), otherwise: "is not a text" };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn source_text_of_this_machine_is_not_shown_for_an_archive_unless_it_is_trusted() {
+        let dir = tempfile::tempdir().unwrap();
+        let (here, packed) = (dir.path().join("id_rsa"), dir.path().join("root"));
+        std::fs::create_dir(&packed).unwrap();
+        std::fs::write(&here, "private\n").unwrap();
+        let name = here.as_os_str().as_bytes();
+        let search = |is_packed, trust_sources| SearchOptions {
+            symfs: vec![packed.clone()],
+            is_packed,
+            trust_sources,
+            ..SearchOptions::default()
+        };
+        let mut texts = Texts::new(&search(true, false));
+        assert!(texts.of(name).is_none() && texts.of(name).is_none());
+        let said: Vec<String> = texts.into_warnings().iter().map(ToString::to_string).collect();
+        assert!(said.len() == 1 && said[0].contains("(--trust-sources shows it)"), "{said:?}");
+        assert_eq!(Texts::new(&search(true, true)).of(name).unwrap()[0], "private");
+        // What is in the archive is the archive's, even by the same path.
+        let own = packed.join(here.strip_prefix("/").unwrap());
+        std::fs::create_dir_all(own.parent().unwrap()).unwrap();
+        std::fs::write(&own, "packed\n").unwrap();
+        assert_eq!(Texts::new(&search(true, true)).of(name).unwrap()[0], "packed");
+    }
+}

@@ -64,7 +64,7 @@ fn pack(options: &PackOptions, run: &Run, job: &Job, outcome: &mut Outcome) -> R
         contents.add_programs(&programs, options.symbols_only);
         contents.add_others(&others, warnings);
         match options.list {
-            true => io::print(|out| contents.list(&privacy.left_out, out)),
+            true => io::print(|out| contents.list(&privacy, out)),
             false => write(&contents, &survey, options, run, job).map(|line| outcome.summary.push(line)),
         }
     };

@@ -14,21 +14,24 @@ use std::path::{Path, PathBuf};
 pub(super) struct Privacy<'a> {
     pub(super) asked_for: &'a [AskedFor],
     include: &'a [PathBuf],
-    /// Files that were left out, each once.
-    pub(super) left_out: Vec<PathBuf>,
+    /// Files that were left out for their privacy, each once.
+    private: Vec<PathBuf>,
     known: FxHashSet<PathBuf>,
+    /// Programs that are not packed for other reasons.
+    pub(super) missing: Vec<PathBuf>,
 }
 
 /// Why a file is left out.
-pub(super) const WHY: &str = "others may not read it, and only the recording names it";
+const WHY: &str = "others may not read it, and only the recording names it";
 
 impl<'a> Privacy<'a> {
     pub(super) fn new(options: &'a PackOptions) -> Self {
         Self {
             asked_for: &options.asked_for,
             include: &options.include,
-            left_out: Vec::new(),
+            private: Vec::new(),
             known: FxHashSet::default(),
+            missing: Vec::new(),
         }
     }
 
@@ -38,15 +41,21 @@ impl<'a> Privacy<'a> {
             || self.asked_for.contains(&AskedFor::Private)
             || self.include.iter().any(|named| is_same(named, here));
         if !is_permitted && self.known.insert(here.to_owned()) {
-            self.left_out.push(here.to_owned());
+            self.private.push(here.to_owned());
         }
         is_permitted
     }
 
+    /// What is not packed, and why.
+    pub(super) fn left_out(&self) -> impl Iterator<Item = (&Path, &'static str)> {
+        let missing = self.missing.iter().map(|path| (path.as_path(), "it is not here as it ran, or is no program"));
+        self.private.iter().map(|path| (path.as_path(), WHY)).chain(missing)
+    }
+
     /// One warning for all that was left out.
     pub(super) fn report(&self, warnings: &mut Warnings) {
-        if let Some(first) = self.left_out.first() {
-            let others = self.left_out.len() as u64 - 1;
+        if let Some(first) = self.private.first() {
+            let others = self.private.len() as u64 - 1;
             let more = if others > 0 { format!(", and neither are {} more", grouped(others)) } else { String::new() };
             let message = format!("is not packed{more}: {WHY} (--include FILE packs it, --with private all of them)");
             warnings.push(Warning::new(message).in_file(first, None));

@@ -17,7 +17,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A file to pack.
 #[derive(Debug)]
@@ -75,6 +75,7 @@ pub(super) fn find<'a>(
         let found = inside.or_else(|| examined.resolution.images.get(id).map(Opened::Shared));
         let Some(image) = found.or_else(|| vdso(dso, examined).map(Opened::own)) else {
             missing.push((&dso.path[..], frames));
+            privacy.missing.push(PathBuf::from(OsStr::from_bytes(&dso.path)));
             continue;
         };
         if !privacy.permits(image.path(), image.is_everybodys()) {
