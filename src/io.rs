@@ -206,7 +206,7 @@ fn open_typed(path: &Path) -> Result<File> {
 
 /// Opens what was found, if it is a regular file.
 fn open_found(found: &FoundPath) -> Result<File> {
-    let absent = || unopened::input(&found.path, io::ErrorKind::NotFound.into());
+    let absent = || unopened::input(&found.path, rustix::io::Errno::NOENT.into());
     found.door().open_file(&found.path).unwrap_or_else(|| Err(absent()))
 }
 

@@ -122,7 +122,7 @@ fn modes(directory: &Path) -> Vec<(String, u32)> {
 
 #[test]
 fn an_output_that_repeats_its_inputs_is_as_private_as_they_are() {
-    let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/php-recording/perf.data.zst");
+    let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/tiers-recording");
     let repeating: &[&[&str]] = &[
         &["inject", "-q", "INPUT", "-o", "OUT/a.data"],
         &["merge", "-q", "INPUT", "INPUT", "-o", "OUT/a.folded"],
@@ -144,7 +144,13 @@ fn an_output_that_repeats_its_inputs_is_as_private_as_they_are() {
     for (of_directory, of_file, expected) in [(0o755, 0o644, 0o644), (0o700, 0o644, 0o600), (0o755, 0o600, 0o600)] {
         let dir = open_directory();
         let place = make_directory(&dir.path().join("in"), of_directory);
-        let input = write(&place.join("perf.data.zst"), fs::read(&recording).unwrap(), of_file);
+        for entry in fs::read_dir(&recording).unwrap().map(Result::unwrap) {
+            let name = entry.file_name().into_string().unwrap();
+            if name.starts_with("jit-") {
+                write(&place.join(name), fs::read(entry.path()).unwrap(), 0o644);
+            }
+        }
+        let input = write(&place.join("perf.data.zst"), fs::read(recording.join("perf.data.zst")).unwrap(), of_file);
         for (commands, expected) in [(repeating, expected), (summaries, 0o644)] {
             for command in commands {
                 let out = make_directory(&dir.path().join("out"), 0o755);
