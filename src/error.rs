@@ -46,10 +46,13 @@ impl Error {
         self
     }
 
-    /// The error that caused this one.
+    /// The error that caused this one. Values that JSON has in the wrong place are not quoted.
     #[must_use]
     pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        self.source = Some(source.into());
+        self.source = Some(match source.into().downcast::<serde_json::Error>() {
+            Ok(json) => Self::new(without_values(&json)).into(),
+            Err(other) => other,
+        });
         self
     }
 
@@ -74,6 +77,22 @@ impl Error {
     /// The same finding as something survived.
     pub fn into_warning(self) -> Warning {
         Warning { file: self.file.clone(), offset: self.offset, message: CauseChain(&self).to_string() }
+    }
+}
+
+/// What is wrong with some JSON, and where, without the value that is there: the file may be a private one that somebody
+/// else has named, such as a list of passwords.
+pub fn without_values(error: &serde_json::Error) -> String {
+    const QUOTING: [&str; 4] = ["invalid type: ", "invalid value: ", "unknown variant ", "unknown field "];
+    let text = error.to_string();
+    let Some((what, rest)) = QUOTING.iter().find_map(|what| Some((*what, text.strip_prefix(what)?))) else {
+        return text;
+    };
+    let kind = rest.split(['`', '"', '\'']).next().unwrap_or_default().trim_end();
+    let place = || text.rsplit_once(" at line ").map_or_else(String::new, |(_, place)| format!(" at line {place}"));
+    match rest.rsplit_once(", expected ") {
+        Some((_, expected)) => format!("{}, expected {expected}", format!("{what}{kind}").trim_end()),
+        None => format!("{}{}", what.trim_end(), place()),
     }
 }
 
@@ -306,5 +325,51 @@ impl Skipped {
             n => format!("{n} {what}s skipped, the first here: {reason}"),
         };
         Some(Warning { file: None, offset, message })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Known {
+        #[serde(rename = "version")]
+        _version: u32,
+        #[serde(rename = "kind")]
+        _kind: Kind,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Kind {
+        One,
+        Two,
+    }
+
+    #[test]
+    fn no_value_of_json_is_quoted() {
+        let cases = [
+            ("\"s3cr3t\"", "invalid type: string, expected struct Known at line 1 column 8"),
+            (
+                "{\"version\": \"s3cr3t, expected `x` at line 9\"}",
+                "invalid type: string, expected u32 at line 1 column 45",
+            ),
+            ("{\"version\": -7771}", "invalid value: integer, expected u32 at line 1 column 17"),
+            ("{\"version\": 77.71}", "invalid type: floating point, expected u32 at line 1 column 17"),
+            ("{\"version\": true}", "invalid type: boolean, expected u32 at line 1 column 16"),
+            ("{\"version\": 3, \"kind\": \"s3cr3t\"}", "unknown variant, expected `one` or `two` at line 1 column 32"),
+            ("{\"s3cr3t\": 3}", "unknown field, expected `version` or `kind` at line 1 column 9"),
+            ("{\"version\": 3}", "missing field `kind` at line 1 column 14"),
+            ("s3cr3t", "expected value at line 1 column 1"),
+        ];
+        for (text, expected) in cases {
+            let error = serde_json::from_str::<Known>(text).unwrap_err();
+            let said = Error::new("is broken").because(error).to_string();
+            assert_eq!(said, format!("is broken: {expected}"), "{text}");
+        }
+        assert!(matches!([Kind::One, Kind::Two], [Kind::One, Kind::Two]));
     }
 }

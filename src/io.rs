@@ -28,7 +28,7 @@ pub use mapped::Bytes;
 pub use new_file::NewFile;
 pub use out_directory::OutDirectory;
 pub use output::Output;
-pub use permissions::{mode_of, mode_within};
+pub use permissions::{Content, mode_within};
 pub use run::Run;
 pub use spool::{Spool, spool, temporary};
 pub use terminal::Terminal;
@@ -36,11 +36,14 @@ pub use typed::{about, is_directory, is_file, is_there, of_system, open_of_syste
 pub use viewing::{PrivateDirectory, has_viewer, show};
 
 use crate::error::{Error, Result};
+use door::{Door, Named, Start};
 use mapped::map_regular;
-use std::fs::File;
+use new_file::open_directory;
+use std::fs::{File, Metadata};
 use std::io::{self, IsTerminal, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The input: `-` is standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +52,16 @@ pub enum InPath {
     Stdin,
     /// A file (or, for perf.data, a directory).
     Path(PathBuf),
+    /// One that was found in a directory, or that a list names: nobody typed its path.
+    Found(FoundPath),
+}
+
+/// A path that was found below a directory, or in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundPath {
+    path: PathBuf,
+    /// The directory that the user typed, which the path has at its start; `None` for one of a list.
+    below: Option<Arc<Path>>,
 }
 
 /// The output: `-` is standard output.
@@ -63,6 +76,71 @@ pub enum OutPath {
 impl From<PathBuf> for InPath {
     fn from(path: PathBuf) -> Self {
         if path.as_os_str() == "-" { Self::Stdin } else { Self::Path(path) }
+    }
+}
+
+impl InPath {
+    /// Its path; `None` for standard input.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Stdin => None,
+            Self::Path(path) | Self::Found(FoundPath { path, .. }) => Some(path),
+        }
+    }
+
+    /// The file that is there, if anything is: of one that was found, a link that is not followed.
+    pub fn about(&self) -> Option<Metadata> {
+        match self {
+            Self::Stdin => None,
+            Self::Path(path) => about(path),
+            Self::Found(found) => found.door().look(&found.path),
+        }
+    }
+
+    /// True if it is a regular file.
+    pub fn is_file(&self) -> bool {
+        self.about().is_some_and(|about| about.is_file())
+    }
+
+    /// True if it is a directory.
+    pub fn is_directory(&self) -> bool {
+        self.about().is_some_and(|about| about.is_dir())
+    }
+
+    /// The same file of a directory.
+    #[must_use]
+    pub fn join(&self, name: impl AsRef<Path>) -> Self {
+        match self {
+            Self::Stdin => Self::Stdin,
+            Self::Path(path) => Self::Path(path.join(name)),
+            Self::Found(found) => Self::Found(FoundPath { path: found.path.join(name), below: found.below.clone() }),
+        }
+    }
+
+    /// The way to the files of an input that is a directory: what is in it nobody typed, and it may be anybody's.
+    pub fn door_to_parts(&self) -> Door<'_> {
+        match self {
+            Self::Found(found) => found.door(),
+            Self::Path(path) => Door { start: Start::Typed(path), ..Named::Part.door(false) },
+            Self::Stdin => Named::Part.door(false),
+        }
+    }
+}
+
+impl FoundPath {
+    /// A path that a list names.
+    pub fn listed(path: PathBuf) -> Self {
+        Self { path, below: None }
+    }
+
+    /// A path below a directory that the user typed.
+    pub fn below(directory: Arc<Path>, path: PathBuf) -> Self {
+        Self { path, below: Some(directory) }
+    }
+
+    fn door(&self) -> Door<'_> {
+        let start = self.below.as_deref().map_or(Start::Here, Start::Typed);
+        Door { start, ..Named::Part.door(false) }
     }
 }
 
@@ -126,22 +204,56 @@ fn open_typed(path: &Path) -> Result<File> {
     open_of_system(path).map_err(|error| unopened::input(path, error))
 }
 
+/// Opens what was found, if it is a regular file.
+fn open_found(found: &FoundPath) -> Result<File> {
+    let absent = || unopened::input(&found.path, rustix::io::Errno::NOENT.into());
+    found.door().open_file(&found.path).unwrap_or_else(|| Err(absent()))
+}
+
 /// Reads a text that the user typed the path of.
 pub fn read_typed(path: &Path) -> io::Result<String> {
     let file = open_of_system(path)?;
-    opened::remember(&file);
+    remember_typed(path, &file)?;
     io::read_to_string(file)
 }
 
 /// Maps a file. Things that cannot be mapped (pipes, /proc) are spooled to an unlinked temporary file.
 pub fn map_file(path: &Path) -> Result<Bytes> {
-    let file = open_typed(path)?;
-    map_open_file(file).map_err(|error| error.in_file(path))
+    let map = || {
+        let file = open_typed(path)?;
+        remember_typed(path, &file)?;
+        map_open_file(file)
+    };
+    map().map_err(|error| error.in_file(path))
 }
 
-/// Maps an open file from its start.
+/// Notes an input that the user typed.
+fn remember_typed(path: &Path, file: &File) -> io::Result<()> {
+    let about = file.metadata()?;
+    opened::remember(&about, permissions::mode_of_typed(path, &about));
+    Ok(())
+}
+
+/// Notes standard input, whose path is not known.
+fn remember_stdin(file: &File) -> io::Result<()> {
+    let about = file.metadata()?;
+    let own = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    opened::remember(&about, permissions::mode_of_typed(&own, &about));
+    Ok(())
+}
+
+/// Maps an input that was opened here, from its start.
 pub fn map_open_file(file: File) -> Result<Bytes> {
-    opened::remember(&file);
+    map_unremembered(file)
+}
+
+/// Maps a file that the run will write anew: it is not input that an output could destroy.
+pub fn map_to_replace(path: &Path) -> Result<Bytes> {
+    let file = open_typed(path)?;
+    map_unremembered(file).map_err(|error| error.in_file(path))
+}
+
+fn map_unremembered(file: File) -> Result<Bytes> {
     let metadata = file.metadata()?;
     if !metadata.is_file() || metadata.len() == 0 {
         return spool(file);
@@ -152,7 +264,7 @@ pub fn map_open_file(file: File) -> Result<Bytes> {
 /// Records that a directory is an input as a whole, such as that of a recording.
 pub fn opens_directory(path: &Path) {
     if let Some(directory) = opened::FileId::at(path) {
-        opened::add(directory);
+        opened::remember_directory(directory);
     }
 }
 
@@ -177,6 +289,7 @@ pub fn print<T>(write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
 pub fn open(input: &InPath) -> Result<Bytes> {
     match input {
         InPath::Path(path) => map_file(path),
+        InPath::Found(found) => map_open_file(open_found(found)?).map_err(|error| error.in_file(&found.path)),
         InPath::Stdin => {
             let stdin = io::stdin();
             let file = File::from(stdin.as_fd().try_clone_to_owned()?);
@@ -188,14 +301,20 @@ pub fn open(input: &InPath) -> Result<Bytes> {
 /// Opens an input for reading once from its start; `None` for one that has to be opened another way (a directory).
 pub fn open_stream(input: &InPath) -> Result<Option<File>> {
     let file = match input {
-        InPath::Path(path) => open_typed(path)?,
+        InPath::Path(path) => {
+            let file = open_typed(path)?;
+            remember_typed(path, &file)?;
+            file
+        }
+        InPath::Found(found) if input.is_directory() => open_directory(&found.path)?,
+        InPath::Found(found) => open_found(found)?,
         InPath::Stdin => {
             let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
             widen(&file);
+            remember_stdin(&file)?;
             file
         }
     };
-    opened::remember(&file);
     Ok(if file.metadata()?.is_dir() { None } else { Some(file) })
 }
 
@@ -224,11 +343,11 @@ fn widen(pipe: impl AsFd) {
 fn map_stdin(mut file: File) -> Result<Bytes> {
     use std::io::Seek;
     // A redirected file may already have been read from: map only if it is at its start.
+    remember_stdin(&file)?;
     let at_start = file.metadata()?.is_file() && file.stream_position()? == 0;
     if at_start {
         return map_open_file(file);
     }
-    opened::remember(&file);
     spool(file)
 }
 

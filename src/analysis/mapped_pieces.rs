@@ -8,6 +8,7 @@ use crate::model::about::{MappedRange, Module};
 use crate::model::stacks::{Frame, NameId, Profile};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// A place as a location names it.
@@ -39,7 +40,12 @@ type PieceKey = (Option<NameId>, Option<NameId>, Option<usize>);
 #[derive(Debug, Default)]
 pub struct MappedPieces {
     numbers: FxHashMap<PieceKey, u64>,
+    /// Of modules that were asked for, which range shows a place.
+    shown: FxHashMap<NameId, RangeIndex>,
 }
+
+/// From each offset in a file on, the first range that shows it.
+type RangeIndex = Vec<(u64, Option<usize>)>;
 
 impl MappedPieces {
     /// With the program's own file; `add` takes each mapping that gets a number, in their order.
@@ -59,7 +65,7 @@ impl MappedPieces {
     pub fn place<'p>(&mut self, profile: &'p Profile, frame: &Frame, add: &mut dyn FnMut(Piece<'p>)) -> Place {
         let addr = frame.addr.unwrap_or(0);
         let Some(module) = frame.module else { return Place { mapping: 0, address: addr } };
-        match piece(profile, module, addr) {
+        match self.piece(profile, module, addr) {
             Some((piece, range)) => {
                 let address = addr.wrapping_sub(range.file_offset).wrapping_add(range.addr.0);
                 Place { mapping: self.number(profile, frame, Some(piece), add), address }
@@ -71,6 +77,16 @@ impl MappedPieces {
     /// Removes all numbers.
     pub fn clear(&mut self) {
         self.numbers.clear();
+        self.shown.clear();
+    }
+
+    /// The first range of a module that shows this place of its file.
+    fn piece(&mut self, profile: &Profile, module: NameId, offset: u64) -> Option<(usize, MappedRange)> {
+        let ranges = &module_of(profile, module)?.mapped;
+        let index = self.shown.entry(module).or_insert_with(|| index_of(ranges));
+        let behind = index.partition_point(|(start, _)| *start <= offset);
+        let at = index[..behind].last()?.1?;
+        Some((at, *ranges.get(at)?))
     }
 
     fn number<'p>(
@@ -97,13 +113,49 @@ pub fn place_in_file(address: u64, mapped: Range<u64>, file_offset: u64) -> u64 
     if mapped.contains(&address) { file_offset.saturating_add(address - mapped.start) } else { address }
 }
 
-/// The first range that shows this place of the file.
-fn piece(profile: &Profile, module: NameId, offset: u64) -> Option<(usize, MappedRange)> {
-    let ranges = &module_of(profile, module)?.mapped;
-    let shows = |range: &MappedRange| offset.checked_sub(range.file_offset).is_some_and(|at| at < range.len);
-    ranges.iter().position(shows).map(|at| (at, ranges[at]))
+fn index_of(ranges: &[MappedRange]) -> RangeIndex {
+    let mut edges = Vec::new();
+    for (at, range) in ranges.iter().enumerate().filter(|(_, range)| range.len > 0) {
+        edges.extend([(range.file_offset, at, true), (range.file_offset.saturating_add(range.len), at, false)]);
+    }
+    edges.sort_unstable();
+    let (mut index, mut open) = (RangeIndex::new(), BTreeSet::new());
+    for edges in edges.chunk_by(|one, other| one.0 == other.0) {
+        for &(_, at, begins) in edges {
+            if begins {
+                open.insert(at)
+            } else {
+                open.remove(&at)
+            };
+        }
+        index.extend(edges.first().map(|edge| (edge.0, open.first().copied())));
+    }
+    index
 }
 
 fn module_of(profile: &Profile, module: NameId) -> Option<&Module> {
     profile.about.modules.get(profile.name_of(module))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Addr, Nanos, Pid};
+
+    #[test]
+    fn the_first_range_that_shows_a_place_is_found() {
+        let range =
+            |file_offset, len| MappedRange { pid: Pid(1), time: Nanos(0), addr: Addr(0x1000), len, file_offset };
+        let ranges = [range(10, 10), range(5, 30), range(0, 6), range(50, 0), range(u64::MAX - 1, 9)];
+        let index = index_of(&ranges);
+        let shows = |offset: u64| {
+            let behind = index.partition_point(|(start, _)| *start <= offset);
+            index[..behind].last().and_then(|(_, at)| *at)
+        };
+        for offset in (0..60).chain([u64::MAX - 2, u64::MAX - 1]) {
+            let first =
+                ranges.iter().position(|range| offset.checked_sub(range.file_offset).is_some_and(|at| at < range.len));
+            assert_eq!(shows(offset), first, "{offset}");
+        }
+    }
 }

@@ -3,7 +3,8 @@
 
 use super::annotated::{Code, Line, Listing, SourceFile, SourceLine, SourceText};
 use super::functions::{CodePlace, Function};
-use crate::error::{Error, Result, Warnings};
+use crate::analysis::quantity::grouped;
+use crate::error::{Error, Warning, Warnings};
 use crate::io::door::{Holes, Kind, Named};
 use crate::model::bpf::BpfFunctionId;
 use crate::pipeline::Job;
@@ -151,7 +152,7 @@ fn positions(
     let parts = symbols::resolve(std::slice::from_ref(request), &resolution.images, options, &job.pool, warnings);
     let frames = parts.iter().flat_map(|part| (0..part.len()).map(move |at| (part, at)));
     let position = |((part, at), addr): ((&Frames, usize), &u64)| {
-        let innermost = part.of(at).first();
+        let innermost = part.of(at).next();
         let file = innermost.and_then(|frame| frame.file).map(|file| part.text(file).to_vec());
         let line = innermost.map_or(0, |frame| frame.line);
         CodeOrigin { at: *addr, line: if file.is_some() { line } else { 0 }, file: file.unwrap_or_default() }
@@ -166,11 +167,21 @@ pub(super) struct Texts {
     search: SearchOptions,
     /// Why some are not shown that are there.
     warnings: Warnings,
+    /// The texts that are not shown unless the user wants it, by the reason: the first, and how many.
+    hidden: BTreeMap<&'static str, (PathBuf, u64)>,
+}
+
+/// Why a text is not shown.
+enum Unshown {
+    /// The user may want it all the same.
+    Hidden(PathBuf, &'static str),
+    Unreadable(Error),
 }
 
 impl Texts {
     pub(super) fn new(search: &SearchOptions) -> Self {
-        Self { read: FxHashMap::default(), search: search.clone(), warnings: Warnings::new() }
+        let (read, warnings, hidden) = (FxHashMap::default(), Warnings::new(), BTreeMap::new());
+        Self { read, search: search.clone(), warnings, hidden }
     }
 
     /// The lines of a file, if they may be shown.
@@ -178,8 +189,18 @@ impl Texts {
         if let Some(known) = self.read.get(name) {
             return known.clone();
         }
-        let text = read(name, &self.search).transpose();
-        let text = text.map_err(|error| self.warnings.push(error.into_warning())).ok().flatten();
+        let text = match read(name, &self.search) {
+            None => None,
+            Some(Ok(text)) => Some(text),
+            Some(Err(Unshown::Hidden(path, why))) => {
+                self.hidden.entry(why).or_insert((path, 0)).1 += 1;
+                None
+            }
+            Some(Err(Unshown::Unreadable(error))) => {
+                self.warnings.push(error.into_warning());
+                None
+            }
+        };
         self.read.entry(name.to_vec()).or_insert(text).clone()
     }
 
@@ -189,27 +210,38 @@ impl Texts {
         self.read.entry(name.to_vec()).or_insert_with(lines).clone()
     }
 
-    pub(super) fn into_warnings(self) -> Warnings {
+    pub(super) fn into_warnings(mut self) -> Warnings {
+        for (why, (path, count)) in self.hidden {
+            let more = if count > 1 { format!(", and neither are {} more", grouped(count - 1)) } else { String::new() };
+            let message = format!("is not shown{more}: {why} (--trust-sources shows it)");
+            self.warnings.push(Warning::new(message).in_file(&path, None));
+        }
         self.warnings
     }
 }
 
 /// The lines of a file that a stranger names: nothing but a plain file of some length is opened; and where root does it,
-/// who may read any, only what everybody may read and reach.
-fn read(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]>>> {
+/// who may read any, only what everybody may read and reach. An archive is of another machine: files of this one are not
+/// those that it names.
+fn read(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]>, Unshown>> {
     let name = name.strip_prefix(b"file://").unwrap_or(name);
     let here = Path::new(OsStr::from_bytes(name)).to_owned();
-    let mut paths = search.recorded_paths(name).into_iter().chain([here]).filter_map(|path| absolute(path).ok());
+    let recorded = search.recorded_paths(name);
+    let is_of_here = |path: &Path| search.is_packed && recorded.iter().all(|recorded| recorded != path);
+    let here_only = absolute(&here).ok().filter(|here| is_of_here(here));
+    let mut paths = recorded.iter().chain([&here]).filter_map(|path| absolute(path).ok());
     let door = Named::Recording.door(search.force);
     let is_text = |path: &PathBuf| door.look(path).is_some_and(|about| about.is_file() && about.len() <= LONGEST);
     let path = paths.find(is_text)?;
+    if !search.trust_sources && here_only.as_ref() == Some(&path) {
+        return Some(Err(Unshown::Hidden(path, "it is of this machine, and the recording was packed on another")));
+    }
     let opened = match door.open(&path, TEXT)? {
         Ok(opened) => opened,
-        Err(error) => return Some(Err(error)),
+        Err(error) => return Some(Err(Unshown::Unreadable(error))),
     };
-    if rustix::process::geteuid().is_root() && !opened.is_everybodys {
-        let why = "is not shown: not everybody may read it, and this is run by root";
-        return Some(Err(Error::new(why).in_file(&path)));
+    if !search.trust_sources && rustix::process::geteuid().is_root() && !opened.is_everybodys {
+        return Some(Err(Unshown::Hidden(path, "not everybody may read it, and this is run by root")));
     }
     let lines = opened.bytes.split(|&byte| byte == b'\n');
     Some(Ok(lines.map(|line| String::from_utf8_lossy(line).trim_end().to_owned()).collect()))
@@ -217,3 +249,33 @@ fn read(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]>>> {
 
 /// A source file.
 const TEXT: Kind = Kind { holes: |head| (!head.contains(&0)).then_some(Holes::Small), otherwise: "is not a text" };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn source_text_of_this_machine_is_not_shown_for_an_archive_unless_it_is_trusted() {
+        let dir = tempfile::tempdir().unwrap();
+        let (here, packed) = (dir.path().join("id_rsa"), dir.path().join("root"));
+        std::fs::create_dir(&packed).unwrap();
+        std::fs::write(&here, "private\n").unwrap();
+        let name = here.as_os_str().as_bytes();
+        let search = |is_packed, trust_sources| SearchOptions {
+            symfs: vec![packed.clone()],
+            is_packed,
+            trust_sources,
+            ..SearchOptions::default()
+        };
+        let mut texts = Texts::new(&search(true, false));
+        assert!(texts.of(name).is_none() && texts.of(name).is_none());
+        let said: Vec<String> = texts.into_warnings().iter().map(ToString::to_string).collect();
+        assert!(said.len() == 1 && said[0].contains("(--trust-sources shows it)"), "{said:?}");
+        assert_eq!(Texts::new(&search(true, true)).of(name).unwrap()[0], "private");
+        // What is in the archive is the archive's, even by the same path.
+        let own = packed.join(here.strip_prefix("/").unwrap());
+        std::fs::create_dir_all(own.parent().unwrap()).unwrap();
+        std::fs::write(&own, "packed\n").unwrap();
+        assert_eq!(Texts::new(&search(true, true)).of(name).unwrap()[0], "packed");
+    }
+}

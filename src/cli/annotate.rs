@@ -62,6 +62,12 @@ pub(super) struct AnnotateArgs {
     #[arg(long = "by", value_parser = one_of(granularities()), default_value = "instruction", value_name = "WHAT")]
     #[arg(action = clap::ArgAction::Set)]
     by_line: bool,
+    /// Show source text that is private (to root) or of this machine (for archives)
+    ///
+    /// A recording may name any file as a source. So root is shown what everybody may read, and an archive's text comes
+    /// from the archive, unless you trust it.
+    #[arg(long, hide_short_help = true)]
+    trust_sources: bool,
     /// Syntax of x86 instructions
     #[arg(long, value_parser = one_of(syntaxes()), default_value = "att", value_name = "HOW", hide_short_help = true)]
     syntax: Syntax,
@@ -127,6 +133,7 @@ impl AnnotateArgs {
             }
         };
         load.sources.source_maps.text = self.source_text || matches!(format, AnnotateFormat::Text(_));
+        load.symbols.search.trust_sources = self.trust_sources;
         let recording = load.recording();
         // In a stack only the innermost frame counts, and as what symbols it is: inlined calls are part of it.
         let symbols = SymbolOptions { inlines: false, ..recording.symbols };

@@ -149,9 +149,9 @@ pub(super) struct WeightArgs {
 
 /// Refuses to compare a profile with itself: of the two, one was probably dropped.
 pub(super) fn check_comparison(before: Option<&InPath>, inputs: &[InPath]) -> Result<()> {
-    let plain = |path: &InPath| match path {
-        InPath::Path(path) => Some(path.components().filter(|part| *part != Component::CurDir).collect::<PathBuf>()),
-        InPath::Stdin => None,
+    let plain = |path: &InPath| {
+        let path = path.path()?;
+        Some(path.components().filter(|part| *part != Component::CurDir).collect::<PathBuf>())
     };
     let Some(before) = before.and_then(plain) else { return Ok(()) };
     if inputs.iter().filter_map(plain).all(|input| input != before) {

@@ -43,7 +43,10 @@ pub(super) struct PackArgs {
     /// These may give away more than names.
     #[arg(long, value_parser = one_of(others()), value_delimiter = ',', value_name = "WHAT,…")]
     with: Vec<AskedFor>,
-    /// List what would be packed, and write nothing
+    /// Pack this program or text if the recording names it, whoever may read it
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    include: Vec<PathBuf>,
+    /// List what would be packed and what would be left out, and write nothing
     #[arg(long)]
     list: bool,
     #[command(flatten)]
@@ -52,13 +55,15 @@ pub(super) struct PackArgs {
     files: FileArgs,
 }
 
-fn others() -> [(PossibleValue, AskedFor); 4] {
-    let [kallsyms, scripts, sources, cores] = ["kallsyms", "scripts", "sources", "cores"].map(PossibleValue::new);
+fn others() -> [(PossibleValue, AskedFor); 5] {
+    let [kallsyms, scripts, sources, cores, private] =
+        ["kallsyms", "scripts", "sources", "cores", "private"].map(PossibleValue::new);
     [
         (kallsyms.help("The kernel's symbols, with their addresses"), AskedFor::Kallsyms),
         (scripts.help("Scripts that have source maps, and the maps"), AskedFor::Scripts),
         (sources.help("Source files that samples have lines in"), AskedFor::Sources),
         (cores.help("Core dumps that name code: all memory of a process"), AskedFor::Cores),
+        (private.help("Programs and texts that others may not read"), AskedFor::Private),
     ]
 }
 
@@ -77,6 +82,7 @@ impl PackArgs {
             recording: load.recording(),
             symbols_only: self.symbols_only,
             asked_for,
+            include: self.include,
             list: self.list,
         };
         pack::run(&options, job)

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::formats::not_for_terminals;
 use crate::io::{InPath, OutPath, Run};
 use crate::pipeline::any::LoadOptions;
-use crate::pipeline::listed::expand;
+use crate::pipeline::listed::{Expanded, expand};
 use crate::pipeline::merging::{FirstInput, load_merged};
 use crate::pipeline::terminal::refuse_terminal;
 use crate::pipeline::writers::{load_options, write, writer};
@@ -28,8 +28,8 @@ pub struct MergeOptions {
 
 /// Merges.
 pub fn run(options: &MergeOptions, job: &Job) -> Result<Outcome> {
-    let run = Run::begin();
-    let inputs = expand(&options.inputs)?;
+    let run = Run::begin_repeating();
+    let Expanded { inputs, unread } = expand(&options.inputs)?;
     let first = FirstInput::of(&inputs, job);
     let to = options.to.as_deref().unwrap_or_else(|| usual(first.as_ref()));
     let writer = writer(to)?;
@@ -38,6 +38,7 @@ pub fn run(options: &MergeOptions, job: &Job) -> Result<Outcome> {
     }
     let load_options = load_options(&options.load, &writer);
     let (profile, mut outcome) = load_merged(&inputs, first, &load_options, options.write.by, job)?;
+    outcome.failed.extend(unread);
     write(&profile, &writer, (&options.output, &options.write), &run, &mut outcome)?;
     Ok(outcome)
 }

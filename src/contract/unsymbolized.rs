@@ -7,6 +7,7 @@ use crate::error::{Result, Warnings};
 use crate::model::backing::Backing;
 use crate::model::process::BuildId;
 use crate::model::{FrameAddr, Pid};
+use rustc_hash::FxHashMap;
 use std::fmt::Debug;
 use std::io::Write;
 
@@ -82,11 +83,14 @@ pub struct Meaning<'a, U> {
 /// its users, in order of processes.
 pub fn meanings<'a, U: Copy>(of_location: &[U], calls: impl Fn(&U) -> Vec<NamedCall<'a>>) -> Vec<Meaning<'a, U>> {
     let mut meanings: Vec<Meaning<'a, U>> = Vec::new();
+    // A caller's line may be another than a leaf's at the same address.
+    let mut by_names: FxHashMap<Vec<&[u8]>, usize> = FxHashMap::default();
     for one in of_location {
         let calls = calls(one);
-        // A caller's line may be another than a leaf's at the same address.
-        let names = |calls: &[NamedCall<'a>]| calls.iter().map(|call| call.name).collect::<Vec<_>>();
-        match meanings.iter_mut().find(|meaning| names(&meaning.calls) == names(&calls)) {
+        let names = calls.iter().map(|call| call.name).collect();
+        let next = meanings.len();
+        let at = *by_names.entry(names).or_insert(next);
+        match meanings.get_mut(at) {
             Some(meaning) => meaning.uses.push(*one),
             None => meanings.push(Meaning { calls, uses: vec![*one] }),
         }

@@ -9,7 +9,7 @@
 //! See <https://chromedevtools.github.io/devtools-protocol/tot/Profiler/#type-Profile>.
 
 use crate::contract::format::ReadOptions;
-use crate::error::{Error, Result, Skipped, Warning, Warnings};
+use crate::error::{Error, Result, Skipped, Warning, Warnings, without_values};
 use crate::model::Nanos;
 use crate::model::stacks::{Frame, FrameKind, Profile, Row, ScriptStart, StackId, Track, Unit};
 use rustc_hash::FxHashMap;
@@ -35,7 +35,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         if parts.nodes.is_empty() {
             return Err(Error::new("is not a complete .cpuprofile").because(error));
         }
-        warnings.push(Warning::new(format!("cannot be read to its end ({error})")));
+        warnings.push(Warning::new(format!("cannot be read to its end ({})", without_values(&error))));
     }
     let mut profile = Profile::keeping(options.keep);
     let track = Track { comm: b"JavaScript".to_vec(), ..Track::default() };

@@ -18,7 +18,7 @@ use crate::analysis::label;
 use crate::analysis::mapped_pieces::{MappedPieces, Piece};
 use crate::contract::format::WriteOptions;
 use crate::contract::rows::{clamp, command_line};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::Nanos;
 use crate::model::about::TimeExtent;
 use crate::model::stacks::{FrameId, Profile, Row, Series, StackId, Track, TrackId};
@@ -37,6 +37,13 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
     let PprofDraft { mut file, sums, labels } = build(profile);
     let mut gzip = GzEncoder::new(out, Compression::fast());
     let values = file.sample_type.len();
+    if values > MANY_TYPES && values.saturating_mul(sums.len()) > MOST_VALUES {
+        let message = format!(
+            "pprof cannot hold this: each of {} samples would have {values} values, one for each type",
+            sums.len()
+        );
+        return Err(Error::new(message).with_remedy(Some("choose some with --event, or another format".to_owned())));
+    }
     let types = PprofProfile { sample_type: std::mem::take(&mut file.sample_type), ..PprofProfile::default() };
     let mut bytes = types.encode_to_vec();
     for sum in &sums {
@@ -57,6 +64,12 @@ const SAMPLE: u32 = 2;
 
 /// So much is packed at once.
 const PIECE: usize = 1 << 20;
+
+/// A sample has a value for each type, most of them 0: so many may all samples together have.
+const MOST_VALUES: usize = 1 << 28;
+
+/// Profilers count a few dozen things.
+const MANY_TYPES: usize = 256;
 
 /// A file, whose samples are not spelled out yet: each has the list of all its frames, which may be far more than all
 /// else together.

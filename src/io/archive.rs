@@ -20,6 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 #[derive(Debug)]
 pub struct Archive {
     path: PathBuf,
+    /// The same from the root: its files may be called by either.
+    absolute: PathBuf,
     owner: u32,
     members: BTreeMap<PathBuf, Member>,
 }
@@ -44,7 +46,8 @@ fn open() -> MutexGuard<'static, Vec<Weak<Archive>>> {
 impl Archive {
     /// An archive that has this path and belongs to this user, without anything in it.
     pub fn new(path: &Path, owner: u32) -> Self {
-        Self { path: path.to_owned(), owner, members: BTreeMap::new() }
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        Self { path: path.to_owned(), absolute, owner, members: BTreeMap::new() }
     }
 
     /// Takes a member out of a stream. `modified`: its last change, in seconds and nanoseconds.
@@ -80,14 +83,14 @@ impl Archive {
 
 /// True if an archive of this path is open.
 pub fn is_archive(path: &Path) -> bool {
-    open().iter().filter_map(Weak::upgrade).any(|archive| archive.path == path)
+    open().iter().filter_map(Weak::upgrade).any(|archive| archive.path == path || archive.absolute == path)
 }
 
 /// The archive that a path leads into, and the path in there.
 fn inside(path: &Path) -> Option<(Arc<Archive>, &Path)> {
     let all = open();
     all.iter().filter_map(Weak::upgrade).find_map(|archive| {
-        let name = path.strip_prefix(&archive.path).ok()?;
+        let name = path.strip_prefix(&archive.path).or_else(|_| path.strip_prefix(&archive.absolute)).ok()?;
         Some((archive, name))
     })
 }
@@ -105,4 +108,23 @@ pub(super) fn entries(directory: &Path, wanted: impl Fn(&OsStr) -> bool) -> Opti
     let here = archive.members.iter().filter(|(name, _)| name.parent() == Some(directory));
     let named = here.filter_map(|(name, member)| Some((name.file_name()?.to_owned(), member.about.clone())));
     Some(named.filter(|(name, _)| wanted(name)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_an_archive_are_found_by_its_relative_and_its_absolute_path() {
+        let mut archive = Archive::new(Path::new("relative/a.tar.zst"), 0);
+        archive.add(Path::new("root/s.c"), (0, 0), &b"text"[..]).unwrap();
+        let _open = archive.open();
+        let relative = Path::new("relative/a.tar.zst");
+        let absolute = std::path::absolute(relative).unwrap();
+        for path in [relative, &absolute] {
+            assert_eq!(&member(&path.join("root/s.c")).unwrap().bytes[..], b"text");
+            assert!(is_archive(path) && entries(&path.join("root"), |_| true).unwrap().len() == 1);
+        }
+        assert!(!is_archive(Path::new("a.tar.zst")) && member(&relative.join("s.c")).is_none());
+    }
 }

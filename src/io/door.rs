@@ -121,9 +121,6 @@ pub struct Opened {
     pub is_everybodys: bool,
 }
 
-/// The permission of everybody to read, in a mode.
-const READABLE_BY_ALL: u32 = 0o004;
-
 /// One way through the door.
 #[derive(Debug, Clone, Copy)]
 pub struct Door<'a> {
@@ -151,9 +148,9 @@ impl Door<'_> {
             return Some(opened.map_err(|error| error.in_file(path)));
         }
         self.enter(path, |place| {
-            let (file, mode) = (place.for_reading()?, place.mode());
+            let (file, mode, is_everybodys) = (place.for_reading()?, place.mode(), place.is_everybodys());
             let bytes = if self.is_ours(&place.about) { self.map(&file, kind) } else { copied(&file, kind) };
-            Ok(Opened { bytes: bytes?, about: place.about, mode, is_everybodys: mode & READABLE_BY_ALL != 0 })
+            Ok(Opened { bytes: bytes?, about: place.about, mode, is_everybodys })
         })
     }
 
@@ -171,6 +168,11 @@ impl Door<'_> {
         })
     }
 
+    /// Opens a file that is read from front to back. `None` if absent.
+    pub fn open_file(&self, path: &Path) -> Option<Result<File>> {
+        self.enter(path, |place| place.for_reading())
+    }
+
     /// The metadata of the file that goes by a path, which is not opened: where a link at the end is refused, the link.
     /// `None` if nothing does.
     pub fn look(&self, path: &Path) -> Option<Metadata> {
@@ -180,11 +182,19 @@ impl Door<'_> {
 
     /// The wanted entries of a directory: of links, themselves. Nothing if it cannot be listed.
     pub fn entries(&self, directory: &Path, wanted: impl Fn(&OsStr) -> bool) -> Vec<(OsString, Metadata)> {
+        self.list(directory, wanted).and_then(Result::ok).unwrap_or_default()
+    }
+
+    /// Lists the wanted entries of a directory: of links, themselves. `None` if nothing has its name. All directories that
+    /// are read are read here.
+    pub fn list(&self, directory: &Path, wanted: impl Fn(&OsStr) -> bool) -> Option<Result<Vec<(OsString, Metadata)>>> {
         let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
         if let Some(in_archive) = archive::entries(directory, &wanted) {
-            return in_archive;
+            return Some(Ok(in_archive));
         }
-        self.place(directory).ok().flatten().map(|place| place.entries(wanted)).unwrap_or_default()
+        let place = self.place(directory).transpose()?;
+        let listed = place.and_then(|place| place.entries(wanted).map_err(unopened::unlisted));
+        Some(listed.map_err(|error| self.located(error, directory)))
     }
 
     fn enter<T>(&self, path: &Path, read: impl FnOnce(Place) -> Result<T>) -> Option<Result<T>> {
@@ -295,7 +305,7 @@ impl Place {
             error => unopened::unknown(error.into()),
         })?;
         let file = File::from(file);
-        opened::remember(&file);
+        opened::remember(&self.about, self.mode());
         Ok(file)
     }
 }

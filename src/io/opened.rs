@@ -16,9 +16,10 @@
 //!
 //! A file is known by what it is, not by its name, which links and `..` hide.
 
+use super::permissions::{ANYBODY, OWNER, mode_within};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::collections::HashMap;
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -49,11 +50,23 @@ struct Log {
     /// When the runs began that are under way.
     runs: Vec<u64>,
     now: u64,
-    /// Regular files, and directories that are inputs as a whole: when each was opened last.
-    opened: FxHashMap<FileId, u64>,
+    /// Regular files, and directories that are inputs as a whole.
+    opened: FxHashMap<FileId, OpenedFile>,
+    /// When a pipe or a device was opened last; 0 for never.
+    streamed: u64,
 }
 
-static LOG: Mutex<Log> = Mutex::new(Log { runs: Vec::new(), now: 0, opened: HashMap::with_hasher(FxBuildHasher) });
+/// An input.
+#[derive(Debug, Clone, Copy)]
+struct OpenedFile {
+    /// When it was opened last.
+    at: u64,
+    /// Who may read it.
+    mode: u32,
+}
+
+static LOG: Mutex<Log> =
+    Mutex::new(Log { runs: Vec::new(), now: 0, opened: HashMap::with_hasher(FxBuildHasher), streamed: 0 });
 
 fn log() -> MutexGuard<'static, Log> {
     // A thread that panicked with the log in hand has left it whole: each change is one step.
@@ -75,7 +88,14 @@ impl Since {
 
     /// True if this was opened since then.
     pub(super) fn was_opened(&self, file: FileId) -> bool {
-        log().opened.get(&file).is_some_and(|&at| at >= self.0)
+        log().opened.get(&file).is_some_and(|opened| opened.at >= self.0)
+    }
+
+    /// The mode of a file that repeats what all inputs since then hold: what comes through a pipe is its reader's alone.
+    pub(super) fn mode_of_inputs(&self) -> u32 {
+        let log = log();
+        let modes = log.opened.values().filter(|opened| opened.at >= self.0).map(|opened| opened.mode);
+        mode_within(modes.chain((log.streamed >= self.0).then_some(OWNER)))
     }
 }
 
@@ -84,30 +104,34 @@ impl Drop for Since {
         let mut log = log();
         log.runs.retain(|&began| began != self.0);
         match log.runs.iter().copied().min() {
-            Some(oldest) => log.opened.retain(|_, at| *at >= oldest),
+            Some(oldest) => log.opened.retain(|_, opened| opened.at >= oldest),
             None => log.opened = FxHashMap::default(),
         }
     }
 }
 
-/// Remembers an input. Devices and pipes are none that could be overwritten.
-pub(super) fn remember(file: &File) {
-    if let Ok(about) = file.metadata() {
-        remember_file(&about);
-    }
-}
-
-/// Remembers an input by what is known of it.
-pub(super) fn remember_file(about: &Metadata) {
+/// Remembers an input that those may read whom `mode` permits it. Devices and pipes are none that could be overwritten.
+pub(super) fn remember(about: &Metadata, mode: u32) {
     if about.is_file() {
-        add(FileId::new(about));
+        return add(FileId::new(about), mode);
+    }
+    if !about.is_dir() {
+        let mut log = log();
+        log.streamed = log.now;
     }
 }
 
-pub(super) fn add(file: FileId) {
+/// Remembers a directory that is an input as a whole. Its files have modes of their own.
+pub(super) fn remember_directory(directory: FileId) {
+    add(directory, ANYBODY);
+}
+
+fn add(file: FileId, mode: u32) {
     let mut log = log();
     if !log.runs.is_empty() {
         let now = log.now;
-        log.opened.insert(file, now);
+        // By whatever way others can get to it, it is the same file.
+        let mode = log.opened.get(&file).map_or(mode, |opened| mode | opened.mode);
+        log.opened.insert(file, OpenedFile { at: now, mode });
     }
 }

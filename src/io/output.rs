@@ -2,15 +2,16 @@
 
 use super::door::OutputName;
 use super::new_file::{NamedPlace, NewFile};
-use super::permissions::{ANY_MODE, ANYBODY, Inherited, OWNER};
+use super::permissions::{ANY_MODE, Content, Inherited, OWNER};
 use super::run::{OutputPlace, Run};
 use super::target::{self, OutputTarget};
 use super::{OutPath, unopened, widen};
 use crate::error::{Error, Result};
-use rustix::fs::OFlags;
+use rustix::fs::{Mode, OFlags, fchmod};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, IoSlice, IsTerminal, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// An output under way. Dropped without [`Output::commit`], no file appears.
@@ -31,19 +32,20 @@ struct Destination {
 #[derive(Debug)]
 enum DestinationKind {
     /// A new file, and its name in its directory.
-    New(NewFile, OsString),
+    New(NewAt),
     /// Something open that is written to directly. If there is a file behind it, which is in this place, what was written
     /// cannot be taken back: not a byte more goes there once it is opened as an input.
     Open(File, Option<OutputPlace>),
 }
 
-/// The permissions of an output.
-#[derive(Debug, Clone, Copy)]
-struct Modes {
-    /// Its mode if it is new (less the umask).
-    new: u32,
-    /// The most that it keeps of the mode of a file that it replaces.
-    most: u32,
+/// A new file, and where it will be.
+#[derive(Debug)]
+struct NewAt {
+    file: NewFile,
+    name: OsString,
+    content: Content,
+    /// True if it has taken over the attributes of a file that it replaces.
+    replaces: bool,
 }
 
 /// Less than is given to a file at once: of blocks of text, which are longer, not even what is left over behind whole
@@ -71,7 +73,7 @@ fn slices_at_once<'s, 'data>(slices: &'s [IoSlice<'data>]) -> &'s [IoSlice<'data
 impl Destination {
     fn file(&mut self) -> io::Result<&mut File> {
         match &mut self.kind {
-            DestinationKind::New(new, _) => Ok(new.file_mut()),
+            DestinationKind::New(new) => Ok(new.file.file_mut()),
             DestinationKind::Open(file, place) => {
                 place.as_ref().map_or(Ok(()), |place| self.run.check(place)).map_err(io::Error::other)?;
                 Ok(file)
@@ -101,22 +103,13 @@ impl Output {
     /// Begins an output of a run, if its place is free. The path is tried before the long work: the temporary file is
     /// made now.
     pub fn create(path: &OutPath, run: &Run) -> Result<Self> {
-        Self::create_with_mode(path, ANYBODY, run)
+        Self::create_for(path, run.content(), run)
     }
 
-    /// The same with these permissions (less the umask), unless it replaces a file: that one's stay.
-    pub fn create_with_mode(path: &OutPath, mode: u32, run: &Run) -> Result<Self> {
-        Self::begin(path, Modes { new: mode, most: ANY_MODE }, run)
-    }
-
-    /// The same, and what it replaces gives it no more: the user has not said where it goes.
-    pub fn create_within(path: &OutPath, mode: u32, run: &Run) -> Result<Self> {
-        Self::begin(path, Modes { new: mode, most: mode | OWNER }, run)
-    }
-
-    fn begin(path: &OutPath, modes: Modes, run: &Run) -> Result<Self> {
+    /// The same for what holds something else than the run's outputs usually do.
+    pub fn create_for(path: &OutPath, content: Content, run: &Run) -> Result<Self> {
         let shown = path.shown();
-        let kind = DestinationKind::new(path, modes, run).map_err(|error| error.in_file(&shown))?;
+        let kind = DestinationKind::new(path, content, run).map_err(|error| error.in_file(&shown))?;
         Ok(Self { out: BufWriter::with_capacity(BUFFER, Destination { kind, run: run.clone() }), shown })
     }
 
@@ -126,7 +119,7 @@ impl Output {
         self.flush()?;
         Ok(match &mut self.out.get_mut().kind {
             DestinationKind::Open(..) => None,
-            DestinationKind::New(new, _) => Some(new.file_mut()),
+            DestinationKind::New(new) => Some(new.file.file_mut()),
         })
     }
 
@@ -140,15 +133,16 @@ impl Output {
         self.flush()?;
         let Self { out, shown } = self;
         let Destination { kind, run } = out.into_inner().map_err(|error| unwritten(error.into_error(), &shown))?;
-        let DestinationKind::New(new, name) = kind else { return Ok(()) };
-        let place = new.place(&name).map_err(|error| unplaced(error, &shown))?;
+        let DestinationKind::New(new) = kind else { return Ok(()) };
+        let place = new.file.place(&new.name).map_err(|error| unplaced(error, &shown))?;
         run.check(&OutputPlace::Name(place)).map_err(|error| error.in_file(&shown))?;
-        new.persist(&name).map_err(|error| unplaced(error, &shown))
+        new.set_mode(&run).map_err(|error| unplaced(error, &shown))?;
+        new.file.persist(&new.name).map_err(|error| unplaced(error, &shown))
     }
 }
 
 impl DestinationKind {
-    fn new(path: &OutPath, modes: Modes, run: &Run) -> Result<Self> {
+    fn new(path: &OutPath, content: Content, run: &Run) -> Result<Self> {
         let file = match path {
             OutPath::Stdout => {
                 let out = target::reopen(1).map_err(closed)?;
@@ -156,7 +150,7 @@ impl DestinationKind {
                 out
             }
             OutPath::Path(path) => match OutputTarget::of(path)? {
-                OutputTarget::File(place) => return Self::file(path, *place, modes, run),
+                OutputTarget::File(place) => return Self::file(path, *place, content, run),
                 OutputTarget::Descriptor(number) => target::reopen(number).map_err(closed)?,
                 OutputTarget::Special(file) => target::writable(&file, OFlags::empty())?,
             },
@@ -166,14 +160,24 @@ impl DestinationKind {
         Ok(Self::Open(file, place))
     }
 
-    fn file(path: &Path, place: OutputName, modes: Modes, run: &Run) -> Result<Self> {
+    fn file(path: &Path, place: OutputName, content: Content, run: &Run) -> Result<Self> {
         let OutputName { directory, name, there } = place;
         run.claim(&OutputPlace::Name(NamedPlace::of(&directory, &name)?))?;
         let replaced = there.and_then(|there| Inherited::from(&there, &directory));
-        let new = NewFile::create_at(directory, if replaced.is_some() { OWNER } else { modes.new });
-        let new = new.map_err(|error| unopened::output(path.parent().unwrap_or(Path::new("")), error))?;
-        replaced.map_or(Ok(()), |replaced| replaced.within(modes.most).give_to(&new))?;
-        Ok(Self::New(new, name))
+        let replaces = replaced.is_some();
+        let new = NewFile::create_at(directory, if replaces { OWNER } else { content.first_mode() });
+        let file = new.map_err(|error| unopened::output(path.parent().unwrap_or(Path::new("")), error))?;
+        replaced.map_or(Ok(()), |replaced| replaced.give_to(&file))?;
+        Ok(Self::New(NewAt { file, name, content, replaces }))
+    }
+}
+
+impl NewAt {
+    /// Gives it the permissions that it has when it is whole: then it is known what was read.
+    fn set_mode(&self, run: &Run) -> io::Result<()> {
+        let own = self.file.file().metadata()?.mode() & ANY_MODE;
+        let mode = self.content.last_mode(own, self.replaces, run.mode_of_inputs());
+        if mode == own { Ok(()) } else { Ok(fchmod(self.file.file(), Mode::from_raw_mode(mode))?) }
     }
 }
 

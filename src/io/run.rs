@@ -12,6 +12,7 @@
 
 use super::new_file::{NamedPlace, open_directory};
 use super::opened::{self, FileId, Since};
+use super::permissions::{self, Content};
 use crate::error::{Error, Result};
 use std::fs::File;
 use std::path::Path;
@@ -30,7 +31,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// assert!(refused.is_usage());
 /// ```
 #[derive(Debug, Clone)]
-pub struct Run(Arc<RunState>);
+pub struct Run {
+    state: Arc<RunState>,
+    content: Content,
+}
 
 #[derive(Debug)]
 struct RunState {
@@ -50,13 +54,29 @@ pub(super) enum OutputPlace {
 impl Run {
     /// Begins one, before anything is opened.
     pub fn begin() -> Self {
-        Self(Arc::new(RunState { since: Since::now(), outputs: Mutex::default() }))
+        let state = RunState { since: Since::now(), outputs: Mutex::default() };
+        Self { state: Arc::new(state), content: Content::Summary }
+    }
+
+    /// Begins one whose outputs repeat what its inputs hold: nobody may read them who may not read all of these.
+    pub fn begin_repeating() -> Self {
+        Self { content: Content::OfInputs, ..Self::begin() }
+    }
+
+    /// What its outputs hold.
+    pub(super) fn content(&self) -> Content {
+        self.content
+    }
+
+    /// The mode of a file that repeats what all inputs so far hold.
+    pub(super) fn mode_of_inputs(&self) -> u32 {
+        self.state.since.mode_of_inputs()
     }
 
     /// Counts a file as opened that was read before the run began.
     pub fn has_read(&self, path: &Path) {
         if let Some(about) = super::about(path) {
-            opened::remember_file(&about);
+            opened::remember(&about, permissions::mode_of_typed(path, &about));
         }
     }
 
@@ -83,7 +103,7 @@ impl Run {
 
     /// True if it is not input, as far as is known by now.
     pub(super) fn check(&self, place: &OutputPlace) -> Result<()> {
-        let since = &self.0.since;
+        let since = &self.state.since;
         match place {
             OutputPlace::Name(NamedPlace { directory, .. }) if since.was_opened(*directory) => {
                 Err(Error::usage("is in the directory of a recording that is read: choose another output"))
@@ -98,7 +118,7 @@ impl Run {
     }
 
     fn outputs<T>(&self, f: impl FnOnce(&mut Vec<OutputPlace>) -> T) -> T {
-        f(&mut self.0.outputs.lock().unwrap_or_else(PoisonError::into_inner))
+        f(&mut self.state.outputs.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

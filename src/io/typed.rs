@@ -5,11 +5,20 @@
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// The file at the path that the user typed, if there is one.
 pub fn about(path: &Path) -> Option<Metadata> {
     fs::metadata(path).ok()
+}
+
+/// True if everybody may go through all directories on the way to what the user typed.
+pub(super) fn is_reachable(path: &Path) -> bool {
+    const SEARCHABLE_BY_ALL: u32 = 0o001;
+    let Ok(real) = path.canonicalize() else { return false };
+    let mut directories = real.ancestors().skip(1);
+    directories.all(|directory| fs::metadata(directory).is_ok_and(|about| about.mode() & SEARCHABLE_BY_ALL != 0))
 }
 
 /// True if what the user typed is there.

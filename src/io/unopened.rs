@@ -29,6 +29,11 @@ pub(super) fn unknown(error: io::Error) -> Error {
     Error::new("cannot open").because(error)
 }
 
+/// A directory that could not be read.
+pub(super) fn unlisted(error: io::Error) -> Error {
+    Error::new("cannot be listed").because(error)
+}
+
 /// An output that could not be made in its directory.
 pub(super) fn output(directory: &Path, error: io::Error) -> Error {
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };

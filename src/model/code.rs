@@ -94,15 +94,20 @@ impl<'data> Lines<'data> {
     pub fn source_map(&self) -> SourceMap<'data> {
         let generated = match (self.positions, self.decode) {
             (Some(positions), _) => positions.source_map(self.raw),
-            (None, Some(decode)) => SourceMap { lines: decode(self), calls: Vec::new() },
+            (None, Some(decode)) => SourceMap { lines: decode(self), ..SourceMap::default() },
             (None, None) => SourceMap::default(),
         };
+        let generated = generated.limit_depth();
         match self.authored {
             Some(authored) => generated.authored(authored),
             None => generated,
         }
     }
 }
+
+/// Inlined calls in more calls than these are left out: they count for the call around them, as all do where inlined
+/// calls are not shown. Compilers nest a few dozen; each position has all of its calls as frames.
+pub const MOST_INLINED: usize = 256;
 
 /// The source lines of one code range.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -111,9 +116,67 @@ pub struct SourceMap<'data> {
     pub lines: Vec<Line<'data>>,
     /// The calls that the compiler expanded.
     pub calls: Vec<InlinedCall<'data>>,
+    /// The number of lines that were in more than [`MOST_INLINED`] of them.
+    pub too_deep: u64,
 }
 
+/// The depth of a call that is in itself.
+const ENDLESS: usize = usize::MAX;
+
 impl<'data> SourceMap<'data> {
+    /// The same, with lines that are in too many calls where the outermost [`MOST_INLINED`] of these lead.
+    fn limit_depth(mut self) -> Self {
+        if self.calls.len() <= MOST_INLINED {
+            return self;
+        }
+        let (depths, outermost) = self.depths();
+        for line in &mut self.lines {
+            let Some(call) = line.inlined.map(|call| call as usize).filter(|call| *call < self.calls.len()) else {
+                continue;
+            };
+            if depths[call] == ENDLESS {
+                line.inlined = None;
+            } else if depths[call] > MOST_INLINED {
+                let InlinedCall { file, line: number, column, parent, .. } = self.calls[outermost[call]];
+                (line.file, line.line, line.discriminator, line.inlined) = (file, number, column, parent);
+            } else {
+                continue;
+            }
+            self.too_deep += 1;
+        }
+        self
+    }
+
+    /// The number of calls that each call is in, with itself, and of those that are too deep, the outermost one around it
+    /// that is.
+    fn depths(&self) -> (Vec<usize>, Vec<usize>) {
+        const UNKNOWN: usize = 0;
+        let mut depths = vec![UNKNOWN; self.calls.len()];
+        let mut outermost: Vec<usize> = (0..self.calls.len()).collect();
+        let mut path = Vec::new();
+        for call in 0..self.calls.len() {
+            let mut at = Some(call);
+            while let Some(call) = at
+                && depths[call] == UNKNOWN
+            {
+                // If it is come to again before it is known, it is in itself.
+                depths[call] = ENDLESS;
+                path.push(call);
+                let parent = self.calls[call].parent.map(|parent| parent as usize);
+                at = parent.filter(|parent| *parent < self.calls.len());
+            }
+            let (mut depth, mut around) = at.map_or((0, call), |call| (depths[call], outermost[call]));
+            while let Some(call) = path.pop() {
+                depth = depth.saturating_add(1);
+                if depth <= MOST_INLINED + 1 {
+                    around = call;
+                }
+                (depths[call], outermost[call]) = (depth, around);
+            }
+        }
+        (depths, outermost)
+    }
+
     /// The same, with lines written by people.
     fn authored(mut self, authored: &'data dyn AuthoredLines) -> Self {
         for line in &mut self.lines {
@@ -254,7 +317,7 @@ mod tests {
             vec![call(&b"outer"[..], None), call(b"inner", Some(0)), call(b"round", Some(2)), call(b"lost", Some(9))];
         let line = |offset, inlined| Line { offset, inlined, ..Line::default() };
         let lines = vec![line(4, None), line(8, Some(1)), line(12, Some(2)), line(16, Some(3))];
-        let map = SourceMap { lines, calls };
+        let map = SourceMap { lines, calls, too_deep: 0 };
         let around = |offset| {
             let calls = map.at(offset).into_iter().flat_map(|line| map.calls_around(line));
             calls.map(|call| String::from_utf8_lossy(&call.function).into_owned()).collect::<Vec<_>>()
@@ -264,5 +327,28 @@ mod tests {
         assert_eq!(around(11), ["inner", "outer"]);
         assert_eq!(around(12).len(), 4);
         assert_eq!(around(99), ["lost"]);
+    }
+
+    #[test]
+    fn calls_in_too_many_calls_count_for_the_outermost_of_these() {
+        let (most, all) = (MOST_INLINED as u32, 100_000);
+        let call = |at: u32| InlinedCall {
+            function: Cow::Borrowed(&b"f"[..]),
+            file: b"a.js",
+            line: at,
+            column: 0,
+            parent: at.checked_sub(1),
+        };
+        let mut calls: Vec<_> = (0..all).map(call).collect();
+        calls.extend([InlinedCall { parent: Some(all), ..call(all) }, InlinedCall { parent: Some(all), ..call(all) }]);
+        let line = |inlined| Line { line: 7, inlined: Some(inlined), ..Line::default() };
+        let lines = [0, most - 1, most, all - 1, all, all + 1, u32::MAX].map(line).to_vec();
+        let map = SourceMap { lines, calls, too_deep: 0 }.limit_depth();
+        let shown: Vec<_> = map.lines.iter().map(|line| (line.line, line.inlined)).collect();
+        let outermost = (most, Some(most - 1));
+        let lost = (7, Some(u32::MAX));
+        assert_eq!(shown[..3], [(7, Some(0)), (7, Some(most - 1)), outermost]);
+        assert_eq!(shown[3..], [outermost, (7, None), (7, None), lost]);
+        assert_eq!(map.too_deep, 4);
     }
 }

@@ -334,6 +334,9 @@ pub struct Profile {
     pub about: About,
     /// One for each event, in the input's order.
     pub series: Vec<Series>,
+    /// Where the series of a name is: those of the first `numbered` series, as long as nobody moves them.
+    by_name: FxHashMap<String, usize>,
+    numbered: usize,
     /// The calls of each thread, of inputs that state calls instead of stacks; see
     /// [`CallGraph`](crate::analysis::call_graph::CallGraph).
     pub calls: Vec<ThreadCalls>,
@@ -488,20 +491,34 @@ impl Profile {
 
     /// The index of the series of that name, made if it is new.
     pub fn series_named(&mut self, name: &str, unit: Unit) -> usize {
-        self.series.iter().position(|series| series.name == name).unwrap_or_else(|| {
+        self.find_series(name).unwrap_or_else(|| {
             self.series.push(Series { name: name.to_owned(), unit, ..Series::default() });
             self.series.len() - 1
         })
     }
 
+    /// The index of the series of that name. An input may have a hundred thousand.
+    pub(crate) fn find_series(&mut self, name: &str) -> Option<usize> {
+        let is_moved = |(name, at): (&String, &usize)| self.series.get(*at).is_none_or(|series| series.name != *name);
+        let found = self.by_name.get_key_value(name);
+        if self.series.len() < self.numbered || found.is_some_and(is_moved) {
+            (self.numbered, self.by_name) = (0, FxHashMap::default());
+        }
+        for (at, series) in self.series.iter().enumerate().skip(self.numbered) {
+            self.by_name.entry(series.name.clone()).or_insert(at);
+        }
+        self.numbered = self.series.len();
+        self.by_name.get(name).copied()
+    }
+
     /// The series of that name and unit. Where the name is taken by one of another unit, the unit follows it: what is
     /// counted in different units is never added.
     pub(crate) fn series_of(&mut self, (name, unit): (&str, &Unit)) -> usize {
-        match self.series.iter().position(|series| series.name == name) {
-            Some(at) if self.series[at].unit != *unit => self.series_of((&format!("{name} ({})", unit.name()), unit)),
-            Some(at) => at,
-            None => self.series_named(name, unit.clone()),
+        let mut name = name.to_owned();
+        while self.find_series(&name).is_some_and(|at| self.series[at].unit != *unit) {
+            name = format!("{name} ({})", unit.name());
         }
+        self.series_named(&name, unit.clone())
     }
 
     /// Sums the rows from now on and those that are there: see [`Keep::Sums`].
@@ -589,6 +606,21 @@ mod tests {
         few.merge(&profile(&[("a;c", 2)]));
         assert!(few.check().unwrap_err().to_string().contains("different names"));
         assert_eq!(lines(&few), ["a;b 1", "a;a 2"]);
+    }
+
+    #[test]
+    fn a_hundred_thousand_series_are_found_by_name_even_if_some_are_taken_out() {
+        let mut profile = Profile::new();
+        let find = |profile: &mut Profile, at: usize| profile.series_of((&format!("event{at}"), &Unit::Samples));
+        for at in 0..100_000 {
+            assert_eq!(find(&mut profile, at), at);
+        }
+        profile.series.remove(1);
+        assert_eq!([0, 2, 99_999, 1].map(|at| find(&mut profile, at)), [0, 1, 99_998, 99_999]);
+        profile.series.swap(0, 1);
+        assert_eq!([0, 2].map(|at| find(&mut profile, at)), [1, 0]);
+        let other = (0..3).map(|_| profile.series_of(("event0", &Unit::Nanos))).collect::<Vec<_>>();
+        assert!(other.iter().all(|at| profile.series[*at].name == "event0 (nanoseconds)"));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::texts::{self, InputSums, TextOptions};
 use crate::analysis::filter::Filter;
 use crate::contract::format::{Detail, Format, Read, ReadOptions};
 use crate::error::{Error, Result, Warning, Warnings};
-use crate::io::{self, InPath, Stream};
+use crate::io::{InPath, Stream};
 use crate::model::stacks::{Keep, Profile};
 use crate::records::perf_script::read::Readable;
 use crate::resolve::kernel::KernelOptions;
@@ -101,7 +101,7 @@ pub(crate) fn say_no_samples(inputs: &[InPath], options: &LoadOptions, job: &Job
 /// Why inputs have no samples. If it is for a filter, they are read once more to show what it could leave.
 pub(crate) fn why_no_samples(inputs: &[InPath], filter: &Filter, by_event: bool, job: &Job) -> String {
     nothing_left::why(filter, by_event, || {
-        let again = |input: &InPath| matches!(input, InPath::Path(path) if io::is_file(path) || io::is_directory(path));
+        let again = |input: &InPath| input.is_file() || input.is_directory();
         if !inputs.iter().all(again) {
             return None;
         }
@@ -288,7 +288,7 @@ impl LoadOptions {
 
 /// The directory that an input is in.
 fn directory(path: &InPath) -> Option<&Path> {
-    if let InPath::Path(path) = path { path.parent() } else { None }
+    path.path()?.parent()
 }
 
 fn unreadable(format: &Format) -> Error {

@@ -5,6 +5,7 @@ use crate::error::{Error, Result, Warnings};
 use crate::io::started::Ended;
 use crate::model::frame_counts::FrameCounts;
 use crate::parallel::Pool;
+use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
 
 /// The context of every job.
@@ -63,8 +64,12 @@ impl Outcome {
 
     /// Adds what the events of a recording end in; events of one name are one.
     pub fn count_code(&mut self, shares: Vec<CodeShares>) {
+        let known = self.shares.iter().enumerate().map(|(at, shares)| (shares.event.clone(), at));
+        let mut places: FxHashMap<String, usize> = known.collect();
         for more in shares {
-            match self.shares.iter_mut().find(|shares| shares.event == more.event) {
+            let next = self.shares.len();
+            let at = *places.entry(more.event.clone()).or_insert(next);
+            match self.shares.get_mut(at) {
                 Some(shares) => shares.merge(&more),
                 None => self.shares.push(more),
             }

@@ -1,39 +1,98 @@
 //! Inputs by the thousand: directories and lists stand for the files in them.
+//!
+//! What lies in a directory, or stands in a list, nobody typed: it goes through the door ([`crate::io::door`]). A link
+//! that somebody else may have put there is not followed, and only regular files are opened.
 
+use super::open::shown;
 use crate::error::{Error, Result};
-use crate::io::{self, InPath};
+use crate::io::{self, FoundPath, InPath};
 use crate::sources::goes_with_recordings;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
-/// The inputs, with every directory replaced by the files in it, in the order of their names, and every `@FILE` by
-/// the paths that the file lists (`@-`: that standard input lists).
-pub(crate) fn expand(inputs: &[InPath]) -> Result<Vec<InPath>> {
-    let mut all = Vec::new();
+/// The inputs that some directories and lists stand for.
+#[derive(Debug, Default)]
+pub(crate) struct Expanded {
+    pub(crate) inputs: Vec<InPath>,
+    /// Why directories in them cannot be read.
+    pub(crate) unread: Vec<Error>,
+}
+
+/// Replaces every directory by the files in it, in the order of their names, and every `@FILE` by the paths that the file
+/// lists (`@-`: that standard input lists).
+pub(crate) fn expand(inputs: &[InPath]) -> Result<Expanded> {
+    let mut all = Expanded::default();
     for input in inputs {
-        match input {
-            InPath::Stdin => all.push(InPath::Stdin),
-            InPath::Path(path) => match path.as_os_str().as_bytes().strip_prefix(b"@") {
-                Some(list) => read_list(Path::new(OsStr::from_bytes(list)), &mut all)?,
-                None => add(path, &mut all)?,
-            },
+        let path = input.path().unwrap_or(Path::new(""));
+        match path.as_os_str().as_bytes().strip_prefix(b"@") {
+            Some(list) => all.add_list(Path::new(OsStr::from_bytes(list)))?,
+            None => all.add(input.clone()),
         }
     }
-    if all.is_empty() {
-        return Err(Error::usage("there is nothing to read: the lists and directories name no file"));
+    if all.inputs.is_empty() {
+        let none = || Error::usage("there is nothing to read: the lists and directories name no file");
+        return Err(all.unread.into_iter().next().unwrap_or_else(none));
     }
     Ok(all)
 }
 
-fn read_list(list: &Path, all: &mut Vec<InPath>) -> Result<()> {
-    let list = InPath::from(list.to_owned());
-    let shown = super::open::shown(&list);
-    let text = io::open(&list).map_err(|error| error.in_file(&shown))?;
-    for path in paths(&text) {
-        add(path, all)?;
+impl Expanded {
+    fn add_list(&mut self, list: &Path) -> Result<()> {
+        let list = InPath::from(list.to_owned());
+        let text = io::open(&list).map_err(|error| error.in_file(&shown(&list)))?;
+        for path in paths(&text) {
+            self.add(InPath::Found(FoundPath::listed(path.to_owned())));
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// Adds a file, or what is in a directory. A recording's directory is one input.
+    fn add(&mut self, input: InPath) {
+        if !input.is_directory() || input.join("data").is_file() {
+            self.inputs.push(input);
+            return;
+        }
+        match names_in(&input) {
+            Ok(names) => {
+                let below = Arc::from(shown(&input));
+                for name in names {
+                    self.add(inside(&input, &below, name));
+                }
+            }
+            Err(error) => self.unread.push(error.in_file(&shown(&input))),
+        }
+    }
+}
+
+/// A file in a directory. What is in a directory that was found itself is below the same one as that.
+fn inside(directory: &InPath, below: &Arc<Path>, name: OsString) -> InPath {
+    match directory {
+        InPath::Found(_) => directory.join(name),
+        InPath::Path(_) | InPath::Stdin => InPath::Found(FoundPath::below(below.clone(), below.join(name))),
+    }
+}
+
+/// What is in a directory and not hidden, in order: engines' own files begin with `_` (`_SUCCESS`). Dumps, maps and
+/// logs that name code are not inputs, but go with those beside them. A link to a directory is not followed: it may lead
+/// back here.
+fn names_in(directory: &InPath) -> Result<Vec<OsString>> {
+    let path = shown(directory);
+    let is_input = |name: &OsStr| {
+        let is_hidden = matches!(name.as_bytes().first(), Some(b'.' | b'_'));
+        !is_hidden && !goes_with_recordings(name)
+    };
+    let listed = directory.door_to_parts().list(&path, is_input).unwrap_or_else(|| Ok(Vec::new()))?;
+    let mut names = Vec::new();
+    for (name, about) in listed {
+        let leads_away = about.is_symlink() && inside(directory, &Arc::from(&*path), name.clone()).is_directory();
+        if !leads_away {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
 }
 
 /// One path a line, or, as find -print0 has them, each with a zero byte behind it.
@@ -43,43 +102,14 @@ fn paths(text: &[u8]) -> impl Iterator<Item = &Path> {
     paths.map(|path| Path::new(OsStr::from_bytes(path)))
 }
 
-/// A recording's directory is one input.
-fn add(path: &Path, all: &mut Vec<InPath>) -> Result<()> {
-    if !io::is_directory(path) || io::is_file(&path.join("data")) {
-        all.push(InPath::Path(path.to_owned()));
-        return Ok(());
-    }
-    for inside in sorted(path).map_err(|error| Error::from(error).in_file(path))? {
-        add(&inside, all)?;
-    }
-    Ok(())
-}
-
-/// What is in a directory and not hidden: engines' own files begin with `_` (`_SUCCESS`). Dumps, maps and logs that
-/// name code are not inputs, but go with those beside them. A link to a directory is not followed: it may lead back
-/// here.
-fn sorted(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut inside = Vec::new();
-    for name in io::typed_names(directory)? {
-        let hidden = matches!(name.as_bytes().first(), Some(b'.' | b'_')) || goes_with_recordings(&name);
-        let path = directory.join(name);
-        let leads_away = path.is_symlink() && io::is_directory(&path);
-        if !hidden && !leads_away {
-            inside.push(path);
-        }
-    }
-    inside.sort();
-    Ok(inside)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn names(inputs: &[InPath], below: &Path) -> Vec<String> {
-        let name = |input: &InPath| match input {
-            InPath::Stdin => "-".to_owned(),
-            InPath::Path(path) => path.strip_prefix(below).unwrap_or(path).display().to_string(),
+        let name = |input: &InPath| match input.path() {
+            None => "-".to_owned(),
+            Some(path) => path.strip_prefix(below).unwrap_or(path).display().to_string(),
         };
         inputs.iter().map(name).collect()
     }
@@ -111,7 +141,7 @@ mod tests {
             [InPath::Path(below("set")), InPath::Path(format!("@{}", below("list").display()).into()), InPath::Stdin];
         let set = ["set/day=1/c", "set/day=2/a", "set/day=2/b", "set/linked"];
         let expected = [&set[..], &["recording", "set/day=1/c", "missing", "-"]].concat();
-        assert_eq!(names(&expand(&inputs).unwrap(), dir.path()), expected);
+        assert_eq!(names(&expand(&inputs).unwrap().inputs, dir.path()), expected);
     }
 
     #[test]

@@ -106,9 +106,9 @@ impl MergedSum {
         let samplings: Vec<_> = profile.series.iter().map(|series| (series.identity(), series.sampling)).collect();
         self.sum.merge(&profile);
         for (identity, sampling) in samplings {
-            if let Some(series) = self.sum.series.iter_mut().find(|series| series.identity() == identity) {
-                series.sampling = rarer(series.sampling, sampling);
-            }
+            let series = self.sum.series_of(identity);
+            let series = &mut self.sum.series[series];
+            series.sampling = rarer(series.sampling, sampling);
         }
         Ok(())
     }
@@ -118,13 +118,14 @@ impl MergedSum {
         if skipped == inputs {
             return Err(none_left(self.skipped));
         }
-        let mut told = Vec::new();
-        told.extend(self.skipped.into_iter().map(|error| {
-            let warning = error.into_warning();
-            Warning { message: format!("skipped: {}", warning.message), ..warning }
-        }));
+        self.outcome.failed = self.skipped.into_iter().map(skipped_input).collect();
+        if skipped > TOLD && !job.verbose {
+            let more = counted((skipped - TOLD) as u64, "input");
+            self.outcome.failed.truncate(TOLD);
+            self.outcome.failed.push(Error::new(format!("{more} more cannot be read (-v lists them all)")));
+        }
         self.about.finish(&mut self.sum.about);
-        told.extend(self.outcome.warnings.iter().cloned());
+        let mut told: Vec<Warning> = self.outcome.warnings.iter().cloned().collect();
         if told.len() > TOLD && !job.verbose {
             let more = told.len() - TOLD;
             told.truncate(TOLD);
@@ -155,6 +156,12 @@ fn rarer(one: Option<Sampling>, other: Option<Sampling>) -> Option<Sampling> {
         (Some(Sampling::Period(one)), Some(Sampling::Period(other))) => Some(Sampling::Period(one.max(other))),
         (one, other) => one.or(other),
     }
+}
+
+/// The failure of an input that is left out.
+fn skipped_input(error: Error) -> Error {
+    let warning = error.into_warning();
+    Warning { message: format!("skipped: {}", warning.message), ..warning }.into_error()
 }
 
 fn none_left(skipped: Vec<Error>) -> Error {

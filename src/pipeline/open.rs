@@ -9,7 +9,7 @@ use crate::bytes::utf16::{ByteOrder, Utf16Decoder};
 use crate::contract::format::Format;
 use crate::error::{Error, Result};
 use crate::formats::{detect, unread};
-use crate::io::door::{Door, Holes, Kind, Named, Start};
+use crate::io::door::{Door, Holes, Kind};
 use crate::io::{self, Bytes, InPath, Stream};
 use flate2::read::MultiGzDecoder;
 use std::borrow::Cow;
@@ -68,10 +68,10 @@ impl Input {
     }
 
     /// A recording's directory: `data` is in file form, every `data.N` holds records only.
-    pub(crate) fn open_directory(path: &Path) -> Result<Self> {
-        let main = path.join("data");
-        let door = Door { start: Start::Typed(path), ..Named::Part.door(false) };
-        if !io::is_file(&main) {
+    pub(crate) fn open_directory(input: &InPath) -> Result<Self> {
+        let path = &shown(input);
+        let (main, door) = (path.join("data"), input.door_to_parts());
+        if !door.look(&main).is_some_and(|about| about.is_file()) {
             return Err(no_recording(path));
         }
         io::opens_directory(path);
@@ -129,7 +129,7 @@ fn stream_paths(door: Door<'_>, directory: &Path) -> Vec<PathBuf> {
 /// An input whose first bytes can be looked at before it is known how it is to be read.
 pub(crate) enum Looked {
     /// A recording's directory, or any other.
-    Directory(PathBuf),
+    Directory(InPath),
     /// Anything else.
     File(LookedFile),
 }
@@ -158,7 +158,7 @@ impl Looked {
     pub(crate) fn through(path: &InPath, wrap: impl FnOnce(File) -> Box<dyn Read + Send>) -> Result<Self> {
         let Some(mut file) = io::open_stream(path)? else {
             return match path {
-                InPath::Path(path) => Ok(Self::Directory(path.clone())),
+                InPath::Path(_) | InPath::Found(_) => Ok(Self::Directory(path.clone())),
                 InPath::Stdin => Err(Error::new("is a directory")),
             };
         };
@@ -448,7 +448,7 @@ pub(crate) fn empty(path: &InPath) -> Error {
             Some("to read the perf.data that is here: -i perf.data")
         }
         InPath::Stdin => None,
-        InPath::Path(_) => Some("its writer was stopped too early, or the disk was full"),
+        InPath::Path(_) | InPath::Found(_) => Some("its writer was stopped too early, or the disk was full"),
     };
     Error::new("is empty").with_remedy(remedy.map(str::to_owned))
 }
@@ -472,11 +472,7 @@ fn undecoded(packing: &str, error: std::io::Error) -> Error {
 /// Looks whether all inputs but the first can be inputs at all, before the first is worked on: the last word of a
 /// command is easily meant to be its output.
 pub(crate) fn check_further(inputs: &[InPath]) -> Result<()> {
-    let further = inputs.iter().skip(1).filter_map(|input| match input {
-        InPath::Path(path) => Some(path),
-        InPath::Stdin => None,
-    });
-    for path in further {
+    for path in inputs.iter().skip(1).filter_map(InPath::path) {
         check_one(path).map_err(|error| error.in_file(path))?;
     }
     Ok(())
@@ -497,10 +493,7 @@ fn check_one(path: &Path) -> Result<()> {
 
 /// The way an input is called in messages.
 pub fn shown(path: &InPath) -> PathBuf {
-    match path {
-        InPath::Stdin => PathBuf::from("(standard input)"),
-        InPath::Path(path) => path.clone(),
-    }
+    path.path().map_or_else(|| PathBuf::from("(standard input)"), Path::to_owned)
 }
 
 /// The input that is read if no input is named: standard input if it is a pipe or a file, else `perf.data`, like perf

@@ -4,11 +4,12 @@ use super::job::Outcome;
 use crate::error::{Result, Warning};
 use crate::io::{OutPath, Output, Run};
 use crate::model::stacks::Profile;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::{Path, PathBuf};
 
 /// Runs `write` for every event that has samples: the only one goes to `to`; of several, each to a file beside it
-/// that carries the event's name (`out.svg`: `out.cycles.svg`), or, on standard output and the like, the first alone. All
-/// outputs are begun before the first is written.
+/// that carries the event's name (`out.svg`: `out.cycles.svg`), or, on standard output and the like, the first alone. So
+/// many outputs are begun before the first of them is written as may be open at once.
 pub(crate) fn each_event(
     profile: &Profile,
     to: &OutPath,
@@ -43,27 +44,54 @@ pub(crate) fn each_named(
         outcome.warnings.push(Warning::new(message));
         events.truncate(1);
     }
-    let path = |(_, name): &(usize, &str)| match to {
-        OutPath::Path(path) if events.len() > 1 => OutPath::Path(of_event(path, name)),
-        _ => to.clone(),
+    /// Each is an open file with a buffer.
+    const MOST_OPEN: usize = 32;
+    let paths: Vec<OutPath> = match to {
+        OutPath::Path(path) if events.len() > 1 => {
+            let words = distinct_words(events.iter().map(|(_, name)| *name));
+            words.iter().map(|word| OutPath::Path(of_event(path, word))).collect()
+        }
+        _ => events.iter().map(|_| to.clone()).collect(),
     };
-    let paths: Vec<OutPath> = events.iter().map(path).collect();
-    let outputs = paths.iter().map(|path| Output::create(path, run)).collect::<Result<Vec<Output>>>()?;
-    for ((&(at, name), path), mut output) in events.iter().zip(&paths).zip(outputs) {
-        write(at, &mut output)?;
-        output.commit()?;
-        if let (OutPath::Path(path), true) = (path, events.len() > 1) {
-            outcome.summary.push(format!("{}: event {name}", path.display()));
+    for (some, paths) in events.chunks(MOST_OPEN).zip(paths.chunks(MOST_OPEN)) {
+        let outputs = paths.iter().map(|path| Output::create(path, run)).collect::<Result<Vec<Output>>>()?;
+        for ((&(at, name), path), mut output) in some.iter().zip(paths).zip(outputs) {
+            write(at, &mut output)?;
+            output.commit()?;
+            if let (OutPath::Path(path), true) = (path, events.len() > 1) {
+                outcome.summary.push(format!("{}: event {name}", path.display()));
+            }
         }
     }
     Ok(())
 }
 
-fn of_event(path: &Path, event: &str) -> PathBuf {
+/// Words for events that file names can have. Where different names become one word, those behind the first get a
+/// number.
+fn distinct_words<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
+    let (mut taken, mut last) = (FxHashSet::default(), FxHashMap::<String, usize>::default());
+    let mut distinct = Vec::new();
+    for name in names {
+        let word = word(name);
+        let number = last.entry(word.clone()).or_insert(0);
+        let mut unique = word.clone();
+        while !taken.insert(unique.clone()) {
+            *number += 1;
+            unique = format!("{word}-{}", *number + 1);
+        }
+        distinct.push(unique);
+    }
+    distinct
+}
+
+fn word(event: &str) -> String {
     /// File systems take names of up to 255 bytes.
     const LONGEST: usize = 100;
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-    let word: String = event.chars().take(LONGEST).map(plain).collect();
+    event.chars().take(LONGEST).map(plain).collect()
+}
+
+fn of_event(path: &Path, word: &str) -> PathBuf {
     let mut name = path.file_stem().unwrap_or_default().to_os_string();
     name.push(".");
     name.push(word);
@@ -80,8 +108,19 @@ mod tests {
 
     #[test]
     fn the_event_goes_before_the_extension() {
-        assert_eq!(of_event(Path::new("d/out.svg"), "cpu-clock:u"), Path::new("d/out.cpu-clock_u.svg"));
-        assert_eq!(of_event(Path::new("out"), "a/b/"), Path::new("out.a_b_"));
-        assert_eq!(of_event(Path::new("out"), &"/".repeat(1 << 20)), PathBuf::from(format!("out.{}", "_".repeat(100))));
+        assert_eq!(of_event(Path::new("d/out.svg"), &word("cpu-clock:u")), Path::new("d/out.cpu-clock_u.svg"));
+        assert_eq!(of_event(Path::new("out"), &word("a/b/")), Path::new("out.a_b_"));
+        assert_eq!(word(&"/".repeat(1 << 20)), "_".repeat(100));
+    }
+
+    #[test]
+    fn no_two_events_have_one_file() {
+        let words = |names: &[&str]| distinct_words(names.iter().copied());
+        assert_eq!(words(&["a/b", "a:b", "a_b-2", "a.b", "a b"]), ["a_b", "a_b-2", "a_b-2-2", "a.b", "a_b-3"]);
+        let many: Vec<String> = (0..100_000).map(|at| format!("{}{at}", "é".repeat(100))).collect();
+        let words = distinct_words(many.iter().map(String::as_str));
+        assert!(
+            words.iter().collect::<FxHashSet<_>>().len() == words.len() && words.iter().all(|word| word.len() < 110)
+        );
     }
 }

@@ -7,7 +7,7 @@ use super::recording::{check_events, is_wanted};
 use super::sink::Sink;
 use crate::contract::rows::{RowOrigin, RowWriter, recording_of};
 use crate::error::Result;
-use crate::io::{self, InPath};
+use crate::io::InPath;
 use crate::model::about::TimeExtent;
 use crate::model::recorded::Recording;
 use crate::model::stacks::{Keep, Profile, Row, Track};
@@ -15,7 +15,6 @@ use rustc_hash::FxHashMap;
 use sha1::{Digest, Sha1};
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read};
-use std::path::Path;
 use std::sync::Arc;
 
 /// The rows of inputs for a table.
@@ -194,15 +193,15 @@ pub(crate) fn input_hash(opened: &Opened, path: &InPath) -> Result<Option<String
             hash.update(&input.bytes);
             input.streams.iter().flatten().for_each(|stream| hash.update(&stream.bytes));
         }
-        (InPath::Path(path), _) if io::is_file(path) => add_unpacked(path, &mut hash)?,
+        _ if path.is_file() => add_unpacked(path, &mut hash)?,
         (_, Opened::Stream { .. }) => return Ok(None),
     }
     Ok(Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()))
 }
 
 /// Adds what is in a file, up to where it can be unpacked: who reads it shows what is wrong there.
-fn add_unpacked(path: &Path, hash: &mut Sha1) -> Result<()> {
-    let Looked::File(looked) = Looked::at(&InPath::Path(path.to_owned()))? else { return Ok(()) };
+fn add_unpacked(path: &InPath, hash: &mut Sha1) -> Result<()> {
+    let Looked::File(looked) = Looked::at(path)? else { return Ok(()) };
     let (mut reader, mut piece) = (looked.into_stream()?.into_reader(), vec![0; 1 << 18]);
     loop {
         match reader.read(&mut piece) {

@@ -7,7 +7,7 @@ use super::open::{Opened, shown};
 use crate::analysis::filter::Filter;
 use crate::contract::format::{OpenLines, Read, ReadOptions};
 use crate::error::{Result, Skipped};
-use crate::io::{self, InPath};
+use crate::io::InPath;
 use crate::model::stacks::{Keep, Profile};
 use crate::runtimes::jit_names::JitNames;
 use std::io::{Cursor, Read as _};
@@ -56,8 +56,8 @@ pub(super) fn groups<'a>(mut inputs: impl Iterator<Item = Given<'a>>) -> impl It
 /// An input of unknown size counts as one that ends a group.
 fn size_of(path: &InPath) -> u64 {
     match path {
-        InPath::Path(path) => io::about(path).map_or(0, |file| if file.is_file() { file.len() } else { TOGETHER }),
         InPath::Stdin => TOGETHER,
+        _ => path.about().map_or(0, |file| if file.is_file() { file.len() } else { TOGETHER }),
     }
 }
 
@@ -91,9 +91,8 @@ pub(super) fn read_texts<'a, T>(
 /// True if several inputs, the first of them this one, are best read in groups: small texts that become sums. Each may
 /// be opened twice.
 pub(super) fn shares(first: &Opened, inputs: &[InPath], options: TextOptions<'_>, keep: Keep) -> bool {
-    let is_file = |path: &InPath| matches!(path, InPath::Path(path) if io::is_file(path));
     let are_texts = keep == Keep::Sums && matches!(first.format().read, Read::Lines { .. }) && may_join(options);
-    are_texts && inputs.len() > 1 && inputs.iter().all(is_file)
+    are_texts && inputs.len() > 1 && inputs.iter().all(InPath::is_file)
 }
 
 /// True if inputs can be read as parts of a larger text. Names that are shortened depend on those of their own input,

@@ -114,7 +114,7 @@ impl<'a> Json<'a> {
         let json: Self = serde_json::from_str(text).map_err(broken)?;
         match json.version {
             3 => Ok(json),
-            other => Err(Error::new(format!("is not a source map: its version is {other}, not 3"))),
+            _ => Err(Error::new("is not a source map: its version is not 3")),
         }
     }
 
@@ -130,9 +130,9 @@ impl<'a> Json<'a> {
             (None, Some(older)) => Cow::Owned(Option::deserialize(older).map_err(broken)?.unwrap_or_default()),
             (None, None) => Cow::default(),
         };
-        match list.iter().find(|number| **number >= self.sources.len()) {
-            Some(number) => Err(Error::new(format!("is not a source map: its ignoreList has source {number}"))),
-            None => Ok(list),
+        match list.iter().all(|number| *number < self.sources.len()) {
+            true => Ok(list),
+            false => Err(Error::new("is not a source map: its ignoreList has sources that it does not have")),
         }
     }
 }

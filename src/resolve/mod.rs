@@ -12,13 +12,14 @@ pub mod precedence;
 pub mod symbols;
 pub mod unwind;
 
-use crate::error::Warnings;
+use crate::analysis::quantity::counted;
+use crate::error::{Warning, Warnings};
 use crate::model::Addr;
 use crate::model::bpf::BpfFunction;
-use crate::model::code::{Code, SourceMap};
+use crate::model::code::{Code, MOST_INLINED, SourceMap};
 use crate::model::recorded_symbols::{RecordedSymbol, RecordedSymbols};
 use crate::parallel::{Pool, join};
-use crate::runtimes::java_calls::joined;
+use crate::runtimes::java_calls::{JoinedCalls, joined};
 use address_space::AddressSpaces;
 use code_map::{CodeId, CodeMap};
 use dso::{Dso, DsoId, DsoKind};
@@ -103,7 +104,7 @@ impl Resolver<'_> {
             frames.absorb(&part, places.by_ref().take(part.len()));
         }
         self.in_kernel(&in_kernel, &symbols, &mut frames);
-        self.in_code(in_code, &mut frames);
+        self.in_code(in_code, &mut frames, warnings);
         for (dso, offset, place) in recorded {
             let Some((symbol, into)) = self.recorded_symbol(dso, offset) else { continue };
             if frames.of(place).is_empty() {
@@ -171,7 +172,7 @@ impl Resolver<'_> {
                 let name = Some(frames.intern(name));
                 let (file, line) =
                     self.bpf_line(dso, at).map_or((None, 0), |(file, line)| (Some(frames.intern(file)), line));
-                frames.set(place, [Frame { name, offset: Some(offset), file, line, inlined: false }]);
+                frames.set(place, &[Frame { name, offset: Some(offset), file, line, inlined: false }]);
             }
         }
     }
@@ -185,23 +186,42 @@ impl Resolver<'_> {
         Some((function.text(line.file), line.line)).filter(|(file, _)| !file.is_empty())
     }
 
-    fn in_code(&self, mut wanted: Vec<(CodeId, u64, usize)>, frames: &mut Frames) {
+    fn in_code(&self, mut wanted: Vec<(CodeId, u64, usize)>, frames: &mut Frames, warnings: &mut Warnings) {
         wanted.sort_unstable();
+        let mut too_deep = 0;
         for code in wanted.chunk_by(|a, b| a.0 == b.0) {
             let Some(&(id, ..)) = code.first() else { continue };
             let piece = self.codes.code(id);
             let asked = self.options.lines || self.options.inlines && piece.lines.positions.is_some();
             let source = if asked { piece.lines.source_map() } else { SourceMap::default() };
-            for &(_, offset, place) in code {
-                let functions = self.functions(&piece, offset, &source, frames);
-                frames.set(place, functions);
+            let mut by_name = joined(piece.name);
+            if let Some(calls) = by_name.as_mut().filter(|calls| calls.expanded.len() > MOST_INLINED) {
+                calls.expanded.truncate(MOST_INLINED);
+                too_deep += 1;
             }
+            for &(_, offset, place) in code {
+                let functions = self.functions(&piece, offset, (&source, by_name.as_ref()), frames);
+                frames.set(place, &functions);
+            }
+            too_deep += source.too_deep;
+        }
+        if too_deep > 0 && self.options.inlines {
+            let places = counted(too_deep, "place");
+            warnings.push(Warning::new(format!(
+                "{places} in JIT code: in more than {MOST_INLINED} inlined calls; the innermost of these count for the call around them"
+            )));
         }
     }
 
     /// The functions at an offset of a code range: those that were expanded there, then its own. They are recognized by
     /// its source map, or by its name.
-    fn functions(&self, code: &Code<'_>, offset: u64, source: &SourceMap<'_>, frames: &mut Frames) -> Vec<Frame> {
+    fn functions(
+        &self,
+        code: &Code<'_>,
+        offset: u64,
+        (source, by_name): (&SourceMap<'_>, Option<&JoinedCalls<'_>>),
+        frames: &mut Frames,
+    ) -> Vec<Frame> {
         let mut functions = Vec::new();
         let position = source.at(offset);
         let (mut file, mut line) = position.map_or((None, 0), |line| (Some(line.file), line.line));
@@ -216,7 +236,6 @@ impl Resolver<'_> {
             functions.push(Frame { name, offset: None, file: place, line: line_in_it, inlined: true });
             (file, line) = (Some(call.file), call.line);
         }
-        let by_name = joined(code.name);
         let expanded = by_name.iter().filter(|_| self.options.inlines).flat_map(|calls| calls.expanded.iter().rev());
         for call in expanded {
             let (place, line_in_it) = told((file, line), frames);
@@ -224,7 +243,7 @@ impl Resolver<'_> {
             functions.push(Frame { name, offset: None, file: place, line: line_in_it, inlined: true });
             (file, line) = (None, 0);
         }
-        let name = by_name.as_ref().map_or(code.name, |calls| calls.root);
+        let name = by_name.map_or(code.name, |calls| calls.root);
         let name = Some(frames.intern(&self.options.shown(name)));
         let (file, line) = told((file, line), frames);
         functions.push(Frame { name, offset: Some(offset), file, line, inlined: false });

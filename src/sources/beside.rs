@@ -157,7 +157,7 @@ mod tests {
     impl LogPositions for Spelled {
         fn source_map<'a>(&'a self, _: &'a [u8], entry: &'a [u8]) -> SourceMap<'a> {
             let line = Line { line: u32::from(entry[0] - b'0'), ..Line::default() };
-            SourceMap { lines: vec![line], calls: Vec::new() }
+            SourceMap { lines: vec![line], ..SourceMap::default() }
         }
     }
 

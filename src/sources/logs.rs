@@ -185,7 +185,7 @@ mod tests {
         fn source_map<'a>(&'a self, file: &'a [u8], entry: &'a [u8]) -> SourceMap<'a> {
             let call = InlinedCall { function: entry.into(), file, line: 2, column: 0, parent: None };
             let line = Line { file: b"a.js", line: 7, inlined: Some(0), ..Line::default() };
-            SourceMap { lines: vec![line], calls: vec![call] }
+            SourceMap { lines: vec![line], calls: vec![call], too_deep: 0 }
         }
     }
 

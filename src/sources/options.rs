@@ -51,12 +51,6 @@ impl GivenFile {
             None => Self { path: path.to_owned(), pid: None },
         }
     }
-
-    /// True if it may be of this process, by the recording's number. If several processes share the number in the
-    /// file's name, only if that was reported.
-    pub(super) fn is_meant_for(&self, pid: Pid, is_shared: bool) -> bool {
-        self.pid.map_or(!is_shared, |own| own == pid)
-    }
 }
 
 impl<T: Into<PathBuf>> From<T> for GivenFile {

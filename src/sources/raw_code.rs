@@ -68,11 +68,6 @@ impl RawCode {
         Ok((!files.is_empty()).then(|| Self { directory: directory.to_owned(), files }))
     }
 
-    /// The mode of a file that repeats what any of them holds, which may be as readable as this else.
-    pub(crate) fn mode_within(&self, mode: u32) -> u32 {
-        io::mode_within(self.files.iter().map(|(_, file)| file.mode).chain([mode]))
-    }
-
     /// The code of the first perf map's lines.
     pub(crate) fn of_maps(&self, loaded: &Loaded<'_>, warnings: &mut Warnings) -> FxHashMap<CodeId, &[u8]> {
         let map = loaded.accounts.iter().position(|account| account.kind == Kind::PerfMap);

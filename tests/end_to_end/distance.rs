@@ -46,6 +46,8 @@ impl Elsewhere {
     /// `MACHINE`, `PROGRAM` and `HOW` of `fixtures/recording-machines`.
     fn new(machine: &str, program: &str, how: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
+        // What others may not read is not packed.
+        std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let name = |what: &str| format!("recording-machines/{machine}.{what}");
         unpack(&name(program), &dir.path().join("root/programs").join(program));
         unpack(&name(&format!("{how}.perf.data")), &dir.path().join("perf.data"));

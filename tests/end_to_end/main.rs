@@ -49,6 +49,7 @@ mod output_names;
 mod outputs;
 mod perf_frames;
 mod perf_report;
+mod privacy;
 mod pypy_log;
 mod qemu_guest;
 mod read_back;

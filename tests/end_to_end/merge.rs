@@ -121,13 +121,13 @@ fn a_damaged_part_is_skipped_counted_and_named() {
     let (empty, missing) = (dir.write("empty.folded", ""), dir.path("missing.folded"));
     let inputs = [&*cut, &*good, &*empty, &*missing];
     let output = merge(&[], &inputs);
-    assert_eq!(stdout(&output), "main;f 3\n");
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b"main;f 3\n"[..]));
     let said = stderr(&output);
     assert!(said.contains("1 of 4 inputs merged, 3 skipped"), "{said}");
     for (file, why) in [("cut.pb.gz", "cannot decompress"), ("empty.folded", "is empty"), ("missing.folded", "No such")]
     {
         let line = said.lines().find(|line| line.contains(file)).unwrap_or_else(|| panic!("{file}: {said}"));
-        assert!(line.starts_with("warning: ") && line.contains(": skipped: ") && line.contains(why), "{line}");
+        assert!(line.starts_with("error: ") && line.contains(": skipped: ") && line.contains(why), "{line}");
     }
     let strict = merge(&["--strict"], &inputs);
     assert_eq!((strict.status.code(), strict.stdout), (Some(1), b"main;f 3\n".to_vec()));
@@ -151,7 +151,7 @@ fn skipped_parts_are_reported_for_their_own_file_even_if_many_are_read_together(
         dir.write("e.folded", "main;f 5\r\nmain;g 6\n\n"),
     ];
     let output = merge(&["--event", "samples"], &paths.each_ref().map(PathBuf::as_path));
-    assert_eq!(stdout(&output), "main;f 90009\nmain;g 12\n");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "main;f 90009\nmain;g 12\n");
     let said = stderr(&output);
     assert!(said.contains("b.folded: at byte 0x15f90: 1 line skipped"), "{said}");
     assert!(said.contains("none.folded: skipped: "), "{said}");
@@ -164,7 +164,10 @@ fn of_many_damaged_inputs_some_are_named_and_the_others_counted() {
     dir.write("set/good", "main;f 3\n");
     (0..50).for_each(|at| drop(dir.write(&format!("set/{at}.empty"), "")));
     let said = stderr(&merge(&[], &[&dir.path("set")]));
-    assert!(said.contains("30 warnings more (-v lists them all)") && said.contains("50 skipped"), "{said}");
+    assert!(
+        said.contains("30 inputs more cannot be read (-v lists them all)") && said.contains("50 skipped"),
+        "{said}"
+    );
     let said = stderr(&merge(&["-v"], &[&dir.path("set")]));
     assert_eq!(said.lines().filter(|line| line.contains(": skipped: is empty")).count(), 50, "{said}");
 }

@@ -60,16 +60,23 @@ struct FunctionSums {
     is_called: bool,
 }
 
+/// The index of a series that is in a list.
+fn place_in(list: &[Series], series: &Series) -> Option<usize> {
+    let at = std::ptr::from_ref(series).addr().checked_sub(list.as_ptr().addr())? / size_of::<Series>();
+    list.get(at).filter(|own| std::ptr::eq(*own, series)).map(|_| at)
+}
+
 impl CallGraph {
     /// The graph of an event of the profile. `None` if stated calls are not all there is of it: if it has none, or stacks
     /// of other inputs were added to it.
     pub fn of(profile: &Profile, series: &Series) -> Option<Self> {
-        let threads = || {
-            profile
-                .calls
-                .iter()
-                .filter_map(|calls| Some((calls, calls.events.iter().position(|name| *name == series.name)?)))
+        let own_place = place_in(&profile.series, series);
+        let place = |calls: &ThreadCalls| {
+            // Mostly a thread has the events of the profile, in its order: there may be thousands.
+            let same = own_place.filter(|at| calls.events.get(*at) == Some(&series.name));
+            same.or_else(|| calls.events.iter().position(|name| *name == series.name))
         };
+        let threads = || profile.calls.iter().filter_map(|calls| Some((calls, place(calls)?)));
         let own =
             |(calls, event): (&ThreadCalls, usize)| sum(calls.functions.iter().map(|own| cost(&own.costs, event)));
         let stated = sum(threads().map(own));

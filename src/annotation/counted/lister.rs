@@ -134,7 +134,7 @@ impl<'a> CountedLister<'a, '_> {
             let parts = symbols::resolve(&request, self.booked.images, &options, &job.pool, warnings);
             let frames = parts.iter().flat_map(|part| (0..part.len()).map(move |at| (part, at)));
             for ((part, at), &addr) in frames.zip(&request[0].offsets) {
-                if let Some((name, offset)) = part.of(at).last().and_then(|frame| Some((frame.name?, frame.offset?))) {
+                if let Some((name, offset)) = part.of(at).own().and_then(|frame| Some((frame.name?, frame.offset?))) {
                     named.insert((dso, addr), (part.text(name).to_vec(), offset));
                 }
             }

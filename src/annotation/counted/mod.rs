@@ -17,7 +17,6 @@ use super::options::AnnotateOptions;
 use super::together;
 use crate::analysis::filter::Filter;
 use crate::error::{Error, Result, Warning, Warnings};
-use crate::io::InPath;
 use crate::model::Pid;
 use crate::model::process::{Process, Processes};
 use crate::model::stacks::{Unit, Weight};
@@ -43,10 +42,7 @@ pub(crate) fn annotate(
     warnings: &mut Warnings,
 ) -> Result<Annotation> {
     let costs = checked(instruction_costs(bytes, warnings), options, warnings)?;
-    let path = match &options.input {
-        InPath::Path(path) => Some(path.as_path()),
-        InPath::Stdin => None,
-    };
+    let path = options.input.path();
     let beside = path.map(|path| path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")));
     let pid = Pid(costs.pid.or_else(|| pid_in_name(path?)).unwrap_or(0));
     let mut processes = Processes::default();

@@ -23,7 +23,7 @@ use std::path::Path;
 
 /// Names what can be named.
 pub fn run(options: &CallgrindOptions, job: &Job) -> Result<Outcome> {
-    let run = Run::begin();
+    let run = Run::begin_repeating();
     let result = open_rewindable(&options.input).and_then(|mut file| {
         let mut head = Vec::new();
         (&mut file).take(HEAD).read_to_end(&mut head)?;

@@ -25,10 +25,7 @@ pub struct CallgrindOptions {
 
 impl CallgrindOptions {
     pub(super) fn path(&self) -> Option<&Path> {
-        match &self.input {
-            InPath::Path(path) => Some(path),
-            InPath::Stdin => None,
-        }
+        self.input.path()
     }
 
     pub(super) fn output(&self) -> OutPath {

@@ -4,7 +4,7 @@ use super::code_sources::{CodeSources, code_sources};
 use super::object;
 use super::options::CallgrindOptions;
 use crate::error::{Result, Warning, Warnings};
-use crate::io::{OutPath, Output, Run, map_open_file};
+use crate::io::{Content, OutPath, Output, Run, map_open_file};
 use crate::model::Pid;
 use crate::model::code::OriginId;
 use crate::parallel;
@@ -45,8 +45,7 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
     outcome.summary.extend(loaded.maps.remarks());
     warn_of_others(&loaded.accounts, pid, options, &mut outcome);
     let mut out = Output::create(&options.output(), run)?;
-    let mode = raw.as_ref().map_or(found.mode(), |raw| raw.mode_within(found.mode()));
-    let object = match Output::create_within(&OutPath::Path(path.clone()), mode, run) {
+    let object = match Output::create_for(&OutPath::Path(path.clone()), Content::OfInputsBeside, run) {
         Err(refused) if refused.is_usage() => return Err(refused),
         // A directory that cannot be written to matters only if there is code to write.
         other => other,

@@ -1,5 +1,6 @@
 //! The files of one input in a data set: one for each recording in it. Its place is known when its recording is.
 
+use super::data_set_content::digits;
 use super::options::ExportOptions;
 use crate::contract::format::{StartRowsFn, WriteOptions};
 use crate::contract::rows::{RowOrigin, RowWriter};
@@ -127,9 +128,21 @@ fn stretch(nanos: i64) -> String {
 /// The directories of a recording's file, below those of the table.
 fn partition(recording: &Recording) -> PathBuf {
     let host = recording.host.as_deref().filter(|host| !host.is_empty());
-    let host = host.map_or_else(|| UNKNOWN_VALUE.to_owned(), |host| escaped(host.as_bytes()));
+    let host = host.map_or_else(|| UNKNOWN_VALUE.to_owned(), |host| bounded(escaped(host.as_bytes()), host));
     let day = recording.day.map_or_else(|| UNKNOWN_VALUE.to_owned(), day_name);
     PathBuf::from(format!("host={host}")).join(format!("day={day}"))
+}
+
+/// A value that is no longer than file systems let names be. What is cut off is told apart by its hash; the `~` in front
+/// of that is in no value that fits.
+fn bounded(mut escaped: String, value: &str) -> String {
+    const LONGEST: usize = 200;
+    if escaped.len() <= LONGEST {
+        return escaped;
+    }
+    let end = escaped[LONGEST - 2..LONGEST].find('%').map_or(LONGEST, |at| LONGEST - 2 + at);
+    escaped.truncate(end);
+    format!("{escaped}~{:.16}", digits(value))
 }
 
 /// A value as a directory's name: what might mean something else there is written as `%2F`.
@@ -153,6 +166,15 @@ mod tests {
     fn a_host_is_one_directory_whatever_it_is_called() {
         assert_eq!(escaped(b"web-1.example"), "web-1.example");
         assert_eq!(escaped(b"../a=b c"), "..%2Fa%3Db%20c");
+        let name = |host: &str| bounded(escaped(host.as_bytes()), host);
+        assert_eq!(name(&"a".repeat(200)), "a".repeat(200));
+        let long: Vec<String> = ["a", "é", "/", "b/", "~"].iter().map(|letter| name(&letter.repeat(300))).collect();
+        for name in &long {
+            assert!((201..=217).contains(&name.len()), "{name}");
+            let (start, hash) = name.split_once('~').unwrap();
+            assert!(hash.len() == 16 && start.rsplit_once('%').is_none_or(|(_, last)| last.len() >= 2), "{name}");
+        }
+        assert_ne!(name(&"a".repeat(300)), name(&"a".repeat(301)));
         let mut recording = Recording::default();
         assert_eq!(partition(&recording), Path::new("host=__HIVE_DEFAULT_PARTITION__/day=__HIVE_DEFAULT_PARTITION__"));
         (recording.host, recording.day) = (Some("h".into()), Some(0));

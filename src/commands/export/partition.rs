@@ -12,7 +12,7 @@ use crate::io::{self, InPath, OutPath, Run};
 use crate::model::recorded::Recording;
 use crate::model::stacks::Profile;
 use crate::pipeline::any::{self, LoadOptions};
-use crate::pipeline::listed::expand;
+use crate::pipeline::listed::{Expanded, expand};
 use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::rows::{RowsRead, input_hash};
 use crate::pipeline::sink::Batches;
@@ -32,7 +32,7 @@ pub(super) fn run(
 ) -> Result<Outcome> {
     let root = root(options)?;
     let existing = existing_stems(&root.join(SAMPLES))?;
-    let inputs = expand(&options.inputs)?;
+    let Expanded { inputs, unread } = expand(&options.inputs)?;
     let mut building = Building {
         root,
         start,
@@ -42,7 +42,7 @@ pub(super) fn run(
         existing: if options.table.skip_existing { existing } else { FxHashSet::default() },
         written: FxHashSet::default(),
         read: RowsRead::default(),
-        outcome: Outcome::default(),
+        outcome: Outcome { failed: unread, ..Outcome::default() },
         counts: Counts::default(),
     };
     if job.strict {

@@ -42,7 +42,7 @@ mod survey;
 pub use options::{BuildIdMode, InjectOptions, KnownBuildIds};
 
 use crate::error::Result;
-use crate::io::{self, Output, Run};
+use crate::io::{Output, Run};
 use crate::pipeline::open;
 use crate::pipeline::progress::Progress;
 use crate::pipeline::terminal::refuse_terminal;
@@ -64,7 +64,7 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     if options.output.is_terminal() {
         return Err(refuse_terminal("binary data"));
     }
-    let run = Run::begin();
+    let run = Run::begin_repeating();
     let input = open::Input::open(&options.input).map_err(|error| error.in_file(&open::shown(&options.input)))?;
     match input.format.rewriter.and_then(|rewriter| rewriter.open) {
         Some(unsymbolized) => profile::run(&input, unsymbolized, options, job, &run, &mut outcome)?,
@@ -84,7 +84,7 @@ fn run_recording(
     outcome: &mut Outcome,
 ) -> Result<()> {
     let input = PlainRecording::read(input, &open::shown(&options.input), &job.pool, &mut outcome.warnings)?;
-    let output = Output::create_with_mode(&options.output, io::mode_of(&options.input), run)?;
+    let output = Output::create(&options.output, run)?;
     let progress = &Progress::new((input.records().len() as u64).saturating_mul(PASSES), job);
     let context = &mut InjectContext { options, job, run, progress, outcome };
     let survey = SurveyedRecording::read(&input, context);

@@ -50,11 +50,8 @@ pub struct InjectOptions {
 impl InjectOptions {
     /// The directory of dumps and maps beside the recording.
     pub(super) fn beside_input(&self) -> Option<&Path> {
-        match &self.input {
-            InPath::Stdin => None,
-            // A directory holds the recording; what was left beside it is with it, not in it.
-            InPath::Path(path) => io::beside(path),
-        }
+        // A directory holds the recording; what was left beside it is with it, not in it.
+        io::beside(self.input.path()?)
     }
 
     /// The same for this input: an archive has files of its own.

@@ -1,7 +1,8 @@
 //! The parts of an archive that go in only on request: they contain more than what ran.
 
 use super::options::{AskedFor, PackOptions};
-use crate::error::{Warning, Warnings};
+use super::privacy::Privacy;
+use crate::error::Warnings;
 use crate::io::Bytes;
 use crate::io::door::{Holes, Kind, Named};
 use crate::model::chains::PlaceId;
@@ -31,15 +32,15 @@ pub(super) fn options(options: &PackOptions) -> RecordingOptions {
 }
 
 /// Finds it.
-pub(super) fn find(examined: &Examined<'_>, asked_for: &[AskedFor], warnings: &mut Warnings) -> Vec<Other> {
+pub(super) fn find(examined: &Examined<'_>, privacy: &mut Privacy<'_>, warnings: &mut Warnings) -> Vec<Other> {
     let mut found = Vec::new();
-    for asked in asked_for {
+    for asked in privacy.asked_for {
         match asked {
             AskedFor::Kallsyms => found.extend(kallsyms(examined, warnings)),
-            AskedFor::Scripts => scripts(examined, &mut found, warnings),
-            AskedFor::Sources => sources(examined, &mut found, warnings),
-            // They are among the dumps and maps.
-            AskedFor::Cores => {}
+            AskedFor::Scripts => scripts(examined, &mut found, privacy, warnings),
+            AskedFor::Sources => sources(examined, &mut found, privacy, warnings),
+            // They are among the dumps and maps, the programs and these.
+            AskedFor::Cores | AskedFor::Private => {}
         }
     }
     found
@@ -51,14 +52,14 @@ fn kallsyms(examined: &Examined<'_>, warnings: &mut Warnings) -> Option<Other> {
     Some(Other { role: Role::Kallsyms, path: Vec::new(), from, bytes })
 }
 
-fn scripts(examined: &Examined<'_>, found: &mut Vec<Other>, warnings: &mut Warnings) {
+fn scripts(examined: &Examined<'_>, found: &mut Vec<Other>, privacy: &mut Privacy<'_>, warnings: &mut Warnings) {
     let files = examined.resolution.sources.maps.accounts.iter().flat_map(|account| &account.files);
     for (recorded, here) in files {
-        found.extend(text(Role::Script, recorded.as_os_str().as_bytes(), here, examined, warnings));
+        found.extend(text(Role::Script, recorded.as_os_str().as_bytes(), here, (examined, &mut *privacy), warnings));
     }
 }
 
-fn sources(examined: &Examined<'_>, found: &mut Vec<Other>, warnings: &mut Warnings) {
+fn sources(examined: &Examined<'_>, found: &mut Vec<Other>, privacy: &mut Privacy<'_>, warnings: &mut Warnings) {
     let mut names = BTreeSet::new();
     for at in 0..examined.samples.chains.places().len() {
         examined.named.each(PlaceId(at as u32), |frame| names.extend(frame.file.map(<[u8]>::to_vec)));
@@ -67,19 +68,22 @@ fn sources(examined: &Examined<'_>, found: &mut Vec<Other>, warnings: &mut Warni
     for name in names.filter(|name| name.starts_with(b"/")) {
         let own = PathBuf::from(OsStr::from_bytes(name));
         let below = examined.resolution.search().recorded_paths(name).into_iter();
-        found.extend(below.chain([own]).find_map(|here| text(Role::Source, name, &here, examined, warnings)));
+        found.extend(
+            below.chain([own]).find_map(|here| text(Role::Source, name, &here, (examined, &mut *privacy), warnings)),
+        );
     }
 }
 
 /// A text, if it is here and may be read.
-fn text(role: Role, path: &[u8], here: &Path, examined: &Examined<'_>, warnings: &mut Warnings) -> Option<Other> {
+fn text(
+    role: Role,
+    path: &[u8],
+    here: &Path,
+    (examined, privacy): (&Examined<'_>, &mut Privacy<'_>),
+    warnings: &mut Warnings,
+) -> Option<Other> {
     match Named::Recording.door(examined.resolution.search().force).open(here, TEXT)? {
-        // A recording of a stranger may name any file.
-        Ok(opened) if rustix::process::geteuid().is_root() && !opened.is_everybodys => {
-            let why = "is not packed: not everybody may read it, and this is run by root";
-            warnings.push(Warning::new(why).in_file(here, None));
-            None
-        }
+        Ok(opened) if !privacy.permits(here, opened.is_everybodys) => None,
         Ok(opened) => Some(Other { role, path: path.to_vec(), from: here.to_owned(), bytes: opened.bytes }),
         Err(error) => {
             warnings.push(error.into_warning());

@@ -2,6 +2,7 @@
 
 use super::asked_for::Other;
 use super::options::{AskedFor, PackOptions};
+use super::privacy::Privacy;
 use super::programs::Program;
 use super::symbols_only::pieces;
 use crate::analysis::quantity::grouped;
@@ -147,11 +148,15 @@ impl<'a> Contents<'a> {
         self.list.iter().map(|content| &content.pieces[..]).collect()
     }
 
-    /// A line for each file: its size, its path in the archive, and where it is from.
-    pub(super) fn list(&self, out: &mut dyn Write) -> Result<()> {
+    /// A line for each file: its size, its path in the archive, and where it is from. Behind them, those that were left
+    /// out.
+    pub(super) fn list(&self, privacy: &Privacy<'_>, out: &mut dyn Write) -> Result<()> {
         for content in &self.list {
             let from = readable(content.from.as_os_str().as_bytes());
             writeln!(out, "{:>15}  {}  ({from})", grouped(content.len()), readable(content.path.as_bytes()))?;
+        }
+        for (path, why) in privacy.left_out() {
+            writeln!(out, "{:>15}  {}  ({why})", "left out", readable(path.as_os_str().as_bytes()))?;
         }
         let whole = self.list.iter().map(Content::len).sum();
         Ok(writeln!(out, "{:>15}  in {} files", grouped(whole), self.list.len())?)

@@ -10,13 +10,14 @@
 mod asked_for;
 mod contents;
 mod options;
+mod privacy;
 mod programs;
 mod symbols_only;
 
 use crate::analysis::quantity::counted;
 use crate::contract::format::{Format, Read};
 use crate::error::{Error, Result};
-use crate::io::{self, Output, Run};
+use crate::io::{self, Content, Output, Run};
 use crate::model::abi::machine_name;
 use crate::model::stacks::Keep;
 use crate::pipeline::archive::{self, Manifest};
@@ -27,6 +28,7 @@ use crate::pipeline::terminal::refuse_terminal;
 use crate::pipeline::{Job, Outcome};
 use contents::Contents;
 pub use options::{AskedFor, PackOptions};
+use privacy::Privacy;
 
 /// Packs.
 pub fn run(options: &PackOptions, job: &Job) -> Result<Outcome> {
@@ -52,15 +54,17 @@ fn pack(options: &PackOptions, run: &Run, job: &Job, outcome: &mut Outcome) -> R
     let examined = &Examined { resolution: &resolution, samples, named, input_len: input.bytes.len() as u64 };
 
     let written = {
-        let programs = programs::find(examined, options.symbols_only, warnings);
-        let others = asked_for::find(examined, &options.asked_for, warnings);
+        let mut privacy = Privacy::new(options);
+        let programs = programs::find(examined, options.symbols_only, &mut privacy, warnings);
+        let others = asked_for::find(examined, &mut privacy, warnings);
+        privacy.report(warnings);
         let mut contents = Contents::default();
         contents.add_recording(&input, path);
         contents.add_sources(&memory.found, options, warnings);
         contents.add_programs(&programs, options.symbols_only);
         contents.add_others(&others, warnings);
         match options.list {
-            true => io::print(|out| contents.list(out)),
+            true => io::print(|out| contents.list(&privacy, out)),
             false => write(&contents, &survey, options, run, job).map(|line| outcome.summary.push(line)),
         }
     };
@@ -74,16 +78,13 @@ fn write(contents: &Contents<'_>, survey: &Survey<'_>, options: &PackOptions, ru
     if output.is_terminal() {
         return Err(refuse_terminal("an archive"));
     }
-    let mut out = Output::create_within(&output, OWNER, run)?;
+    let mut out = Output::create_for(&output, Content::OwnersAlone, run)?;
     let host = host(survey.recording).map(|host| String::from_utf8_lossy(host).into_owned());
     let manifest = Manifest::new(survey.processes.machine.map(machine_name), host, contents.files(&job.pool));
     archive::write(&mut out, &manifest, &contents.pieces())?;
     out.commit()?;
     Ok(format!("{}: {}", output.shown().display(), counted(manifest.files.len() as u64, "file")))
 }
-
-/// An archive gives away what ran: nobody else may read it.
-const OWNER: u32 = 0o600;
 
 fn refused(format: &Format) -> Error {
     Error::new(format!("is {}, which names its own functions: pack takes recordings (perf.data)", format.name))

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::io::{InPath, OutPath};
 use crate::pipeline::recording::RecordingOptions;
+use std::path::PathBuf;
 
 /// The recording to pack, and the output.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub struct PackOptions {
     pub symbols_only: bool,
     /// The other parts that go in.
     pub asked_for: Vec<AskedFor>,
+    /// Files that go in whoever may read them.
+    pub include: Vec<PathBuf>,
     /// True if the archive is not written, and its contents are listed.
     pub list: bool,
 }
@@ -32,19 +35,21 @@ pub enum AskedFor {
     Sources,
     /// Core dumps that name code.
     Cores,
+    /// Files that others may not read.
+    Private,
 }
 
 impl PackOptions {
     /// The path of the archive.
     pub(super) fn output(&self) -> Result<OutPath> {
-        match (&self.output, &self.input) {
+        match (&self.output, self.input.path()) {
             (Some(output), _) => Ok(output.clone()),
-            (None, InPath::Path(path)) => {
+            (None, Some(path)) => {
                 let mut name = path.as_os_str().to_owned();
                 name.push(".tar.zst");
                 Ok(OutPath::Path(name.into()))
             }
-            (None, InPath::Stdin) => Err(Error::usage("pass -o FILE.tar.zst: standard input has no name")),
+            (None, None) => Err(Error::usage("pass -o FILE.tar.zst: standard input has no name")),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Files with samples: as they ran, with the debugging information that belongs to them.
 
+use super::privacy::Privacy;
 use crate::analysis::quantity::counted;
 use crate::error::{Warning, Warnings};
 use crate::model::printable::readable;
@@ -15,7 +16,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A file to pack.
 #[derive(Debug)]
@@ -53,7 +54,12 @@ impl std::ops::Deref for Opened<'_> {
 }
 
 /// Finds the files that samples and their callers are in. Those that are not here are reported with the number of frames.
-pub(super) fn find<'a>(examined: &Examined<'a>, symbols_only: bool, warnings: &mut Warnings) -> Vec<Program<'a>> {
+pub(super) fn find<'a>(
+    examined: &Examined<'a>,
+    symbols_only: bool,
+    privacy: &mut Privacy<'_>,
+    warnings: &mut Warnings,
+) -> Vec<Program<'a>> {
     let (dsos, search) = (examined.resolution.spaces.dsos(), examined.resolution.search());
     let (mut programs, mut missing) = (Vec::new(), Vec::new());
     let mut packed = BTreeSet::new();
@@ -73,13 +79,18 @@ pub(super) fn find<'a>(examined: &Examined<'a>, symbols_only: bool, warnings: &m
         let found = inside.or_else(|| examined.resolution.images.get(id).map(Opened::Shared));
         let Some(image) = found else {
             missing.push((&dso.path[..], frames));
+            privacy.missing.push(PathBuf::from(OsStr::from_bytes(&dso.path)));
             continue;
         };
+        if !privacy.permits(image.path(), image.is_everybodys()) {
+            continue;
+        }
         add_debugging(dso, &image, search, symbols_only, (&mut programs, &mut *warnings));
         let name = if dso.is_vdso() { "vdso" } else { "elf" };
         programs.push(Program { role: Role::Program, name, path: Some(dso.path.clone()), image });
     }
     say_what_is_missing(missing, warnings);
+    programs.retain(|program| privacy.permits(program.image.path(), program.image.is_everybodys()));
     programs
 }
 

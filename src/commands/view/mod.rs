@@ -44,7 +44,7 @@ pub struct ViewOptions {
 
 /// Writes the page and shows it.
 pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
-    let (run, mut outcome) = (Run::begin(), Outcome::default());
+    let (run, mut outcome) = (Run::begin_repeating(), Outcome::default());
     let mut recorded = Vec::new();
     let mut ask = |examined: &Examined<'_>, job: &Job, warnings: &mut Warnings| {
         recorded.push(Recorded::new(examined, &options.load, options.code, job, warnings));

@@ -54,13 +54,17 @@ pub(super) fn is_message(head: &[u8]) -> bool {
     // Nothing else of a message's own is known: otherwise lines of text would be messages.
     let is_known = |tag: u32| PROFILES_DATA.iter().any(|field| field.tag == tag);
     let first = Fields::of(head).cut().map(|(tag, _)| tag).or_else(|| Some(Fields::of(head).next()?.ok()?.0));
-    first.is_some_and(is_known) && fits(head, PROFILES_DATA) == Some(true)
+    first.is_some_and(is_known) && fits(head, PROFILES_DATA, DEEPEST) == Some(true)
 }
+
+/// Messages in messages are looked into to this depth: values hold values. Protocol buffers' own readers stop there,
+/// too.
+const DEEPEST: usize = 100;
 
 /// True if a message, which may be cut, is as the schema has it: `None` if not, else whether it has anything that
 /// identifies it. Elements of tables are not looked into, and neither are samples: their fields moved from version to
-/// version.
-fn fits(message: &[u8], schema: Schema) -> Option<bool> {
+/// version. What lies deeper than `depth` messages is not, either.
+fn fits(message: &[u8], schema: Schema, depth: usize) -> Option<bool> {
     let (mut fields, mut tells) = (Fields::of(message), false);
     loop {
         let cut = fields.cut();
@@ -72,7 +76,7 @@ fn fits(message: &[u8], schema: Schema) -> Option<bool> {
         };
         // A field that a later version adds is skipped, as every reader of protocol buffers does.
         if let Some(field) = schema.iter().find(|field| field.tag == tag) {
-            tells |= fits_one(field, schema, value)?;
+            tells |= fits_one(field, schema, value, depth)?;
         }
         if cut.is_some() {
             return Some(tells);
@@ -81,7 +85,7 @@ fn fits(message: &[u8], schema: Schema) -> Option<bool> {
 }
 
 /// The same of one field.
-fn fits_one(field: &Field, schema: Schema, value: FieldValue<'_>) -> Option<bool> {
+fn fits_one(field: &Field, schema: Schema, value: FieldValue<'_>, depth: usize) -> Option<bool> {
     match (field.kind, value) {
         (Kind::Text | Kind::Message(_), FieldValue::Number(_)) => None,
         (Kind::Message(inner), FieldValue::Bytes(bytes)) if is_profile(inner) => is_profile_head(bytes),
@@ -89,7 +93,8 @@ fn fits_one(field: &Field, schema: Schema, value: FieldValue<'_>) -> Option<bool
         (Kind::Message(_), FieldValue::Bytes(bytes)) if is_dictionary(schema) => {
             Some(field.tag == 1 && bytes.is_empty())
         }
-        (Kind::Message(inner), FieldValue::Bytes(bytes)) => fits(bytes, inner),
+        (Kind::Message(_), FieldValue::Bytes(_)) if depth == 0 => Some(false),
+        (Kind::Message(inner), FieldValue::Bytes(bytes)) => fits(bytes, inner, depth - 1),
         // A key has no control characters; without that, endless lines of one letter would be a message.
         (Kind::Text, FieldValue::Bytes(key)) if field.name == "key" => {
             (is_text(key) && key.iter().all(|byte| *byte >= b' ')).then_some(!key.is_empty())
@@ -278,6 +283,22 @@ pub(super) fn behind_length(message: &[u8], out: &mut dyn Write) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_that_hold_values_are_known_however_deep_they_are() {
+        let field = |tag: u8, bytes: &[u8]| {
+            let mut out = vec![tag << 3 | 2];
+            prost::encoding::encode_varint(bytes.len() as u64, &mut out);
+            [out, bytes.to_vec()].concat()
+        };
+        let mut value = field(1, b"inside");
+        for _ in 0..3000 {
+            // A list, and a map in it.
+            value = field(5, &field(1, &field(6, &field(1, &[field(1, b"key"), field(2, &value)].concat()))));
+        }
+        let attribute = [field(1, b"service.name"), field(2, &value)].concat();
+        assert!(is_message(&field(1, &field(1, &field(1, &attribute)))));
+    }
 
     /// Output that written for a program whose name has a zero was not known again.
     #[test]

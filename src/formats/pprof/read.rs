@@ -136,7 +136,7 @@ impl EventValues {
             name.push_str(UNNAMED);
         }
         // Two of one name differ in their unit, as a profile of waits has them.
-        if profile.series.iter().any(|series| series.name == name) {
+        if profile.find_series(&name).is_some() {
             name += &format!(" ({})", tables.text(tables.sample_types[at].unit));
         }
         let series = profile.series_named(&name, unit);

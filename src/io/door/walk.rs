@@ -3,6 +3,8 @@
 
 use crate::error::Error;
 use crate::io::new_file::open_directory;
+use crate::io::permissions::mode_if;
+use crate::io::typed::is_reachable;
 use rustix::fs::{Dir, Mode, OFlags, mkdirat, openat, readlink, readlinkat};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -33,6 +35,8 @@ pub(in crate::io) struct Place {
     pub(in crate::io) about: Metadata,
     /// True if everybody may go through the directories that were gone through.
     is_reachable: bool,
+    /// True if everybody may get to where the path starts.
+    is_start_reachable: bool,
 }
 
 /// Why a path led nowhere.
@@ -67,37 +71,46 @@ impl From<Errno> for Stop {
 }
 
 impl Place {
-    fn new(file: impl Into<File>, is_reachable: bool) -> Result<Self, Stop> {
+    fn new(file: impl Into<File>, is_reachable: bool, is_start_reachable: bool) -> Result<Self, Stop> {
         let file = file.into();
         let about = file.metadata()?;
-        Ok(Self { file, about, is_reachable })
+        Ok(Self { file, about, is_reachable, is_start_reachable })
     }
 
     /// The place where the kernel states that a path leads.
     pub(super) fn of_typed(path: &Path) -> Result<Self, Stop> {
         let file = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        // Nobody checks how the user gets to what he types.
-        Self::new(file, true)
+        Self::new(file, true, is_reachable(path))
     }
 
     /// The permissions for reading.
     pub(super) fn mode(&self) -> u32 {
-        const OWNER: u32 = 0o700;
-        if self.is_reachable { self.about.mode() } else { self.about.mode() & OWNER }
+        mode_if(self.about.mode(), self.is_reachable && self.is_start_reachable)
+    }
+
+    /// True if everybody may read it, who gets to where its path starts: the user typed that.
+    pub(super) fn is_everybodys(&self) -> bool {
+        const READABLE_BY_ALL: u32 = 0o004;
+        self.is_reachable && self.about.mode() & READABLE_BY_ALL != 0
     }
 
     /// Its wanted entries, if it is a directory; of links, themselves.
-    pub(super) fn entries(&self, wanted: impl Fn(&OsStr) -> bool) -> Vec<(OsString, Metadata)> {
+    pub(super) fn entries(&self, wanted: impl Fn(&OsStr) -> bool) -> io::Result<Vec<(OsString, Metadata)>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = openat(&self.file, ".", flags, Mode::empty()).and_then(Dir::read_from);
-        let entries = directory.into_iter().flatten().map_while(Result::ok);
-        let names = entries.map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned());
-        let wanted = names.filter(|name| name != "." && name != ".." && wanted(name));
-        let about = |name: &OsString| {
+        let directory = openat(&self.file, ".", flags, Mode::empty()).and_then(Dir::read_from)?;
+        let mut entries = Vec::new();
+        for entry in directory {
+            let name = OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned();
+            if name == "." || name == ".." || !wanted(&name) {
+                continue;
+            }
+            // What is gone meanwhile is not there.
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            File::from(openat(&self.file, name, flags, Mode::empty()).ok()?).metadata().ok()
-        };
-        wanted.filter_map(|name| about(&name).map(|about| (name, about))).collect()
+            if let Ok(file) = openat(&self.file, &name, flags, Mode::empty()) {
+                entries.push((name, File::from(file).metadata()?));
+            }
+        }
+        Ok(entries)
     }
 }
 
@@ -113,6 +126,7 @@ pub(in crate::io) struct Walk {
     /// The number that was followed.
     followed: usize,
     is_reachable: bool,
+    is_start_reachable: bool,
 }
 
 /// As many links as Linux follows.
@@ -146,12 +160,14 @@ impl Walk {
     }
 
     fn starting_at(directory: File, is_inside: bool, path: &Path, links: Links) -> Result<Place, Stop> {
-        Self::new(directory, is_inside, path, links).walk_to_end()
+        let is_start_reachable = is_reachable(&shown(&directory));
+        Self { is_start_reachable, ..Self::new(directory, is_inside, path, links) }.walk_to_end()
     }
 
     fn new(directory: File, is_inside: bool, path: &Path, links: Links) -> Self {
         let (directories, left) = (vec![directory], Vec::new());
-        let mut walk = Self { directories, is_inside, left, links, followed: 0, is_reachable: true };
+        let (is_reachable, is_start_reachable) = (true, true);
+        let mut walk = Self { directories, is_inside, left, links, followed: 0, is_reachable, is_start_reachable };
         walk.add(path);
         walk
     }
@@ -172,7 +188,7 @@ impl Walk {
             }
         }
         let directory = self.directories.pop().ok_or(Errno::NOENT)?;
-        Place::new(directory, self.is_reachable)
+        Place::new(directory, self.is_reachable, self.is_start_reachable)
     }
 
     /// Goes on by a component; what it is, if it is what the path ends in.
@@ -245,7 +261,7 @@ impl Walk {
     /// Looks at what has a name in the directory that was come to.
     fn next(&mut self, name: &OsStr, is_last: bool) -> Result<Place, Stop> {
         const SEARCHABLE_BY_ALL: u32 = 0o001;
-        let here = self.here()?;
+        let (here, is_start_reachable) = (self.here()?, self.is_start_reachable);
         let is_reachable = self.is_reachable && here.metadata()?.mode() & SEARCHABLE_BY_ALL != 0;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         // A path that is requested as a directory is mounted first, if it is an automount.
@@ -255,10 +271,10 @@ impl Walk {
         };
         let found = match found {
             Err(Errno::NOTDIR) if !is_last => {
-                let other = Place::new(openat(here, name, flags, Mode::empty())?, is_reachable)?;
+                let other = Place::new(openat(here, name, flags, Mode::empty())?, is_reachable, is_start_reachable)?;
                 if other.about.is_symlink() { Ok(other) } else { Err(Errno::NOTDIR.into()) }
             }
-            found => Place::new(found?, is_reachable),
+            found => Place::new(found?, is_reachable, is_start_reachable),
         };
         self.is_reachable = is_reachable;
         found

@@ -1,7 +1,8 @@
 //! Profiles whose functions are called otherwise.
 
-use super::{Frame, FrameId, Keep, NameId, Profile, ScriptStart, Series, StackId, Track, TrackId};
+use super::{Frame, FrameId, Keep, NameId, Profile, ScriptStart, StackId, Track, TrackId};
 use crate::model::interner::Interner;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 
 /// The replacement of a frame.
@@ -80,14 +81,16 @@ impl Profile {
         }
         let tracks: Vec<_> = other.tracks.items().iter().map(|track| self.track(track.clone())).collect();
         self.add_rows(&other.series, &stacks, &tracks);
+        if other.calls.is_empty() {
+            return;
+        }
+        let mut renamed: FxHashMap<&str, String> = FxHashMap::default();
+        for series in &other.series {
+            let at = self.series_of(series.identity());
+            renamed.entry(&series.name).or_insert_with(|| self.series[at].name.clone());
+        }
         for calls in &other.calls {
-            let event = |name: &String| match other.series.iter().find(|series| series.name == *name) {
-                Some(series) => {
-                    let at = self.series_of(series.identity());
-                    self.series[at].name.clone()
-                }
-                None => name.clone(),
-            };
+            let event = |name: &String| renamed.get(name.as_str()).unwrap_or(name).clone();
             let events = calls.events.iter().map(event).collect();
             self.calls.push(calls.renumbered(frames, &tracks, events));
         }
@@ -107,8 +110,8 @@ impl Profile {
 
     /// True if no two series are of one event.
     pub fn has_distinct_series(&self) -> bool {
-        let alike = |(at, series): (usize, &Series)| self.series[..at].iter().any(|other| other.name == series.name);
-        !self.series.iter().enumerate().any(alike)
+        let mut names: FxHashSet<&str> = FxHashSet::default();
+        self.series.iter().all(|series| names.insert(&series.name))
     }
 
     /// Calls every frame's function what `rename` states, if different frames remain different: stacks and rows stay

@@ -152,6 +152,7 @@ impl Packed {
 
     /// Lets its files be looked for first, behind those that the user named.
     pub(crate) fn add_to_search(&self, search: &mut SearchOptions) {
+        search.is_packed = true;
         search.symfs.push(self.archive.path().join(ROOT));
         search.debug_dirs.push(self.archive.path().to_owned());
     }

@@ -45,10 +45,7 @@ impl Coverage {
         }
         let text = map_open_file(file)?;
         let index = stream::index(&text, job)?;
-        let path = match input {
-            InPath::Path(path) => Some(&**path),
-            InPath::Stdin => None,
-        };
+        let path = input.path();
         let pid = index.header.pid.or_else(|| pid_in_name(path?)).map(Pid);
         let mut processes = Processes::default();
         if let Some(pid) = pid {

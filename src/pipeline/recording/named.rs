@@ -10,7 +10,7 @@ use crate::model::stacks::{FrameKind, TRUNCATED};
 use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
 use crate::resolve::dso::{DsoId, DsoKind};
-use crate::resolve::frames::Frames;
+use crate::resolve::frames::{Frames, FramesAt};
 use crate::resolve::{Location, Resolver};
 use crate::runtimes::{ProcessRuntimes, RuntimeSet};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -188,8 +188,11 @@ impl Named {
         if let Some(entered) = told.entered {
             texts = &self.entered;
             frames = texts.of(entered as usize);
-            frames = if frames.last().is_some_and(|frame| frame.offset == Some(0)) { frames } else { &[] };
+            if frames.own().is_none_or(|frame| frame.offset != Some(0)) {
+                frames = FramesAt::default();
+            }
         }
+        let is_unknown = frames.clone().next().is_none();
         for frame in frames {
             each(&FrameView {
                 name: frame.name.map(|name| texts.text(name)),
@@ -203,7 +206,7 @@ impl Named {
         }
         if truncated {
             each(&FrameView { name: Some(TRUNCATED), kind, ..unknown });
-        } else if frames.is_empty() {
+        } else if is_unknown {
             each(&unknown);
         }
     }
@@ -215,7 +218,7 @@ fn enter(spots: &[FrameLocation], frames: &Frames, told: &mut [(u32, LocationInf
     let mut numbers: FxHashMap<Location, u32> = FxHashMap::default();
     for (spot, (number, told)) in spots.iter().zip(told) {
         let Location::File(dso, offset) = spot.location else { continue };
-        if !spot.is_return || !frames.of(*number as usize).is_empty() {
+        if !spot.is_return || !frames.is_unknown(*number as usize) {
             continue;
         }
         let location = Location::File(dso, offset.wrapping_add(1));

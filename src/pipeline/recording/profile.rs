@@ -86,13 +86,22 @@ fn stacks(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Option
     stacks
 }
 
+/// Where code is in more inlined calls than compilers nest, its frames have no addresses: otherwise each address would
+/// have hundreds of stacks of its own.
+const MOST_WITH_ADDRESS: usize = 64;
+
 /// The frames of every place, outermost first; none of the mark of a chain that may have been cut.
 fn frames(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Box<[FrameId]>> {
     let mut tiers = Tiers::default();
     let frames = (0..).map(PlaceId).zip(samples.chains.places()).map(|(id, place)| {
         let mut frames = Vec::new();
         if *place != FrameLocation::LIMIT {
-            named.each(id, |shown| frames.push(frame(profile, &mut tiers, shown)));
+            let mut calls = 0;
+            named.each(id, |_| calls += 1);
+            named.each(id, |shown| {
+                let addr = shown.addr.filter(|_| calls <= MOST_WITH_ADDRESS);
+                frames.push(frame(profile, &mut tiers, &FrameView { addr, ..*shown }));
+            });
         }
         frames.reverse();
         frames.into_boxed_slice()

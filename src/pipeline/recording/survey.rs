@@ -101,7 +101,9 @@ pub(crate) fn site<'s>(
     samples: &'s dyn Fn() -> Sampled,
 ) -> Site<'s> {
     let written = io::about(path).and_then(|data| data.modified().ok());
-    Site { beside, written, host: host(recording), proc: Some(Path::new("/proc")), samples: Some(samples) }
+    // Processes that run here are others than those of an archive, whatever their numbers.
+    let proc = (!io::is_archive(path)).then_some(Path::new("/proc"));
+    Site { beside, written, host: host(recording), proc, samples: Some(samples) }
 }
 
 /// True if the recorded kernel can be the one that runs here: then its build ID and its vdso's can be requested.

@@ -315,10 +315,7 @@ fn images_directory(output: &OutPath) -> PathBuf {
 }
 
 fn beside(input: &InPath) -> Option<PathBuf> {
-    match input {
-        InPath::Stdin => None,
-        InPath::Path(path) => Some(path.parent()?.to_owned()),
-    }
+    Some(input.path()?.parent()?.to_owned())
 }
 
 /// The processes that were requested in vain, if the text does not show which was forked from which.

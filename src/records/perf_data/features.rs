@@ -8,6 +8,7 @@ use super::walk::Records;
 use super::{Event, kind};
 use crate::bytes::cursor::{Cursor, Endian};
 use crate::error::Result;
+use rustc_hash::FxHashMap;
 
 /// A feature section as it is in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,13 +67,17 @@ impl FeatureSection {
         let mut cursor = self.cursor(endian);
         let count = cursor.u32("number of events")?;
         let attr_size = u64::from(cursor.u32("attr size")?);
+        let mut owners: FxHashMap<u64, usize> = FxHashMap::default();
+        for (number, event) in events.iter().enumerate() {
+            event.ids.iter().for_each(|id| _ = owners.entry(*id).or_insert(number));
+        }
         for position in 0..count as usize {
             cursor.bytes(attr_size, "attr")?;
             let id_count = u64::from(cursor.u32("number of ids")?);
             let name = String::from_utf8_lossy(string(&mut cursor)?).into_owned();
             let first_id = if id_count > 0 { Some(cursor.u64("id")?) } else { None };
             cursor.bytes((id_count.max(1) - 1) * 8, "ids")?;
-            let by_id = first_id.and_then(|id| events.iter().position(|event| event.ids.contains(&id)));
+            let by_id = first_id.and_then(|id| owners.get(&id).copied());
             if let Some(event) = events.get_mut(by_id.unwrap_or(position)) {
                 event.name = name;
             }

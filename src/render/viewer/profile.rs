@@ -73,7 +73,11 @@ pub fn sections(
     let section = calls(profile, &is_stated, &shown, section);
     let mut sections = vec![columns(&sampled, section)];
     if let Some((baseline, numbers)) = before {
-        let same = |series: &Series| baseline.series.iter().find(|other| other.name == series.name);
+        let mut by_name: FxHashMap<&str, &Series> = FxHashMap::default();
+        for series in &baseline.series {
+            by_name.entry(&series.name).or_insert(series);
+        }
+        let same = |series: &Series| by_name.get(series.name.as_str()).copied();
         let series: Vec<Series> =
             profile.series.iter().map(|series| same(series).cloned().unwrap_or_else(|| emptied(series))).collect();
         let sampled = PageRows::of(baseline, &series, &[], &numbers);

@@ -15,7 +15,7 @@
 //! A directory that is the root of another machine (`--symfs`) may have its libraries in `/lib` where the recording
 //! states `/usr/lib`, or the reverse: one was a link to the other there. Absolute links lead to places in this root.
 
-use super::image::Image;
+use super::image::{Image, is_core_dump};
 use super::no_elf::{self, NoElf};
 use crate::error::{Warning, Warnings};
 use crate::io;
@@ -52,6 +52,10 @@ pub struct SearchOptions {
     pub machine: Option<u16>,
     /// `-f`: use files of other owners, too.
     pub force: bool,
+    /// True if the recording is of another machine and was packed with its files: source text that is here is not its.
+    pub is_packed: bool,
+    /// `--trust-sources`: show source text that a recording names, whoever may read it, and from whatever machine it is.
+    pub trust_sources: bool,
     /// True if the recorded kernel is the one that runs here: its vdso is ours, too.
     pub kernel_runs_here: bool,
     /// When the recording was made, if that was on this machine.
@@ -97,6 +101,8 @@ impl Default for SearchOptions {
             force: false,
             kernel_runs_here: false,
             recorded_here: None,
+            is_packed: false,
+            trust_sources: false,
         }
     }
 }
@@ -359,6 +365,11 @@ fn opened(door: Door<'_>, path: &Path, kind: Kind, warnings: &mut Warnings) -> O
                 warnings.push(Warning::new(message).in_file(path, None));
                 return None;
             }
+            if is_core_dump(&opened.bytes) {
+                let message = "is a core dump, which contains all memory of its process, and no program: not used";
+                warnings.push(Warning::new(message).in_file(path, None));
+                return None;
+            }
             Image::of_file(path, opened).ok()
         }
         Err(error) => {
@@ -536,6 +547,22 @@ mod tests {
             (DsoKind::Vdso32, DsoKind::Vdso)
         };
         assert_eq!([found(true, own), found(true, other), found(false, own)], [running_vdso().is_some(), false, false]);
+    }
+
+    #[test]
+    fn a_core_dump_is_no_program() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("core");
+        let mut bytes = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        for (order, kind) in [(1, [4, 0]), (2, [0, 4])] {
+            bytes[5] = order;
+            bytes[16..18].copy_from_slice(&kind);
+            std::fs::write(&path, &bytes).unwrap();
+            let mut warnings = Warnings::new();
+            assert!(SearchOptions::default().open(&path, ELF, &mut warnings).is_none());
+            assert!(warnings.iter().next().unwrap().to_string().contains("is a core dump"));
+        }
+        assert!(!is_core_dump(b"\x7fELF") && !is_core_dump(&[0; 64]));
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub struct Image {
     blank: Vec<Range<u64>>,
     /// The file's metadata when it was opened.
     about: Option<Metadata>,
+    /// True if everybody may read it.
+    is_everybodys: bool,
 }
 
 /// A loadable segment that has bytes in the file.
@@ -50,10 +52,18 @@ impl LoadSegment {
     }
 }
 
+/// True if this is an ELF file with the memory of a process.
+pub fn is_core_dump(bytes: &[u8]) -> bool {
+    let Some([0x7f, b'E', b'L', b'F', _, order, .., low, high]) = bytes.first_chunk::<18>() else { return false };
+    let kind = if *order == elf::ELFDATA2MSB.0 { [*high, *low] } else { [*low, *high] };
+    u16::from_le_bytes(kind) == elf::ET_CORE.0
+}
+
 impl Image {
     /// Takes an opened file that may be one.
     pub fn of_file(path: &Path, opened: Opened) -> Result<Self> {
-        Ok(Self { about: Some(opened.about), ..Self::new(path, opened.bytes)? })
+        let (about, is_everybodys) = (Some(opened.about), opened.is_everybodys);
+        Ok(Self { about, is_everybodys, ..Self::new(path, opened.bytes)? })
     }
 
     /// Takes the bytes of a file that may be one. Errors name what is damaged.
@@ -68,7 +78,8 @@ impl Image {
             _ => return Err(Error::new("not an ELF file").in_file(path)),
         };
         let (path, methods) = (path.to_owned(), Vec::new());
-        Ok(Self { path, bytes, segments, build_id, machine, methods, blank, about: None })
+        let (about, is_everybodys) = (None, true);
+        Ok(Self { path, bytes, segments, build_id, machine, methods, blank, about, is_everybodys })
     }
 
     /// Takes a PE file.
@@ -83,7 +94,8 @@ impl Image {
         });
         let (segments, machine, methods) = (segments.collect(), image.machine, image.methods);
         let (path, blank) = (path.to_owned(), Vec::new());
-        Ok(Self { path, bytes, segments, build_id: None, machine, methods, blank, about: None })
+        let (about, is_everybodys) = (None, true);
+        Ok(Self { path, bytes, segments, build_id: None, machine, methods, blank, about, is_everybodys })
     }
 
     /// Its functions where it has no symbols.
@@ -99,6 +111,11 @@ impl Image {
     /// The file's metadata when it was opened, if it is one.
     pub fn about(&self) -> Option<&Metadata> {
         self.about.as_ref()
+    }
+
+    /// True if everybody may read the file, and get to it.
+    pub fn is_everybodys(&self) -> bool {
+        self.is_everybodys
     }
 
     /// Its path here.

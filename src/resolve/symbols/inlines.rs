@@ -6,7 +6,9 @@
 use super::files::{DEBUGGING, SearchOptions};
 use super::image::Image;
 use super::near::{Listed, Reader, Tables};
+use crate::bytes::dwarf_depth::{count_deep_calls, limit_sections, without_deep_calls};
 use crate::error::Warnings;
+use crate::model::code::MOST_INLINED;
 use addr2line::{Context, FrameIter, LookupContinuation, LookupResult, SplitDwarfLoad};
 use gimli::{
     AbbreviationsCacheStrategy, DwarfPackage, DwarfPackageSections, DwarfSections, DwoId, EndianSlice, RunTimeEndian,
@@ -19,6 +21,7 @@ use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 type SectionBytes<'data> = DwarfSections<Cow<'data, [u8]>>;
@@ -47,6 +50,8 @@ pub struct DebugSections<'data> {
     shared: Option<SectionBytes<'data>>,
     package: Option<DwarfPackageSections<Cow<'data, [u8]>>>,
     units: FxHashMap<u64, SectionBytes<'data>>,
+    /// The number of inlined calls that nest too deep.
+    left_out: AtomicU64,
 }
 
 /// Answers for addresses of one file. Not shared between threads.
@@ -108,9 +113,15 @@ impl<'data> DebugSections<'data> {
             shared: files.shared.as_ref().and_then(|image| sections(image, |id| Some(id.name()))),
             package,
             units: units.collect(),
+            left_out: AtomicU64::new(0),
         };
         loaded.load_main(&object, addresses, lines)?;
         Some(loaded)
+    }
+
+    /// The number of inlined calls that were left out so far because they nest too deep.
+    pub fn left_out(&self) -> u64 {
+        self.left_out.load(Ordering::Relaxed)
     }
 
     fn load_main(&mut self, object: &object::File<'data>, addresses: &[u64], lines: bool) -> Option<()> {
@@ -132,14 +143,32 @@ impl<'data> DebugSections<'data> {
             _ => Cow::default(),
         };
         self.main = DwarfSections::load(|id| Ok::<_, gimli::Error>(section(id))).ok()?;
-        let tables = listed.and_then(|listed| Tables::new(&self.dwarf(), &listed));
+        let tables = listed.as_ref().and_then(|listed| Tables::new(&self.dwarf(), listed));
         let has_far = tables.as_ref().is_some_and(|tables| tables.leave_out_far(&mut self.abbreviations));
         let has_lines = lines || !tables.is_some_and(|tables| tables.leave_out_lines(&mut self.abbreviations));
         if has_lines {
             self.main.debug_line = image.section(object, SectionId::DebugLine.name()).into();
         }
         self.is_part = is_cut || has_far;
+        self.limit_depth(listed.as_ref(), &addresses);
         Some(())
+    }
+
+    /// Takes inlined calls out that nest too deep, where an address may be in one.
+    fn limit_depth(&mut self, listed: Option<&Listed>, addresses: &[u64]) {
+        let dwarf = self.dwarf();
+        let is_wanted =
+            |unit: &gimli::UnitHeader<Reader<'_>>| listed.is_none_or(|of| of.may_cover(&dwarf, *unit, addresses));
+        let shallow = without_deep_calls(&dwarf, MOST_INLINED, is_wanted);
+        let mut left_out = shallow.as_ref().map_or(0, |shallow| shallow.left_out);
+        if let Some(shallow) = shallow {
+            self.main.debug_info = Cow::<[u8]>::Owned(shallow.info).into();
+            self.abbreviations = shallow.abbreviations.into();
+        }
+        for unit in self.units.values_mut() {
+            left_out += limit_sections(unit, self.endian, MOST_INLINED);
+        }
+        self.left_out.fetch_add(left_out, Ordering::Relaxed);
     }
 
     fn reader<'a>(&self, bytes: &'a [u8]) -> Reader<'a> {
@@ -163,7 +192,11 @@ impl<'data> DebugSections<'data> {
 
     /// The context of all units.
     fn whole_context(&self) -> Option<Context<Reader<'_>>> {
-        let whole = self.whole.get_or_init(|| sections(self.image, |id| Some(id.name())));
+        let whole = self.whole.get_or_init(|| {
+            let mut whole = sections(self.image, |id| Some(id.name()))?;
+            self.left_out.fetch_add(limit_sections(&mut whole, self.endian, MOST_INLINED), Ordering::Relaxed);
+            Some(whole)
+        });
         let dwarf = whole.as_ref()?.borrow_with_sup(self.shared.as_ref(), |bytes| self.reader(bytes));
         Context::from_dwarf(dwarf).ok()
     }
@@ -239,7 +272,10 @@ impl<'a> Inlines<'a> {
 
     fn split(&self, load: &SplitDwarfLoad<Reader<'a>>) -> Option<Arc<gimli::Dwarf<Reader<'a>>>> {
         if let Some(package) = &self.package {
-            return package.find_cu(load.dwo_id, &load.parent).ok().flatten().map(Arc::new);
+            let dwarf = package.find_cu(load.dwo_id, &load.parent).ok().flatten()?;
+            let deep = count_deep_calls(&dwarf, MOST_INLINED);
+            self.sections.left_out.fetch_add(deep, Ordering::Relaxed);
+            return (deep == 0).then(|| Arc::new(dwarf));
         }
         let unit = self.sections.units.get(&load.dwo_id.0)?;
         let mut dwarf = unit.borrow(|bytes| self.sections.reader(bytes));

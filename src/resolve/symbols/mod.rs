@@ -24,7 +24,9 @@ pub mod table;
 
 use super::dso::DsoId;
 use super::frames::{Frame, Frames, TextId};
-use crate::error::Warnings;
+use crate::analysis::quantity::counted;
+use crate::error::{Warning, Warnings};
+use crate::model::code::MOST_INLINED;
 use crate::parallel::{Pool, join};
 use addr2line::FrameIter;
 use demangle::demangle;
@@ -132,7 +134,7 @@ pub fn resolve(
     let files = pool.map(requests.iter().collect(), |request| {
         let mut warnings = Warnings::new();
         let file = open(request, images, options, &mut warnings);
-        (resolve_file(request, file.as_ref(), options, pool), warnings)
+        (resolve_file(request, file.as_ref(), options, pool, &mut warnings), warnings)
     });
     let mut parts = Vec::new();
     for (shards, own) in files {
@@ -147,6 +149,7 @@ fn resolve_file(
     file: Option<&OpenedObject<'_>>,
     options: &SymbolOptions,
     pool: &Pool,
+    warnings: &mut Warnings,
 ) -> Vec<Frames> {
     let Some(file) = file else {
         let mut unknown = Frames::default();
@@ -156,11 +159,23 @@ fn resolve_file(
     let loaded = load(request, file, options, pool);
     let least = if loaded.sections.is_some() { SHARD } else { BARE_SHARD };
     let size = request.offsets.len().div_ceil(pool.threads()).max(least);
-    pool.map(request.offsets.chunks(size).collect(), |offsets| {
+    let frames = pool.map(request.offsets.chunks(size).collect(), |offsets| {
         let mut shard = Shard { frames: Frames::default(), names: FxHashMap::default(), options };
         shard.fill(request, offsets, file, &loaded);
         shard.frames
-    })
+    });
+    if let Some(left_out) = loaded.sections.as_ref().map(DebugSections::left_out).filter(|calls| *calls > 0) {
+        warnings.push(too_deep(left_out).in_file(file.running.path(), None));
+    }
+    frames
+}
+
+/// The warning about inlined calls that are not shown.
+pub fn too_deep(calls: u64) -> Warning {
+    let calls = counted(calls, "inlined call");
+    Warning::new(format!(
+        "{calls} nested more than {MOST_INLINED} deep: not shown, and counted for the call around them"
+    ))
 }
 
 fn open<'a>(

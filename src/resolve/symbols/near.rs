@@ -11,6 +11,7 @@
 
 use super::image::Image;
 use super::plt;
+use crate::bytes::dwarf_depth::read_uleb;
 use gimli::{EndianSlice, RunTimeEndian, constants};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
@@ -159,16 +160,16 @@ fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
     let mut places = Vec::new();
     let (mut says_where, mut has_functions) = (false, false);
     let mut at = table;
-    while uleb(abbreviations, &mut at)? != 0 {
-        let tag = uleb(abbreviations, &mut at)?;
+    while read_uleb(abbreviations, &mut at)? != 0 {
+        let tag = read_uleb(abbreviations, &mut at)?;
         // True if it has children.
         at += 1;
         let (mut line_table, mut has_low, mut has_ranges) = (None, false, false);
         loop {
             let name_at = at;
-            let (name, form) = (uleb(abbreviations, &mut at)?, uleb(abbreviations, &mut at)?);
+            let (name, form) = (read_uleb(abbreviations, &mut at)?, read_uleb(abbreviations, &mut at)?);
             if form == u64::from(DW_FORM_implicit_const.0) {
-                uleb(abbreviations, &mut at)?;
+                read_uleb(abbreviations, &mut at)?;
             }
             if (name, form) == (0, 0) {
                 break;
@@ -189,17 +190,21 @@ fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
     (says_where || !has_functions).then_some(places)
 }
 
-/// A number of seven bits a byte, whose value counts only where it is small.
-fn uleb(bytes: &[u8], at: &mut usize) -> Option<u64> {
-    let (mut value, mut shift) = (0, 0);
-    loop {
-        let byte = *bytes.get(*at)?;
-        *at += 1;
-        value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
-        shift += 7;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
+impl Listed {
+    /// True if a unit may have something for one of these ascending addresses: what does not state where it is may.
+    pub(super) fn may_cover(
+        &self,
+        dwarf: &gimli::Dwarf<Reader<'_>>,
+        unit: gimli::UnitHeader<Reader<'_>>,
+        addresses: &[u64],
+    ) -> bool {
+        let is_hit = unit.debug_info_offset().and_then(|offset| self.hit.get(&offset.0));
+        let has_ranges = || {
+            let unit = dwarf.unit(unit)?;
+            let mut ranges = dwarf.unit_ranges(&unit)?;
+            Ok::<bool, gimli::Error>(ranges.next()?.is_some())
+        };
+        is_hit == Some(&true) || covers(dwarf, unit, addresses) || !has_ranges().unwrap_or(false)
     }
 }
 

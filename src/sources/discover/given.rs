@@ -11,23 +11,97 @@ use crate::resolve::symbols::files::ELF;
 use crate::sources::account::Kind;
 use crate::sources::options::{GivenFile, SourceOptions, outer_pid};
 use crate::sources::trust::Named;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-impl Finder<'_> {
-    /// The file or directory that the user named that is, or may hold, a dump of that name, or is one of that process
-    /// by its header.
-    pub(super) fn asked(&self, base: &OsStr, inner: Option<Pid>, pid: Pid) -> Vec<(PathBuf, Named)> {
-        let says = |path: &Path| {
+/// The dumps and maps that the user named, by what they are found by: an archive names one for each of its processes.
+#[derive(Debug)]
+pub(super) struct GivenFiles<'a> {
+    paths: FxHashSet<&'a Path>,
+    dumps: GivenList<'a>,
+    maps: GivenList<'a>,
+    /// The processes that dumps state in their headers, as far as they were looked at.
+    stated: RefCell<FxHashMap<&'a Path, Option<Pid>>>,
+}
+
+/// Files or directories of one option.
+#[derive(Debug)]
+struct GivenList<'a> {
+    files: &'a [GivenFile],
+    /// The places in the list of those for a process.
+    of: FxHashMap<Pid, Vec<usize>>,
+    /// Those for any process.
+    of_any: Vec<usize>,
+}
+
+impl<'a> GivenFiles<'a> {
+    pub(super) fn new(options: &'a SourceOptions) -> Self {
+        let SourceOptions { jitdump, perf_map, jit_log, .. } = options;
+        let paths = jitdump.iter().chain(perf_map).chain(jit_log).map(|given| given.path.as_path()).collect();
+        let (dumps, maps) = (GivenList::new(jitdump), GivenList::new(perf_map));
+        Self { paths, dumps, maps, stated: RefCell::default() }
+    }
+
+    /// The path that the user typed which is the start of another one, the longest.
+    pub(super) fn typed_part<'p>(&self, path: &'p Path) -> Option<&'p Path> {
+        path.ancestors().find(|part| self.paths.contains(part))
+    }
+}
+
+impl<'a> GivenList<'a> {
+    fn new(files: &'a [GivenFile]) -> Self {
+        let mut list = Self { files, of: FxHashMap::default(), of_any: Vec::new() };
+        for (at, given) in files.iter().enumerate() {
+            match given.pid {
+                Some(pid) => list.of.entry(pid).or_default().push(at),
+                None => list.of_any.push(at),
+            }
+        }
+        list
+    }
+
+    /// Those that may be of a process, in the order of the list.
+    fn meant_for(&self, pid: Pid, is_shared: bool) -> Vec<&'a GivenFile> {
+        let of_any = if is_shared { &[][..] } else { &self.of_any };
+        let mut places: Vec<usize> = self.of.get(&pid).into_iter().flatten().chain(of_any).copied().collect();
+        places.sort_unstable();
+        places.into_iter().map(|at| &self.files[at]).collect()
+    }
+}
+
+impl<'a> Finder<'a> {
+    /// The directories that may hold maps of a process.
+    pub(super) fn map_directories(&self, pid: Pid, is_shared: bool) -> impl Iterator<Item = &'a Path> {
+        let given = self.given.maps.meant_for(pid, is_shared).into_iter();
+        given.map(|given| given.path.as_path()).filter(|path| is_directory(path))
+    }
+
+    /// The process that a dump states in its header.
+    fn stated_process(&self, path: &'a Path) -> Option<Pid> {
+        if let Some(known) = self.given.stated.borrow().get(path) {
+            return *known;
+        }
+        let read = || {
             let opened = self.open(path, Named::User)?.ok()?;
             jitdump::JitDump::parse(&opened.bytes).ok().map(|dump| Pid(dump.header.pid))
         };
-        let is_it = |given: &GivenFile| {
+        let stated = read();
+        self.given.stated.borrow_mut().insert(path, stated);
+        stated
+    }
+
+    /// The file or directory that the user named that is, or may hold, a dump of that name, or is one of that process
+    /// by its header.
+    pub(super) fn asked(&self, base: &OsStr, inner: Option<Pid>, pid: Pid) -> Vec<(PathBuf, Named)> {
+        let is_it = |given: &'a GivenFile| {
             let path = &given.path;
-            given.pid.is_some() || path.file_name() == Some(base) || inner.is_some() && says(path) == inner
+            let is_named = given.pid.is_some() || path.file_name() == Some(base);
+            is_named || inner.is_some() && self.stated_process(path) == inner
         };
         let is_shared = inner.is_some_and(|inner| self.shared.contains(&inner));
-        let given = self.options.jitdump.iter().filter(|given| given.is_meant_for(pid, is_shared));
+        let given = self.given.dumps.meant_for(pid, is_shared).into_iter();
         let named = given.filter_map(|given| match is_directory(&given.path) {
             true => Some((given.path.join(base), Named::Directory)),
             false => is_it(given).then(|| (given.path.clone(), Named::User)),

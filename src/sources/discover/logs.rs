@@ -8,6 +8,7 @@ use crate::model::Pid;
 use crate::records::jit_logs::{LogEventKind, LogId, LogProcess};
 use crate::sources::account::Kind;
 use crate::sources::trust::Named;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -47,10 +48,15 @@ impl Finder<'_> {
             return;
         }
         let logs = self.log_files();
+        let mut by_number: FxHashMap<Pid, Vec<usize>> = FxHashMap::default();
+        for (at, log) in logs.iter().enumerate().filter(|(_, log)| !self.shared.contains(&log.of)) {
+            by_number.entry(log.of).or_default().push(at);
+        }
         for pid in without {
             let numbers = self.inner_pids(pid);
-            let own = logs.iter().filter(|log| numbers.contains(&log.of) && !self.shared.contains(&log.of));
-            for LogFile { path, named, kind, of } in own.cloned().collect::<Vec<_>>() {
+            let mut own: Vec<usize> = numbers.iter().filter_map(|of| by_number.get(of)).flatten().copied().collect();
+            own.sort_unstable();
+            for LogFile { path, named, kind, of } in own.into_iter().map(|at| logs[at].clone()) {
                 let source = |path, contents| Source { inner: Some(of), ..Source::new(path, kind, pid, contents) };
                 if !self.seen.contains(&path) {
                     self.first_good(&[(path, named)], source);
@@ -80,6 +86,7 @@ impl Finder<'_> {
     /// Files whose names are those of logs, and give a process.
     fn log_files(&self) -> Vec<LogFile> {
         let mut files: Vec<LogFile> = Vec::new();
+        let mut names: FxHashSet<OsString> = FxHashSet::default();
         for (directory, named) in self.log_directories(&[".", "/tmp"]) {
             let entries = self.door(directory, named).entries(directory, |name| log_named(name).is_some());
             let mut logs: Vec<_> = entries.into_iter().filter_map(|(name, _)| log_named(&name)).collect();
@@ -90,7 +97,7 @@ impl Finder<'_> {
                     continue;
                 }
                 // The first place that has it is meant.
-                if !files.iter().any(|file| file.path.file_name() == Some(&name)) {
+                if names.insert(name.clone()) {
                     files.push(LogFile { path: directory.join(name), named, kind: Kind::Log(id), of });
                 }
             }

@@ -41,6 +41,7 @@ use crate::io::{self, Bytes};
 use crate::model::process::{FileId, Marker, Process, Processes};
 use crate::model::{Addr, Nanos, Pid};
 use crate::records::jit_logs::CodeLog;
+use given::GivenFiles;
 use markers::Markers;
 pub use markers::inner_pid;
 use std::collections::{BTreeMap, BTreeSet};
@@ -199,6 +200,7 @@ pub fn find_at(processes: &Processes, options: &SourceOptions, site: &Site<'_>, 
         markers: Markers::new(processes),
         kinds: BTreeSet::new(),
         options,
+        given: GivenFiles::new(options),
         site,
         not_running: BTreeMap::new(),
         found: Found { options: options.clone(), beside: site.beside.map(Path::to_owned), ..Found::none() },
@@ -238,6 +240,7 @@ struct Finder<'a> {
     /// The kinds of sources of each process.
     kinds: BTreeSet<(Pid, Kind)>,
     options: &'a SourceOptions,
+    given: GivenFiles<'a>,
     site: &'a Site<'a>,
     /// Why a process of that number is not the recorded one.
     not_running: BTreeMap<Pid, String>,
@@ -302,18 +305,26 @@ impl Finder<'_> {
     }
 
     fn open(&self, path: &Path, named: Named) -> Option<Result<Opened>> {
+        if self.is_of_another_machine(path, named) {
+            return None;
+        }
         match named {
             Named::Inside(pid) => self.found.live.get(&pid)?.open(path, SOURCE, self.options.force),
             _ => self.door(path, named).open(path, SOURCE),
         }
     }
 
+    /// True for what lies where such files usually do, if the recording is packed: its own files are in the archive.
+    fn is_of_another_machine(&self, path: &Path, named: Named) -> bool {
+        let packed = self.site.beside.filter(|beside| io::is_archive(beside));
+        matches!(named, Named::Habit | Named::Marker) && packed.is_some_and(|archive| !path.starts_with(archive))
+    }
+
     /// The way to a path that may begin with a directory that the user typed.
-    fn door(&self, path: &Path, named: Named) -> Door<'_> {
-        let SourceOptions { jitdump, perf_map, jit_log, force, .. } = self.options;
-        let given = jitdump.iter().chain(perf_map).chain(jit_log).map(|given| given.path.as_path());
-        let typed = given.chain(self.site.beside).find(|typed| path.starts_with(typed));
-        Door { named: named.at_door(), start: typed.map_or(Start::Here, Start::Typed), force: *force }
+    fn door<'p>(&'p self, path: &'p Path, named: Named) -> Door<'p> {
+        let beside = || self.site.beside.filter(|beside| path.starts_with(beside));
+        let typed = self.given.typed_part(path).or_else(beside);
+        Door { named: named.at_door(), start: typed.map_or(Start::Here, Start::Typed), force: self.options.force }
     }
 
     /// The directories that are looked at for logs: those that the user named, that of the input, and `usual` ones.

@@ -2,7 +2,6 @@
 
 use super::{Finder, Source, inner_pid, used_unasked};
 use crate::error::Warning;
-use crate::io::is_directory;
 use crate::model::Pid;
 use crate::model::process::{FileId, Marker, Process, SharedMemory};
 use crate::sources::account::Kind;
@@ -126,12 +125,7 @@ impl Finder<'_> {
         let beside = self.site.beside.map(|dir| (dir.join(&base), Named::Habit));
         let inside = self.inside(pid, &Path::new("/tmp").join(&base));
         let is_shared = self.shared.contains(&inner);
-        let asked = self
-            .options
-            .perf_map
-            .iter()
-            .filter(|given| given.is_meant_for(pid, is_shared) && is_directory(&given.path));
-        let asked = asked.map(|given| (given.path.join(&base), Named::Directory));
+        let asked = self.map_directories(pid, is_shared).map(|path| (path.join(&base), Named::Directory));
         let usual = [(Path::new("/tmp").join(&base), Named::Habit)];
         let by_name = beside.into_iter().chain(usual).filter(|_| !is_shared);
         let candidates: Vec<_> = inside.into_iter().chain(asked).chain(by_name).collect();

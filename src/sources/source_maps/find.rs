@@ -2,10 +2,10 @@
 
 use super::options::{GivenMap, MapSearch};
 use super::paths::{authored, file_of, path_on_server, plain};
-use crate::error::Result;
+use crate::error::{Result, Warning, Warnings};
 use crate::io;
 use crate::io::Bytes;
-use crate::io::door::{Holes, Kind, Named};
+use crate::io::door::{Door, Holes, Kind, Named, Start};
 use crate::model::file_bytes::FileBytes;
 use crate::model::script_map::{JsonString, ScriptMap};
 use crate::model::wasm_module::WasmModule;
@@ -62,7 +62,7 @@ const TEXT: Kind =
 /// Larger ones are refused, and what is larger together: a map is in memory several times over while it is read.
 pub(super) const LARGEST: u64 = 1 << 30;
 
-/// So many maps of a directory are opened to compare their `debugId`.
+/// So many modules, and scripts that a script was made from, are looked at.
 pub(super) const MOST_MAPS: usize = 1000;
 
 /// A script may have been made from scripts this many times: by a compiler, a bundler, a minifier.
@@ -81,19 +81,40 @@ struct Candidate {
     base: PathBuf,
 }
 
+/// The maps in a directory, by what they state they belong to.
+#[derive(Debug, Default)]
+struct MapDirectory {
+    /// In the order of their names.
+    paths: Vec<PathBuf>,
+    /// The first of each `debugId`, in small letters.
+    by_debug_id: FxHashMap<String, usize>,
+    /// The first of each script, of those without a `debugId`.
+    by_script: FxHashMap<String, usize>,
+}
+
 /// Finds the maps of scripts.
 pub(super) struct Finder<'a> {
     pub(super) search: MapSearch<'a>,
     /// Of the user's maps that have other names than scripts: which script each states it belongs to. Each is queried
     /// once, and not once for each script.
     asked: RefCell<FxHashMap<PathBuf, Option<About>>>,
+    /// The maps of the user's directories, once they were read.
+    directories: RefCell<FxHashMap<PathBuf, Rc<MapDirectory>>>,
+    /// What cannot be read of these.
+    unread: RefCell<Warnings>,
     /// The WebAssembly modules that are available.
     pub(super) modules: OnceCell<Vec<ModuleFile>>,
 }
 
 impl<'a> Finder<'a> {
     pub(super) fn new(search: MapSearch<'a>) -> Self {
-        Self { search, asked: RefCell::default(), modules: OnceCell::new() }
+        let (asked, directories, unread) = Default::default();
+        Self { search, asked, directories, unread, modules: OnceCell::new() }
+    }
+
+    /// What cannot be read of the directories that the user named.
+    pub(super) fn take_unread(&self) -> Warnings {
+        self.unread.take()
     }
 
     /// The text and the map of a script that an engine calls so.
@@ -155,7 +176,7 @@ impl<'a> Finder<'a> {
         if let (Some(of_map), Some(of_script)) = (&parsed.debug_id, debug_id)
             && !of_map.eq_ignore_ascii_case(&of_script)
         {
-            return Err(format!("its debugId is {of_map}, the script's is {of_script}"));
+            return Err("its debugId is not the script's".to_owned());
         }
         let files: Vec<String> = parsed.sources.iter().map(|source| authored(&source.path, &base)).collect();
         let earlier = match deep {
@@ -234,12 +255,11 @@ impl<'a> Finder<'a> {
     }
 
     fn read(&self, path: &Path, named: Named) -> Option<Result<Bytes, String>> {
-        self.read_kind(path, named, TEXT)
+        self.read_by(path, named.door(self.search.force), TEXT)
     }
 
     /// A file's contents; `None` if absent.
-    pub(super) fn read_kind(&self, path: &Path, named: Named, kind: Kind) -> Option<Result<Bytes, String>> {
-        let door = named.door(self.search.force);
+    pub(super) fn read_by(&self, path: &Path, door: Door<'_>, kind: Kind) -> Option<Result<Bytes, String>> {
         if door.look(path).is_some_and(|about| about.len() > LARGEST) {
             return Some(Err("it is larger than 1 GiB".to_owned()));
         }
@@ -262,14 +282,57 @@ impl<'a> Finder<'a> {
         script: &Path,
         mention: &Mention<'_>,
     ) -> Option<Result<Candidate, Refusal>> {
-        if let Some(found) = self.candidate(&directory.join(with_map(script.file_name()?)), Named::User) {
+        let name = script.file_name()?;
+        let door = self.door_below(directory);
+        if let Some(found) = self.candidate_by(&directory.join(with_map(name)), door) {
             return Some(found);
         }
-        mention.debug_id?;
+        let debug_id = mention.debug_id?.to_ascii_lowercase();
+        let known = self.directories.borrow().get(directory).cloned();
+        let maps = known.unwrap_or_else(|| {
+            let read = Rc::new(self.read_directory(directory));
+            self.directories.borrow_mut().insert(directory.to_owned(), read.clone());
+            read
+        });
+        let by_script = name.to_str().and_then(|name| maps.by_script.get(name));
+        let first = maps.by_debug_id.get(&debug_id).into_iter().chain(by_script).min()?;
+        self.candidate_by(&maps.paths[*first], door)
+    }
+
+    /// Reads what each map in a directory states. Nobody typed the paths of these.
+    fn read_directory(&self, directory: &Path) -> MapDirectory {
+        let mut maps = MapDirectory::default();
         let is_map = |name: &OsStr| name.as_encoded_bytes().ends_with(b".map");
-        let mut names = Named::User.door(self.search.force).entries(directory, is_map);
-        names.sort_by(|(one, _), (other, _)| one.cmp(other));
-        names.into_iter().take(MOST_MAPS).find_map(|(name, _)| self.if_of(&directory.join(name), script, mention))
+        let door = self.door_below(directory);
+        let listed = door.list(directory, is_map).unwrap_or_else(|| Ok(Vec::new()));
+        let listed = listed.map_err(|error| self.unread.borrow_mut().push(error.into_warning()));
+        let mut names: Vec<OsString> = listed.into_iter().flatten().map(|(name, _)| name).collect();
+        names.sort();
+        for name in names {
+            let (path, at) = (directory.join(name), maps.paths.len());
+            match self.read_by(&path, door, TEXT) {
+                None => continue,
+                Some(Err(why)) => {
+                    let warning = Warning::new(format!("is left out of the source maps: {why}"));
+                    self.unread.borrow_mut().push(warning.in_file(&path, None));
+                    continue;
+                }
+                Some(Ok(bytes)) => match About::of(&bytes) {
+                    Ok(About { debug_id: Some(id), .. }) => {
+                        maps.by_debug_id.entry(id.to_ascii_lowercase()).or_insert(at);
+                    }
+                    Ok(About { script: Some(script), .. }) => _ = maps.by_script.entry(script).or_insert(at),
+                    Ok(_) | Err(_) => {}
+                },
+            }
+            maps.paths.push(path);
+        }
+        maps
+    }
+
+    /// The way to what lies in a directory that the user typed.
+    pub(super) fn door_below<'d>(&self, directory: &'d Path) -> Door<'d> {
+        Door { named: Named::Recording, start: Start::Typed(directory), force: self.search.force }
     }
 
     /// A map of the user's, if it states itself that it belongs to this script.
@@ -288,11 +351,15 @@ impl<'a> Finder<'a> {
     }
 
     fn candidate(&self, path: &Path, named: Named) -> Option<Result<Candidate, Refusal>> {
+        self.candidate_by(path, named.door(self.search.force))
+    }
+
+    fn candidate_by(&self, path: &Path, door: Door<'_>) -> Option<Result<Candidate, Refusal>> {
         let name = path.display().to_string();
         let base = std::path::absolute(path).ok().and_then(|path| Some(path.parent()?.to_owned())).unwrap_or_default();
         let candidate =
             |bytes| Candidate { name: name.clone(), path: Some(path.to_owned()), file: FileBytes::new(bytes), base };
-        Some(self.read(path, named)?.map_err(|why| (name.clone(), why)).map(candidate))
+        Some(self.read_by(path, door, TEXT)?.map_err(|why| (name.clone(), why)).map(candidate))
     }
 
     /// The map that the script names, or that is next to it. `recorded` is where the engine read it, `place` where it

@@ -101,6 +101,7 @@ impl SourceMaps {
             maps.add(script, &functions, &finder, warnings);
         }
         maps.add_native(native, &finder, warnings);
+        warnings.append(finder.take_unread());
         maps
     }
 

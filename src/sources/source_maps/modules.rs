@@ -13,13 +13,14 @@ use super::find::{Finder, LARGEST, Lookup, MOST_MAPS, ModuleFile};
 use super::options::GivenMap;
 use super::paths::{file_of, path_on_server};
 use crate::io;
-use crate::io::door::{Holes, Kind, Named};
+use crate::io::door::{Door, Holes, Kind, Named};
 use crate::model::file_bytes::FileBytes;
 use crate::model::wasm_module::WasmModule;
 use crate::records::wasm;
 use crate::resolve::authored::AuthoredModule;
 use crate::resolve::symbols::demangle::demangle;
 use crate::runtimes::wasm_name::WasmName;
+use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -55,7 +56,11 @@ impl Finder<'_> {
                 let recorded = file_of(url);
                 let places = recorded.iter().flat_map(|recorded| self.places(recorded));
                 let beside = path_on_server(url).and_then(|recorded| self.beside(&recorded));
-                at_url.extend(places.chain(beside).find_map(|path| self.module_file(path, Named::Recording, false)));
+                at_url.extend(
+                    places
+                        .chain(beside)
+                        .find_map(|path| self.module_file(path, Named::Recording.door(self.search.force), false)),
+                );
                 &at_url
             }
         };
@@ -125,10 +130,11 @@ impl Finder<'_> {
         self.modules.get_or_init(|| {
             let mut files: Vec<ModuleFile> = Vec::new();
             let mut left = LARGEST;
-            let mut add = |path: PathBuf, named, is_given| {
+            let mut known: FxHashSet<PathBuf> = FxHashSet::default();
+            let mut add = |path: PathBuf, door: Door<'_>, is_given| {
                 if files.len() < MOST_MAPS
-                    && files.iter().all(|file| file.path != path)
-                    && let Some(file) = self.module_file(path, named, is_given)
+                    && known.insert(path.clone())
+                    && let Some(file) = self.module_file(path, door, is_given)
                     && let Some(rest) = left.checked_sub(file.module.file.bytes().len() as u64)
                 {
                     left = rest;
@@ -137,27 +143,31 @@ impl Finder<'_> {
             };
             for GivenMap { path, script } in &self.search.options.given {
                 match io::is_directory(path) {
-                    true => self.modules_in(path, Named::User).for_each(|path| add(path, Named::User, false)),
-                    false => add(path.clone(), Named::User, script.is_none()),
+                    true => {
+                        let door = self.door_below(path);
+                        self.modules_in(path, door).for_each(|path| add(path, door, false));
+                    }
+                    false => add(path.clone(), Named::User.door(self.search.force), script.is_none()),
                 }
             }
             for directory in self.search.debug_dirs.iter().map(PathBuf::as_path).chain(self.search.beside) {
-                self.modules_in(directory, Named::Recording).for_each(|path| add(path, Named::Recording, false));
+                let door = Named::Recording.door(self.search.force);
+                self.modules_in(directory, door).for_each(|path| add(path, door, false));
             }
             files
         })
     }
 
-    fn modules_in(&self, directory: &Path, named: Named) -> impl Iterator<Item = PathBuf> {
+    fn modules_in(&self, directory: &Path, door: Door<'_>) -> impl Iterator<Item = PathBuf> + use<> {
         let is_module = |name: &OsStr| name.as_encoded_bytes().ends_with(b".wasm");
-        let mut names = named.door(self.search.force).entries(directory, is_module);
+        let mut names = door.entries(directory, is_module);
         names.sort_by(|(one, _), (other, _)| one.cmp(other));
         let directory = directory.to_owned();
         names.into_iter().take(MOST_MAPS).map(move |(name, _)| directory.join(name))
     }
 
-    fn module_file(&self, path: PathBuf, named: Named, is_given: bool) -> Option<ModuleFile> {
-        let bytes = self.read_kind(&path, named, MODULE)?.ok()?;
+    fn module_file(&self, path: PathBuf, door: Door<'_>, is_given: bool) -> Option<ModuleFile> {
+        let bytes = self.read_by(&path, door, MODULE)?.ok()?;
         let module = wasm::parse(&FileBytes::new(bytes)).ok()?;
         Some(ModuleFile { path, module: Rc::new(module), is_given })
     }

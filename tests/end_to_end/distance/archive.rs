@@ -57,6 +57,8 @@ fn every_command_reads_an_archive_like_the_recording_on_its_machine() {
 #[test]
 fn names_of_jit_code_are_packed() {
     let dir = tempfile::tempdir().unwrap();
+    // What others may not read is not packed.
+    std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let fixture = Path::new(FIXTURES).join("tiers-recording");
     super::unpack("tiers-recording/perf.data", &dir.path().join("perf.data"));
     fs::copy(fixture.join("jit-11463.dump"), dir.path().join("jit-11463.dump")).unwrap();
@@ -110,6 +112,8 @@ fn a_missing_file_is_counted_and_fails_strict_runs() {
 #[test]
 fn other_profiles_are_refused() {
     let dir = tempfile::tempdir().unwrap();
+    // What others may not read is not packed.
+    std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     fs::write(dir.path().join("stacks.folded"), "a;b 1\n").unwrap();
     let output = jitgraft(dir.path(), "pack stacks.folded");
     assert!(said(&output).contains("pack takes recordings"), "{}", said(&output));
@@ -155,6 +159,8 @@ fn manifest(path: &str, size: u64) -> String {
 #[test]
 fn hostile_archives_are_refused() {
     let dir = tempfile::tempdir().unwrap();
+    // What others may not read is not packed.
+    std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let cases = [
         ("above", archive(&manifest("../data", 0), |tar| add(tar, "../data", b"")), "is not a path below it"),
         ("root", archive(&manifest("/data", 0), |tar| add(tar, "/data", b"")), "is not a path below it"),
@@ -228,6 +234,8 @@ fn the_files_in_a_strangers_archive_are_used_only_if_the_user_reports_it() {
         return; // Nobody else can give a file away.
     }
     let dir = tempfile::tempdir().unwrap();
+    // What others may not read is not packed.
+    std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     super::unpack("tiers-recording/perf.data", &dir.path().join("perf.data"));
     fs::copy(Path::new(FIXTURES).join("tiers-recording/jit-11463.dump"), dir.path().join("jit-11463.dump")).unwrap();
     printed(dir.path(), "pack perf.data -o a.tar.zst");

@@ -12,7 +12,6 @@ use crate::io::door::Named;
 use crate::io::{self, OutDirectory};
 use crate::resolve::symbols::files::{ELF, hex};
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Puts an image there, and shows whether it is there; a failure is reported and nothing else.
@@ -34,7 +33,7 @@ fn copy(image: &ImageFile, cache: &Path) -> Result<()> {
     // A file that has this path there is the same image: its build ID is made from all of it.
     let gone = || Error::new("is gone").in_file(&image.path);
     let from = Named::Recording.door(false).open(&image.path, ELF).ok_or_else(gone)??;
-    let new = directory.create(io::mode_within([from.about.mode()]));
+    let new = directory.create(io::mode_within([from.mode]));
     let mut new = new.map_err(|error| fail("copy into", error.into()))?;
     let copied = new.file_mut().write_all(&from.bytes).and_then(|()| new.persist_noclobber("elf".as_ref()));
     copied.map_err(|error| fail("copy into", error.into()))?;

@@ -81,9 +81,8 @@ impl<'m> Answers<'m> {
             Resolver { spaces: &spaces, codes: map, bpf: &[], recorded, images: &images, options: &options, kernel };
         let frames = resolver.resolve(&locations, &job.pool, warnings);
         let places: Vec<_> = hits.iter().map(|hit| locations.binary_search(hit.as_ref()?).ok()).collect();
-        let is_named = |place: &Option<usize>| {
-            place.is_some_and(|place| frames.of(place).iter().any(|frame| frame.name.is_some()))
-        };
+        let is_named =
+            |place: &Option<usize>| place.is_some_and(|place| frames.of(place).any(|frame| frame.name.is_some()));
         let in_files = places.iter().zip(addresses).filter(|(_, address)| address.file.is_some());
         counts.in_files = in_files.clone().count() as u64;
         counts.in_missing = in_files.clone().filter(|(place, _)| place.is_none()).count() as u64;
@@ -102,13 +101,13 @@ impl<'m> Answers<'m> {
     pub(super) fn calls(&self, at: usize) -> Vec<NamedCall<'_>> {
         let Some(place) = self.places.get(at).copied().flatten() else { return Vec::new() };
         let frames = self.frames.of(place);
-        let call = |frame: &crate::resolve::frames::Frame| {
+        let call = |frame: crate::resolve::frames::Frame| {
             let file = frame.file.map_or(&b""[..], |file| self.frames.text(file));
             Some(NamedCall { name: self.frames.text(frame.name?), file, line: frame.line })
         };
         match self.codes.as_ref().and_then(|codes| codes.get(place)) {
-            Some(name) => frames.last().and_then(call).map(|own| NamedCall { name, ..own }).into_iter().collect(),
-            None => frames.iter().filter_map(call).collect(),
+            Some(name) => frames.own().and_then(call).map(|own| NamedCall { name, ..own }).into_iter().collect(),
+            None => frames.filter_map(call).collect(),
         }
     }
 }

@@ -16,7 +16,7 @@ use super::options::{BuildIdMode, InjectOptions};
 use super::survey::LoadedSources;
 use crate::contract::unsymbolized::{BareAddress, OpenUnsymbolized};
 use crate::error::{Error, Result, Warnings};
-use crate::io::{self, Output, Run};
+use crate::io::{Output, Run};
 use crate::model::frame_counts::FrameCounts;
 use crate::model::process::{Process, Processes};
 use crate::pipeline::open::{Input, shown};
@@ -42,7 +42,7 @@ pub(super) fn run(
     let (shown, mut own) = (shown(&options.input), Warnings::new());
     let profile = open(&input.bytes, &mut own).map_err(|error| error.in_file(&shown))?;
     outcome.warnings.append(own.in_file(&shown));
-    let mut output = Output::create_with_mode(&options.output, io::mode_of(&options.input), run)?;
+    let mut output = Output::create(&options.output, run)?;
     let processes = processes_of(profile.addresses());
     let warnings = &mut outcome.warnings;
     let found = sources::find(&processes, &options.sources, options.beside_input(), warnings);

@@ -27,6 +27,7 @@ use crate::contract::unsymbolized::{Ask, BareAddress, CodeFile, Unsymbolized};
 use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::formats::otlp::message::Message;
 use crate::formats::otlp::version::Notation;
+use crate::model::interner::Interner;
 use framed::{Framed, Opened, frames};
 use plan::Asked;
 use std::io::Write;
@@ -36,7 +37,7 @@ use uses::LocationUses;
 #[derive(Debug)]
 struct UnsymbolizedOtlp<'d> {
     bytes: &'d [u8],
-    files: Vec<CodeFile>,
+    files: Interner<CodeFile, u32>,
     /// In ascending order.
     addresses: Vec<BareAddress>,
     /// The locations in files whose version is not known, in all messages.
@@ -45,7 +46,7 @@ struct UnsymbolizedOtlp<'d> {
 
 /// Reads messages. Those that are damaged are passed on as they are.
 pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsymbolized + 'd>> {
-    let mut profile = UnsymbolizedOtlp { bytes, files: Vec::new(), addresses: Vec::new(), unversioned: 0 };
+    let mut profile = UnsymbolizedOtlp { bytes, files: Interner::default(), addresses: Vec::new(), unversioned: 0 };
     let (mut read, mut first, mut skipped) = (0, None, Skipped::new("message"));
     for framed in frames(bytes) {
         match profile.ask_for(&framed) {
@@ -86,7 +87,7 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
     }
 
     fn files(&self) -> &[CodeFile] {
-        &self.files
+        self.files.items()
     }
 
     fn write(&self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()> {
@@ -111,7 +112,7 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
 }
 
 /// The rewritten message; `None` if it stays.
-fn named(opened: &Opened<'_>, files: &mut Vec<CodeFile>, asked: &Asked<'_>) -> Result<Option<Vec<u8>>> {
+fn named(opened: &Opened<'_>, files: &mut Interner<CodeFile, u32>, asked: &Asked<'_>) -> Result<Option<Vec<u8>>> {
     let message = Message::read(&opened.message, Notation::Protobuf)?;
     let uses = LocationUses::find(&message, files);
     let plan = plan::Plan::of(&message, &uses, asked)?;

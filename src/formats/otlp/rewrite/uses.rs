@@ -8,6 +8,7 @@ use crate::formats::otlp::modules::{GNU_BUILD_ID, HTL_HASH, htl_hash};
 use crate::formats::otlp::owner::{Owner, Tracks};
 use crate::model::about::About;
 use crate::model::backing::Backing;
+use crate::model::interner::Interner;
 use crate::model::process::BuildId;
 use crate::model::{Addr, FrameAddr, Pid};
 use rustc_hash::FxHashSet;
@@ -79,7 +80,7 @@ pub(super) struct LocationUses {
 }
 
 impl LocationUses {
-    pub(super) fn find(message: &Message<'_>, files: &mut Vec<CodeFile>) -> Self {
+    pub(super) fn find(message: &Message<'_>, files: &mut Interner<CodeFile, u32>) -> Self {
         let locations = &message.dictionary.locations;
         let bare = locations.iter().map(|location| bare(location, message, files)).collect();
         let in_kernel = locations.iter().map(|location| is_in_kernel(location, message)).collect();
@@ -146,7 +147,7 @@ impl LocationUses {
 
 /// The address that a location requests: nothing, if it has a function or no address, if it is the kernel's, or of a
 /// file of which nothing gives the version.
-fn bare(location: &Location<'_>, message: &Message<'_>, files: &mut Vec<CodeFile>) -> Option<Bare> {
+fn bare(location: &Location<'_>, message: &Message<'_>, files: &mut Interner<CodeFile, u32>) -> Option<Bare> {
     let dictionary = &message.dictionary;
     if !is_asked(location, message) {
         return None;
@@ -158,7 +159,7 @@ fn bare(location: &Location<'_>, message: &Message<'_>, files: &mut Vec<CodeFile
             FileBase::Start => mapping?.in_file(location.address),
             FileBase::Linked => location.address,
         };
-        return Some(Bare::File(number(files, file)?, addr));
+        return Some(Bare::File(files.intern(file), addr));
     }
     // Code that runtime runs and no file backs may have anything for an address.
     let is_address = mapping.is_some() || matches!(kind, b"" | b"native" | b"unknown");
@@ -209,13 +210,4 @@ fn code_file(mapping: &Mapping<'_>, name: &[u8], address: u64, dictionary: &Dict
         (_, false) => return None,
     };
     Some(CodeFile { path: name.to_vec(), build_id, htl_hash: hash, base })
-}
-
-/// The number of a file.
-fn number(files: &mut Vec<CodeFile>, file: CodeFile) -> Option<u32> {
-    let at = files.iter().position(|known| *known == file).unwrap_or_else(|| {
-        files.push(file);
-        files.len() - 1
-    });
-    u32::try_from(at).ok()
 }

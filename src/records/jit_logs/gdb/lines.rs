@@ -2,7 +2,8 @@
 //! its functions is requested.
 
 use super::symfile::{Function, Symfile};
-use crate::model::code::{InlinedCall, Line, SourceMap};
+use crate::bytes::dwarf_depth::limit_sections;
+use crate::model::code::{InlinedCall, Line, MOST_INLINED, SourceMap};
 use crate::records::jit_logs::code_log::{LogPositions, TextId, Texts};
 use addr2line::Context;
 use gimli::{DwarfSections, EndianSlice, RunTimeEndian, constants as dw};
@@ -11,9 +12,6 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 type LineTableReader<'a> = EndianSlice<'a, RunTimeEndian>;
-
-/// More expanded calls than these are in no other, as nobody writes them.
-const DEEPEST: usize = 256;
 
 /// The objects of a core.
 #[derive(Debug, Default)]
@@ -70,6 +68,8 @@ struct ObjectLines {
     texts: Texts,
     /// By address.
     functions: FxHashMap<u64, FunctionLines>,
+    /// The number of calls that nest too deep.
+    too_deep: u64,
 }
 
 #[derive(Debug, Default)]
@@ -107,12 +107,14 @@ impl ObjectLines {
 
     fn try_read(symfile: &Symfile<'_>) -> Option<Self> {
         let endian = RunTimeEndian::from(symfile.endian());
-        let sections = DwarfSections::load(|id| Ok::<_, gimli::Error>(symfile.section(id.name()))).ok()?;
+        let mut sections = DwarfSections::load(|id| Ok::<_, gimli::Error>(symfile.section(id.name()))).ok()?;
+        let too_deep = limit_sections(&mut sections, endian, MOST_INLINED);
         let dwarf = || sections.borrow(|bytes| EndianSlice::new(bytes, endian));
         let edges = edges(&dwarf());
         let context = Context::from_dwarf(dwarf()).ok()?;
         // A line takes a byte at least, as does an expanded call.
-        let mut reader = LineProgramReader { context, edges, left: symfile.size, lines: Self::default() };
+        let mut reader =
+            LineProgramReader { context, edges, left: symfile.size, lines: Self { too_deep, ..Self::default() } };
         for function in symfile.functions() {
             let lines = reader.function(&function);
             reader.lines.functions.insert(function.addr, lines);
@@ -137,7 +139,11 @@ impl ObjectLines {
             column: 0,
             parent: call.parent,
         };
-        Some(SourceMap { lines: rows.iter().map(line).collect(), calls: calls.iter().map(call).collect() })
+        Some(SourceMap {
+            lines: rows.iter().map(line).collect(),
+            calls: calls.iter().map(call).collect(),
+            too_deep: self.too_deep,
+        })
     }
 }
 
@@ -203,7 +209,7 @@ impl LineProgramReader<'_> {
     fn row(&mut self, addr: u64, offset: u64, lines: &mut FunctionLines, known: &mut FxHashMap<Call, u32>) -> LineRow {
         let mut frames = Vec::new();
         if let Ok(mut found) = self.context.find_frames(addr).skip_all_loads() {
-            while let (true, Ok(Some(frame))) = (frames.len() < DEEPEST, found.next()) {
+            while let Ok(Some(frame)) = found.next() {
                 let texts = &mut self.lines.texts;
                 let name = frame.function.as_ref().map_or(&b""[..], |function| function.name.slice());
                 let location = frame.location.as_ref();

@@ -19,7 +19,7 @@
 use super::element::{attribute, tag, unescaped};
 use super::method::class_spelled;
 use crate::bytes::digits::number;
-use crate::model::code::{ExpandedCall, SourceMap};
+use crate::model::code::{ExpandedCall, MOST_INLINED, SourceMap};
 use crate::records::jit_logs::code_log::LogPositions;
 use rustc_hash::FxHashMap;
 
@@ -61,6 +61,8 @@ struct CompileTask<'a> {
     /// The tags of methods, by number.
     methods: FxHashMap<&'a [u8], &'a [u8]>,
     parsed: Vec<Parsed<'a>>,
+    /// The first of them with this parent, method and bytecode.
+    places: FxHashMap<(usize, &'a [u8], u32), usize>,
     /// Those that have not ended, and the bytecode that each has come to.
     open: Vec<(usize, u32)>,
     /// The callers of the deferred calls, innermost first.
@@ -98,22 +100,24 @@ impl<'a> CompileTask<'a> {
             (None, Some(callers)) => (Some(self.innermost(&callers)), callers[0].1),
             (None, None) => {
                 self.parsed.clear();
+                self.places.clear();
                 (None, 0)
             }
         };
         self.open.push((self.parsed.len(), 0));
+        if let Some(parent) = parent {
+            self.places.entry((parent, method, bytecode)).or_insert(self.parsed.len());
+        }
         self.parsed.push(Parsed { method, parent, bytecode });
     }
 
     /// The caller of the deferred calls; as near to it as is known.
-    fn innermost(&self, callers: &[(&[u8], u32)]) -> usize {
+    fn innermost(&self, callers: &[(&'a [u8], u32)]) -> usize {
         let mut at = 0;
         for pair in callers.windows(2).rev() {
             let [(method, _), (_, bytecode)] = pair else { break };
-            let is_it =
-                |call: &Parsed<'_>| call.parent == Some(at) && call.method == *method && call.bytecode == *bytecode;
-            match self.parsed.iter().position(is_it) {
-                Some(found) => at = found,
+            match self.places.get(&(at, *method, *bytecode)) {
+                Some(found) => at = *found,
                 None => break,
             }
         }
@@ -134,12 +138,19 @@ impl<'a> CompileTask<'a> {
             those.sort_by_key(|at| std::cmp::Reverse(self.parsed[*at].bytecode));
             those
         };
-        let mut told = Vec::new();
+        let (mut told, mut too_deep) = (Vec::new(), 0_u64);
         let mut left: Vec<(usize, u32)> = order(0).into_iter().map(|at| (at, 0)).collect();
         while let Some((at, depth)) = left.pop() {
             let call = &self.parsed[at];
-            told.push(ExpandedCall { function: self.spelled(call.method), depth, bytecode: call.bytecode });
+            match (depth as usize) < MOST_INLINED {
+                true => told.push(ExpandedCall { function: self.spelled(call.method), depth, bytecode: call.bytecode }),
+                false => too_deep += 1,
+            }
             left.extend(order(at).into_iter().map(|at| (at, depth + 1)));
+        }
+        if too_deep > 0 {
+            let function = format!("[{too_deep} more calls, nested more than {MOST_INLINED} deep]").into_bytes();
+            told.push(ExpandedCall { function, depth: 0, bytecode: 0 });
         }
         told
     }
@@ -207,6 +218,21 @@ mod tests {
         let body = "<parse method='10'>\n<bc bci='4'/>\n<parse method='13'>\n</parse>\n</parse>\n<failure reason='retry'/>\n\
             <parse method='10'>\n<bc bci='6'/>\n<parse method='12'>\n</parse>\n</parse>\n</task>";
         assert_eq!(told(body), ["@ 6 java.util.Map$Entry A.g()"]);
+    }
+
+    #[test]
+    fn calls_that_nest_too_deep_are_counted() {
+        let (most, all) = (MOST_INLINED, 100_000);
+        let parse = "<bc bci='1'/><parse method='11'>";
+        let body = format!("<parse method='10'>{}{}</parse>", parse.repeat(all), "</parse>".repeat(all));
+        let calls = Inlining.expanded([HEAD, &body].concat().as_bytes());
+        assert_eq!((calls.len(), calls[most - 1].depth as usize), (most + 1, most - 1));
+        let last = String::from_utf8(calls[most].function.clone()).unwrap();
+        assert_eq!(last, format!("[{} more calls, nested more than {most} deep]", all - most));
+        // Each late call names all of its callers.
+        let callers: String = (0..2000).map(|_| "<jvms bci='1' method='11'/>").collect();
+        let late = format!("<late_inline method='11'>{callers}</late_inline><parse method='11'></parse>");
+        assert!(Inlining.expanded([HEAD, &body, &late.repeat(50)].concat().as_bytes()).len() > most);
     }
 
     #[test]

@@ -234,7 +234,7 @@ impl<'a> Decoder<'a> {
         };
         let mut lines: Vec<Line<'a>> = inside.map(line).collect();
         lines.sort_by_key(|line| line.offset);
-        SourceMap { lines, calls: inlined.iter().map(call).collect() }
+        SourceMap { lines, calls: inlined.iter().map(call).collect(), too_deep: 0 }
     }
 
     fn script(&self, function: Option<u32>) -> Option<&'a Script> {

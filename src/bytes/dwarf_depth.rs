@@ -1,0 +1,356 @@
+//! Inlined calls in DWARF that nest too deep are taken out before anybody reads them.
+//!
+//! `addr2line` reads inlined calls in inlined calls by calling itself, so that a file of a few kilobytes can use up the
+//! stack; and every address in the innermost of thousands of calls has as many frames. Compilers nest a few dozen.
+//!
+//! ```text
+//! DW_TAG_subprogram
+//!   DW_TAG_inlined_subroutine         1
+//!     …
+//!       DW_TAG_inlined_subroutine     `most`
+//!         DW_TAG_lexical_block        a block of bytes, in place of what was here
+//! ```
+//!
+//! An entry of the same length replaces each call that is too deep, with all that is in it. Its code then counts for the
+//! call around it, as all code does where inlined calls are not shown. The unit gets a table of abbreviations of its
+//! own, at the end of the others, that has an entry for blocks.
+
+use gimli::constants as dw;
+use gimli::{Dwarf, EndianSlice, Reader as _, RunTimeEndian, Section, UnitHeader};
+use std::borrow::Cow;
+use std::ops::Range;
+
+type Reader<'d> = EndianSlice<'d, RunTimeEndian>;
+
+/// `.debug_info` and `.debug_abbrev` without what is too deep.
+#[derive(Debug)]
+pub(crate) struct ShallowDwarf {
+    /// `.debug_info`
+    pub(crate) info: Vec<u8>,
+    /// `.debug_abbrev`
+    pub(crate) abbreviations: Vec<u8>,
+    /// The number of calls that were taken out.
+    pub(crate) left_out: u64,
+}
+
+/// The parts of a unit that are too deep.
+struct DeepUnit {
+    /// The start of the unit in `.debug_info`.
+    start: usize,
+    /// The place there of the number that says where its abbreviations are.
+    field: Range<usize>,
+    /// Where they are.
+    table: usize,
+    /// The entries that go, as stretches of `.debug_info`.
+    entries: Vec<Range<usize>>,
+    calls: u64,
+}
+
+/// Takes out of these units what is nested in more than `most` inlined calls. `None` if there is nothing.
+pub(crate) fn without_deep_calls(
+    dwarf: &Dwarf<Reader<'_>>,
+    most: usize,
+    is_wanted: impl Fn(&UnitHeader<Reader<'_>>) -> bool,
+) -> Option<ShallowDwarf> {
+    let (info, endian) = (dwarf.debug_info.reader(), dwarf.debug_info.reader().endian());
+    let abbreviations = dwarf.debug_abbrev.reader().slice();
+    let mut shallow: Option<ShallowDwarf> = None;
+    let mut units = dwarf.units();
+    while let Ok(Some(header)) = units.next() {
+        if !is_wanted(&header) {
+            continue;
+        }
+        let Some(unit) = find_deep(dwarf, &header, most) else { continue };
+        let shallow = shallow.get_or_insert_with(|| ShallowDwarf {
+            info: info.slice().to_vec(),
+            abbreviations: abbreviations.to_vec(),
+            left_out: 0,
+        });
+        shallow.left_out += unit.calls;
+        shallow.replace(&unit, endian);
+    }
+    shallow
+}
+
+/// How many inlined calls a split unit would lose; 0 if none is too deep.
+pub(crate) fn count_deep_calls(dwarf: &Dwarf<Reader<'_>>, most: usize) -> u64 {
+    let (mut units, mut calls) = (dwarf.units(), 0);
+    while let Ok(Some(header)) = units.next() {
+        calls += find_deep(dwarf, &header, most).map_or(0, |unit| unit.calls);
+    }
+    calls
+}
+
+fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: usize) -> Option<DeepUnit> {
+    let start = header.debug_info_offset()?.0;
+    let table = dwarf.abbreviations(header).ok()?;
+    let mut entries = header.entries_raw(&table, None).ok()?;
+    let (mut found, mut calls) = (Vec::new(), 0);
+    // The functions and inlined calls that are open: how deep each stands in the tree, and how many calls it is in.
+    let mut open: Vec<(isize, usize)> = Vec::new();
+    // The entry that is being taken out, and how deep it stands.
+    let mut cut: Option<(usize, isize)> = None;
+    while !entries.is_empty() {
+        let (at, depth) = (entries.next_offset().0, entries.next_depth());
+        // What follows a damaged entry is read by nobody.
+        let Ok(entry) = entries.read_abbreviation() else { break };
+        let Some(entry) = entry else {
+            if let Some((from, outside)) = cut
+                && entries.next_depth() <= outside
+            {
+                found.push(start + from..start + entries.next_offset().0);
+                cut = None;
+            }
+            continue;
+        };
+        if entries.skip_attributes(entry.attributes()).is_err() {
+            break;
+        }
+        let is_call = entry.tag() == dw::DW_TAG_inlined_subroutine;
+        if cut.is_some() {
+            calls += u64::from(is_call);
+            continue;
+        }
+        if !entry.has_children() || !is_call && entry.tag() != dw::DW_TAG_subprogram {
+            continue;
+        }
+        while open.last().is_some_and(|(outside, _)| *outside >= depth) {
+            open.pop();
+        }
+        let around = open.last().map_or(0, |(_, calls)| *calls);
+        match is_call {
+            true if around >= most => {
+                cut = Some((at, depth));
+                calls += 1;
+            }
+            true => open.push((depth, around + 1)),
+            // A function in a function is read by itself.
+            false => open.push((depth, 0)),
+        }
+    }
+    if let Some((from, _)) = cut {
+        found.push(start + from..start + header.length_including_self());
+    }
+    let field = start + place_of_table(header);
+    let width = usize::from(header.encoding().format.word_size());
+    let table = header.debug_abbrev_offset().0;
+    (!found.is_empty()).then(|| DeepUnit { start, field: field..field + width, table, entries: found, calls })
+}
+
+/// Where a unit's head names its abbreviations.
+fn place_of_table(header: &UnitHeader<Reader<'_>>) -> usize {
+    let length = usize::from(header.encoding().format.initial_length_size());
+    // Behind the version; since DWARF 5 also behind the unit's type and the size of its addresses.
+    length + if header.version() >= 5 { 4 } else { 2 }
+}
+
+impl ShallowDwarf {
+    fn replace(&mut self, unit: &DeepUnit, endian: RunTimeEndian) {
+        let table = self.abbreviations.get(unit.table..).unwrap_or_default();
+        let place = self.abbreviations.len();
+        // Without abbreviations a unit is left out.
+        let mut new = vec![0];
+        let blocks = end_and_free_code(table).and_then(|(end, code)| {
+            let blocks = Blocks { short: uleb(code), long: uleb(code + 1), endian };
+            blocks.replace(&unit.entries, &mut self.info)?;
+            new = [&table[..end], &blocks.abbreviations()].concat();
+            Some(())
+        });
+        if blocks.is_none() {
+            new = vec![0];
+        }
+        self.abbreviations.append(&mut new);
+        let Some(field) = self.info.get_mut(unit.field.clone()) else { return };
+        match (endian, field.len()) {
+            (RunTimeEndian::Little, 8) => field.copy_from_slice(&(place as u64).to_le_bytes()),
+            (RunTimeEndian::Big, 8) => field.copy_from_slice(&(place as u64).to_be_bytes()),
+            (RunTimeEndian::Little, _) => field.copy_from_slice(&(place as u32).to_le_bytes()),
+            (RunTimeEndian::Big, _) => field.copy_from_slice(&(place as u32).to_be_bytes()),
+        }
+        debug_assert!(unit.start <= unit.field.start);
+    }
+}
+
+/// Entries that are a block of bytes and nothing else.
+struct Blocks {
+    /// The code of one whose length is one byte.
+    short: Vec<u8>,
+    /// The code of one whose length is four bytes.
+    long: Vec<u8>,
+    endian: RunTimeEndian,
+}
+
+impl Blocks {
+    /// Puts a block in place of each entry. `None` if one is too short for that.
+    fn replace(&self, entries: &[Range<usize>], info: &mut [u8]) -> Option<()> {
+        for entry in entries {
+            let place = info.get_mut(entry.clone())?;
+            let head = self.head(place.len())?;
+            place.get_mut(..head.len())?.copy_from_slice(&head);
+        }
+        Some(())
+    }
+
+    /// The first bytes of a block that has this length with them.
+    fn head(&self, len: usize) -> Option<Vec<u8>> {
+        if let Ok(inside) = u8::try_from(len.checked_sub(self.short.len() + 1)?) {
+            return Some([&self.short[..], &[inside]].concat());
+        }
+        let inside = u32::try_from(len.checked_sub(self.long.len() + 4)?).ok()?;
+        let inside = if self.endian == RunTimeEndian::Big { inside.to_be_bytes() } else { inside.to_le_bytes() };
+        Some([&self.long[..], &inside].concat())
+    }
+
+    /// What a table of abbreviations ends with, so that there are such entries.
+    fn abbreviations(&self) -> Vec<u8> {
+        const HAS_NO_CHILDREN: u8 = 0;
+        let attribute = dw::DW_AT_description.0 as u8;
+        let entry = |code: &[u8], form: gimli::DwForm| {
+            let rest = [dw::DW_TAG_lexical_block.0 as u8, HAS_NO_CHILDREN, attribute, form.0 as u8, 0, 0];
+            [code, &rest].concat()
+        };
+        [entry(&self.short, dw::DW_FORM_block1), entry(&self.long, dw::DW_FORM_block4), vec![0]].concat()
+    }
+}
+
+/// Where a table of abbreviations ends, and a code that none of them has. `None` if it is damaged.
+fn end_and_free_code(table: &[u8]) -> Option<(usize, u64)> {
+    let (mut at, mut highest) = (0, 0);
+    loop {
+        let end = at;
+        let code = read_uleb(table, &mut at)?;
+        if code == 0 {
+            return Some((end, u64::checked_add(highest, 1)?));
+        }
+        highest = highest.max(code);
+        read_uleb(table, &mut at)?;
+        // True if it has children.
+        at += 1;
+        loop {
+            let (name, form) = (read_uleb(table, &mut at)?, read_uleb(table, &mut at)?);
+            if form == u64::from(dw::DW_FORM_implicit_const.0) {
+                read_uleb(table, &mut at)?;
+            }
+            if (name, form) == (0, 0) {
+                break;
+            }
+        }
+    }
+}
+
+/// Reads a number of seven bits a byte; what is more than 64 bits is lost.
+pub(crate) fn read_uleb(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    let (mut value, mut shift) = (0, 0);
+    loop {
+        let byte = *bytes.get(*at)?;
+        *at += 1;
+        value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
+        shift += 7;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+}
+
+fn uleb(mut value: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+    bytes
+}
+
+/// Takes out of all units what is nested in more than `most` inlined calls; how many calls that are.
+pub(crate) fn limit_sections(
+    sections: &mut gimli::DwarfSections<Cow<'_, [u8]>>,
+    endian: RunTimeEndian,
+    most: usize,
+) -> u64 {
+    let shallow = without_deep_calls(&sections.borrow(|bytes| EndianSlice::new(bytes, endian)), most, |_| true);
+    let Some(shallow) = shallow else { return 0 };
+    sections.debug_info = Cow::<[u8]>::Owned(shallow.info).into();
+    sections.debug_abbrev = Cow::<[u8]>::Owned(shallow.abbreviations).into();
+    shallow.left_out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use addr2line::Context;
+
+    /// A unit of a function of 64 bytes at 0x1000 that has so many calls nested in it, each of the same addresses.
+    fn nested(calls: usize, closed: bool) -> gimli::DwarfSections<Cow<'static, [u8]>> {
+        const HAS_CHILDREN: u8 = 1;
+        let placed = |code: u8, tag: gimli::DwTag| {
+            let [low, high] = [dw::DW_AT_low_pc.0 as u8, dw::DW_AT_high_pc.0 as u8];
+            let name = [dw::DW_AT_name.0 as u8, dw::DW_FORM_string.0 as u8];
+            let forms = [low, dw::DW_FORM_addr.0 as u8, high, dw::DW_FORM_data1.0 as u8];
+            [&[code, tag.0 as u8, HAS_CHILDREN], &name[..], &forms, &[0, 0]].concat()
+        };
+        let tags = [dw::DW_TAG_compile_unit, dw::DW_TAG_subprogram, dw::DW_TAG_inlined_subroutine];
+        let mut abbreviations: Vec<u8> = (1..).zip(tags).flat_map(|(code, tag)| placed(code, tag)).collect();
+        abbreviations.push(0);
+        let entry = |code: u8, name: &str| [&[code], name.as_bytes(), &[0], &0x1000_u64.to_le_bytes(), &[64]].concat();
+        let mut entries = [entry(1, "unit"), entry(2, "function")].concat();
+        for call in 1..=calls {
+            entries.extend(entry(3, &format!("call{call}")));
+        }
+        if closed {
+            entries.extend(std::iter::repeat_n(0, calls + 2));
+        }
+        // Version 4, the abbreviations at 0, addresses of 8 bytes.
+        let unit = [&[4, 0, 0, 0, 0, 0, 8][..], &entries].concat();
+        let info = [&(unit.len() as u32).to_le_bytes()[..], &unit].concat();
+        let section = |id| match id {
+            gimli::SectionId::DebugInfo => Cow::Owned(info.clone()),
+            gimli::SectionId::DebugAbbrev => Cow::Owned(abbreviations.clone()),
+            _ => Cow::default(),
+        };
+        gimli::DwarfSections::load(|id| Ok::<_, gimli::Error>(section(id))).unwrap()
+    }
+
+    /// The functions at an address, innermost first.
+    fn names(sections: &gimli::DwarfSections<Cow<'_, [u8]>>) -> Vec<String> {
+        let dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, RunTimeEndian::Little));
+        let context = Context::from_dwarf(dwarf).unwrap();
+        let mut frames = context.find_frames(0x1010).skip_all_loads().unwrap();
+        let mut names = Vec::new();
+        while let Ok(Some(frame)) = frames.next() {
+            names.extend(frame.function.map(|function| function.raw_name().unwrap().into_owned()));
+        }
+        names
+    }
+
+    #[test]
+    fn calls_that_are_nested_too_deep_count_for_the_call_around_them() {
+        const MOST: usize = 200;
+        for (calls, closed) in [(MOST, true), (MOST + 1, true), (5000, true), (100_000, true), (100_000, false)] {
+            let mut sections = nested(calls, closed);
+            let left_out = limit_sections(&mut sections, RunTimeEndian::Little, MOST);
+            assert_eq!(left_out, (calls - MOST) as u64);
+            // addr2line reads nothing of a unit that is cut off.
+            if closed {
+                let shown = names(&sections);
+                assert_eq!((shown.len(), &shown[0][..], &shown[MOST][..]), (MOST + 1, "call200", "function"));
+            }
+            assert_eq!(limit_sections(&mut sections, RunTimeEndian::Little, MOST), 0);
+        }
+    }
+
+    #[test]
+    fn every_flipped_byte_is_survived() {
+        let whole = nested(40, true);
+        let info = whole.borrow(|bytes| EndianSlice::new(bytes, RunTimeEndian::Little)).debug_info.reader().to_vec();
+        for at in 0..info.len() {
+            let mut sections = nested(40, true);
+            let mut bent = info.clone();
+            bent[at] ^= 1 << (at % 8);
+            sections.debug_info = Cow::<[u8]>::Owned(bent).into();
+            limit_sections(&mut sections, RunTimeEndian::Little, 8);
+            assert!(limit_sections(&mut sections, RunTimeEndian::Little, 8) <= 40);
+            assert!(names(&sections).len() <= 42);
+        }
+    }
+}
