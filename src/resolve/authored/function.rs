@@ -28,6 +28,8 @@ pub(super) struct FunctionText {
     pub(super) name: Vec<Range<usize>>,
     /// True if that is the name that the function is bound to, not its own.
     pub(super) is_bound: bool,
+    /// True if the name is a key of an object or class: not a binding, which tools may rename.
+    pub(super) is_key: bool,
 }
 
 impl FunctionText {
@@ -76,7 +78,9 @@ fn with_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> O
             Some(FunctionText { begin, ..class })
         }
         found if !found.is_empty() && found == own && (prefix.is_empty() || follows(text, begin, prefix)) => {
-            Some(FunctionText { begin: declared(text, begin), prefix, name: vec![word], is_bound: false })
+            let declared = declared(text, begin);
+            let is_key = !is_declaration(text, begin);
+            Some(FunctionText { begin: declared, prefix, name: vec![word], is_bound: false, is_key })
         }
         "" if text[..before(text, at)].ends_with('*') => {
             let star = before(text, at) - 1;
@@ -92,9 +96,23 @@ fn with_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> O
         }
         "" => Some(bound(text, at, name)),
         found if is_keyword(found) => Some(FunctionText { begin: at, ..FunctionText::default() }),
-        // A numeric key is a word, too.
+        // A number in another spelling: the key 1e3 is the name 1000.
+        found if is_numeric_key(found, own) => Some(FunctionText { begin, ..FunctionText::default() }),
         _ => None,
     }
+}
+
+/// True if a word before parameters is a number, which an engine may spell otherwise.
+fn is_numeric_key(word: &str, name: &str) -> bool {
+    let is_number = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
+    is_number(word) && is_number(name)
+}
+
+/// True if `function` precedes the name of a function at a byte.
+fn is_declaration(text: &str, name: usize) -> bool {
+    let end = before(text, name);
+    let end = if text[..end].ends_with('*') { before(text, end - 1) } else { end };
+    text[word_before(text, end)] == *"function"
 }
 
 /// True if the word that a function is bound to is `name`: then `function` is its keyword.
@@ -157,10 +175,10 @@ fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
     let begin = words[0].start;
     let whole = &text[begin..last.end];
     if whole == name {
-        return FunctionText { begin, prefix: "", name: words, is_bound: true };
+        return FunctionText { begin, prefix: "", name: words, is_bound: true, is_key: is_property };
     }
     if text[last.clone()] == *name {
-        return FunctionText { begin: last.start, prefix: "", name: vec![last], is_bound: true };
+        return FunctionText { begin: last.start, prefix: "", name: vec![last], is_bound: true, is_key: is_property };
     }
     nameless
 }

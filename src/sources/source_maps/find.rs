@@ -40,6 +40,8 @@ pub(super) enum Lookup<T> {
         places: Vec<(PathBuf, PathBuf)>,
         /// The number of bytes that were read.
         size: usize,
+        /// True if the user named this very file.
+        is_given: bool,
     },
 }
 
@@ -79,6 +81,8 @@ struct Candidate {
     file: FileBytes,
     /// The directory that its sources are relative to.
     base: PathBuf,
+    /// True if the user named this very file.
+    is_given: bool,
 }
 
 /// Finds the maps of scripts.
@@ -122,13 +126,14 @@ impl<'a> Finder<'a> {
             None => Lookup::Nothing,
             Some(Err((map, why))) => Lookup::Refused { map: Some(map), why },
             Some(Ok(found)) => {
-                let (map, path) = (found.name.clone(), found.path.clone());
+                let (map, path, is_given) = (found.name.clone(), found.path.clone(), found.is_given);
                 let debug_id = mention.debug_id.map(str::to_owned);
                 match self.load(text, debug_id, found, (&recorded, &place), DEEPEST) {
                     Ok((script, size)) => {
                         let path = path.map(|path| (map_path(&recorded, &place, &path), path));
                         let places = [(recorded, place)].into_iter().chain(path).collect();
-                        Lookup::Found { map, found: Box::new(script), places, size }
+                        let script = if is_given { script.given() } else { script };
+                        Lookup::Found { map, found: Box::new(script), places, size, is_given }
                     }
                     Err(why) => Lookup::Refused { map: Some(map), why },
                 }
@@ -142,7 +147,7 @@ impl<'a> Finder<'a> {
         &self,
         text: String,
         debug_id: Option<String>,
-        Candidate { file, base, .. }: Candidate,
+        Candidate { file, base, is_given, .. }: Candidate,
         (recorded, place): (&Path, &Path),
         deep: usize,
     ) -> Result<(AuthoredScript, usize), String> {
@@ -153,6 +158,7 @@ impl<'a> Finder<'a> {
         }
         let mut size = text.len() + file.bytes().len();
         if let (Some(of_map), Some(of_script)) = (&parsed.debug_id, debug_id)
+            && !is_given
             && !of_map.eq_ignore_ascii_case(&of_script)
         {
             return Err(format!("its debugId is {of_map}, the script's is {of_script}"));
@@ -250,9 +256,9 @@ impl<'a> Finder<'a> {
     /// The map that the user named for a script.
     fn given(&self, script: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
         self.search.options.given.iter().find_map(|GivenMap { path, script: of }| match of {
-            Some(of) => script.ends_with(of).then(|| self.candidate(path, Named::User))?,
+            Some(of) => script.ends_with(of).then(|| self.candidate(path, Named::User))?.map(as_given),
             None if io::is_directory(path) => self.in_directory(path, script, mention),
-            None => self.if_of(path, script, mention),
+            None => self.if_of(path, script, mention).map(as_given),
         })
     }
 
@@ -290,8 +296,13 @@ impl<'a> Finder<'a> {
     fn candidate(&self, path: &Path, named: Named) -> Option<Result<Candidate, Refusal>> {
         let name = path.display().to_string();
         let base = std::path::absolute(path).ok().and_then(|path| Some(path.parent()?.to_owned())).unwrap_or_default();
-        let candidate =
-            |bytes| Candidate { name: name.clone(), path: Some(path.to_owned()), file: FileBytes::new(bytes), base };
+        let candidate = |bytes| Candidate {
+            name: name.clone(),
+            path: Some(path.to_owned()),
+            file: FileBytes::new(bytes),
+            base,
+            is_given: false,
+        };
         Some(self.read(path, named)?.map_err(|why| (name.clone(), why)).map(candidate))
     }
 
@@ -313,7 +324,7 @@ impl<'a> Finder<'a> {
                     return Some(Err((name, "its data: URL cannot be decoded".to_owned())));
                 };
                 let file = FileBytes::new(bytes);
-                return Some(Ok(Candidate { name, path: None, file, base: directory.to_owned() }));
+                return Some(Ok(Candidate { name, path: None, file, base: directory.to_owned(), is_given: false }));
             }
             Some(("file", _)) => Cow::Owned(file_of(url)?),
             Some(_) => {
@@ -341,6 +352,10 @@ impl<'a> Finder<'a> {
             None => beside(),
         }
     }
+}
+
+fn as_given(found: Result<Candidate, Refusal>) -> Result<Candidate, Refusal> {
+    Ok(Candidate { is_given: true, ..found? })
 }
 
 /// Where the map is looked for of a script that was read from `recorded` and is at `place`: as far from the one as it is from
