@@ -12,7 +12,7 @@ use crate::analysis::sorted_stacks::{Run, Runs, Unsorted, shared_len};
 use crate::bytes::digits::number;
 use crate::contract::format::{ReadLines, ReadOptions, WriteOptions};
 use crate::error::{Error, Result, Skipped};
-use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, StackId, Track, Unit};
+use crate::model::stacks::{Counting, Frame, FrameId, FrameKind, Profile, Row, StackId, Track, Unit};
 use crate::runtimes::{RuntimeSet, Tiers};
 use rustc_hash::FxHashMap;
 use std::io::Write;
@@ -119,6 +119,8 @@ impl ReadLines for FoldedReader {
         }
         let track = self.profile.track(Track::default());
         let series = self.profile.series_named("samples", Unit::Samples);
+        // Counts, nanoseconds, bytes: a line doesn't say.
+        self.profile.series[series].counting = Counting::Unknown;
         let mut reader = LineReader { of: self, before: &[], open: Vec::new() };
         each_line(lines, skipped, |names, weight| {
             let stack = reader.stack(names);
