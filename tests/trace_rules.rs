@@ -81,8 +81,9 @@ fn operations_of_different_ids_are_side_by_side() {
 #[test]
 fn frames_and_steps_are_nested_and_hidden_in_miris_traces_only() {
     let list = [("b", "1", 0, "frame"), ("b", "2", 10, "step"), ("e", "2", 20, "step"), ("e", "1", 30, "frame")];
-    let (miri, game) = (events(&list, r#","cat":"miri""#), events(&list, r#","cat":"bevy_app""#));
-    assert_eq!(stacks(&miri), expected(&[("frame", 20), ("frame;step", 10)]));
+    let game = events(&list, r#","cat":"bevy_app","args":{"frame":"7"}"#);
+    let miri = events(&list, r#","args":{"message":"f","step":"eval_place"}"#);
+    assert_eq!(stacks(&miri), expected(&[("f", 20), ("f;step", 10)]));
     assert_eq!(stacks(&game), expected(&[("frame", 30), ("step", 10)]));
     let rows = |text: &str, more: &[&str]| {
         let (_dir, path) = file(text);

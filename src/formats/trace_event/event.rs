@@ -144,30 +144,31 @@ impl<'de> Visitor<'de> for EventVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TraceEvent<'de>, A::Error> {
         let mut event = TraceEvent::default();
-        while let Some(Text(key)) = map.next_key()? {
+        while let Some(Key(key)) = map.next_key()? {
             match &*key {
-                "name" => event.name = map.next_value::<Text<'_>>()?.0,
-                "cat" => event.cat = Some(map.next_value::<Text<'_>>()?.0),
-                "ph" => event.phase = map.next_value::<Text<'_>>()?.0.bytes().next().unwrap_or(0),
-                "ts" => event.time = nanoseconds(unquoted(raw(&mut map)?)),
-                "dur" => event.duration = nanoseconds(unquoted(raw(&mut map)?)),
-                "pid" => event.pid = owner(raw(&mut map)?),
-                "tid" => event.tid = owner(raw(&mut map)?),
-                "id" => {
+                b"name" => event.name = map.next_value::<Text<'_>>()?.0,
+                b"cat" => event.cat = Some(map.next_value::<Text<'_>>()?.0),
+                b"ph" => event.phase = map.next_value::<Text<'_>>()?.0.bytes().next().unwrap_or(0),
+                b"ts" => event.time = nanoseconds(unquoted(raw(&mut map)?)),
+                b"dur" => event.duration = nanoseconds(unquoted(raw(&mut map)?)),
+                b"pid" => event.pid = owner(raw(&mut map)?),
+                b"tid" => event.tid = owner(raw(&mut map)?),
+                b"id" => {
                     let id = raw(&mut map)?;
                     (event.id, event.id_is_text) = (unquoted(id), id.starts_with('"'));
                 }
-                "id2" => {
-                    let id = map.next_value::<LocalOrGlobal<'_>>()?;
+                b"id2" => {
+                    // Of another form it says nothing.
+                    let id: LocalOrGlobal<'_> = serde_json::from_str(raw(&mut map)?).unwrap_or_default();
                     let text = id.local.or(id.global).map_or("", RawValue::get);
                     event.id_is_local = id.local.is_some();
                     (event.id, event.id_is_text) = (unquoted(text), text.starts_with('"'));
                 }
-                "args" => {
+                b"args" => {
                     let args = raw(&mut map)?;
                     event.args = if args.starts_with(['{', '[']) { args } else { "" };
                 }
-                "stack" | "sf" => {
+                b"stack" | b"sf" => {
                     event.has_stack = true;
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -189,6 +190,41 @@ struct LocalOrGlobal<'a> {
     local: Option<&'a RawValue>,
     #[serde(borrow)]
     global: Option<&'a RawValue>,
+}
+
+/// The name of a member. Whether it is UTF-8 doesn't matter: those that are known are.
+struct Key<'a>(Cow<'a, [u8]>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_bytes(KeyVisitor).map(Key)
+    }
+}
+
+struct KeyVisitor;
+
+impl<'de> Visitor<'de> for KeyVisitor {
+    type Value = Cow<'de, [u8]>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a member")
+    }
+
+    fn visit_borrowed_bytes<E>(self, key: &'de [u8]) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(key))
+    }
+
+    fn visit_bytes<E>(self, key: &[u8]) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(key.to_vec()))
+    }
+
+    fn visit_borrowed_str<E>(self, key: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(key.as_bytes()))
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(key.as_bytes().to_vec()))
+    }
 }
 
 /// A text; numbers and words are taken as they are written, and anything else is none.
@@ -270,8 +306,8 @@ impl<'de, const N: usize> Visitor<'de> for &mut FindMembers<'_, 'de, N> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(Text(key)) = map.next_key()? {
-            match self.names.iter().position(|name| *name == key) {
+        while let Some(Key(key)) = map.next_key()? {
+            match self.names.iter().position(|name| name.as_bytes() == &*key) {
                 Some(at) => self.found[at] = Some(map.next_value()?),
                 None => drop(map.next_value::<IgnoredAny>()?),
             }
@@ -358,7 +394,9 @@ mod tests {
 
     #[test]
     fn an_event_without_a_thread_belongs_to_that_of_the_process() {
-        let thread = |json: &str| TraceEvent::parse(json.as_bytes()).unwrap().0.thread();
+        fn thread(json: &str) -> Owner<'_> {
+            TraceEvent::parse(json.as_bytes()).unwrap().0.thread()
+        }
         assert_eq!(thread(r#"{"pid":7}"#), Owner::Number(7));
         assert_eq!(thread(r#"{"pid":"a","tid":null}"#), Owner::Named("a".into()));
         assert_eq!(thread(r#"{"pid":7,"tid":0}"#), Owner::Number(0));

@@ -20,7 +20,7 @@
 //!
 //! | producer | known by | rule |
 //! |---|---|---|
-//! | Miri | category of its spans `frame` and `step` | these lie on tracks of their own and are nested by time |
+//! | Miri | spans `frame` with a message, `step` with a step | these lie on tracks of their own and are nested by time |
 //! | clang `-ftime-trace` | sums `Total …`, the process's name | the sums are left out; `args.detail` says what a span did |
 //!
 //! <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>

@@ -177,10 +177,8 @@ impl<'o> SpanBuilder<'o> {
         let names = &mut self.timeline.names;
         let name = if event.name.is_empty() { NO_NAME } else { names.number(event.name.as_bytes()) };
         let cat = event.cat.as_ref().map_or(NO_NAME, |cat| names.number(cat.as_bytes()));
-        let is_miri = is_miris(event);
-        self.timeline.is_miri |= is_miri;
         let begins = matches!(event.phase, b'B' | b'b' | b'X' | b'S');
-        let sub = if begins || self.compat { self.sub(event, is_miri) } else { Sub::None };
+        let sub = if begins || self.compat { self.sub(event) } else { Sub::None };
         let mut args = Vec::new();
         for key in self.by_args.iter().filter(|_| begins) {
             let value = event.argument(key);
@@ -203,16 +201,20 @@ impl<'o> SpanBuilder<'o> {
 
     /// The action of a span: the argument that is called like the span itself; of Miri's frames the message, of clang's
     /// spans the detail.
-    fn sub(&mut self, event: &TraceEvent<'_>, is_miri: bool) -> Sub {
+    fn sub(&mut self, event: &TraceEvent<'_>) -> Sub {
         if event.args.is_empty() {
             return Sub::None;
         }
+        let [own, message, detail] = event.arguments([&event.name, "message", "detail"]);
+        // Other programs have spans of these names, without these arguments.
+        let is_miris_frame = event.name == "frame" && message.is_some();
+        self.timeline.is_miri |= is_miris_frame || event.name == "step" && own.is_some();
         let names = &mut self.timeline.names;
-        match event.arguments([&event.name, "message", "detail"]) {
-            [Some(own), ..] => Sub::Name(names.number(own.as_bytes())),
+        match (own, message, detail) {
+            (Some(own), ..) => Sub::Name(names.number(own.as_bytes())),
             _ if self.compat => Sub::None,
-            [_, Some(message), _] if is_miri && event.name == "frame" => Sub::Name(names.number(message.as_bytes())),
-            [.., Some(detail)] => Sub::Detail(names.number(detail.as_bytes())),
+            (_, Some(message), _) if is_miris_frame => Sub::Name(names.number(message.as_bytes())),
+            (.., Some(detail)) => Sub::Detail(names.number(detail.as_bytes())),
             _ => Sub::None,
         }
     }
@@ -429,12 +431,6 @@ fn set_sub(slice: &mut Slice, end: &SpanEvent) {
     }
 }
 
-/// True if it is one of Miri's spans of interpreted code: other programs have spans of these names.
-fn is_miris(event: &TraceEvent<'_>) -> bool {
-    let cat = event.cat.as_deref().unwrap_or_default();
-    matches!(&*event.name, "frame" | "step") && (cat.starts_with("miri") || cat.starts_with("rustc_"))
-}
-
 /// Perfetto keeps no more spans in each other.
 const COMPAT_DEPTH: u16 = 512;
 
@@ -501,15 +497,12 @@ mod tests {
 
     #[test]
     fn only_miris_frames_are_miris() {
-        let is_miri = |cat: &str| {
-            trace(&format!(r#"[{{"ph":"b","name":"frame","cat":"{cat}","id":1,"ts":0,"args":{{"message":"f"}}}}]"#))
-                .timeline
-                .is_miri
+        let is_miri = |name: &str, args: &str| {
+            trace(&format!(r#"[{{"ph":"b","name":"{name}","id":1,"ts":0,"args":{{{args}}}}}]"#)).timeline.is_miri
         };
-        assert_eq!(
-            ["miri", "miri::machine", "rustc_const_eval::interpret", "bevy_app", ""].map(is_miri),
-            [true, true, true, false, false]
-        );
+        assert!(is_miri("frame", r#""message":"f""#) && is_miri("step", r#""step":"eval_place""#));
+        assert!(!is_miri("frame", "") && !is_miri("frame", r#""frame":"7""#) && !is_miri("step", r#""message":"7""#));
+        assert!(!is_miri("request", r#""message":"f""#));
     }
 
     #[test]

@@ -114,8 +114,12 @@ pub(super) fn own_name(text: &str) -> Option<&str> {
 }
 
 /// True if the key of a method or property at a place is computed, a string or a number: what is written there is not its
-/// name, or not necessarily.
+/// name, or not necessarily. Some tools map to the bracket or quote, others behind it.
 pub(super) fn is_computed_key(text: &str, at: usize) -> bool {
+    let before = &text[..at];
+    if before.trim_end_matches(' ').ends_with('[') || before.ends_with(['\'', '"', '`']) {
+        return true;
+    }
     let key = behind_keywords(&text[at..]);
     key.starts_with(['[', '\'', '"', '`']) || key.starts_with(|first: char| first.is_ascii_digit())
 }
@@ -196,6 +200,9 @@ mod tests {
             "get\n[`x`]() {}",
         ] {
             assert!(is_computed_key(text, 0), "{text}");
+        }
+        for text in ["x = {[PLAIN](n) {}", "x = {'plain'(n) {}", "x[ `a${b}`] = f"] {
+            assert!(is_computed_key(text, text.find(['P', 'p', '`']).unwrap()), "{text}");
         }
         for text in ["a() {}", "async a() {}", "*a() {}", "get", "#a() {}", ""] {
             assert!(!is_computed_key(text, 0), "{text}");

@@ -92,7 +92,7 @@ fn with_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> O
         }
         // A method whose name is a string or computed.
         "" if text[..before(text, at)].ends_with([']', '"', '\'']) => {
-            Some(FunctionText { begin: before(text, at) - 1, ..FunctionText::default() })
+            Some(FunctionText { begin: key_start(text, before(text, at)), ..FunctionText::default() })
         }
         "" => Some(bound(text, at, name)),
         found if is_keyword(found) => Some(FunctionText { begin: at, ..FunctionText::default() }),
@@ -100,6 +100,25 @@ fn with_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> O
         found if is_numeric_key(found, own) => Some(FunctionText { begin, ..FunctionText::default() }),
         _ => None,
     }
+}
+
+/// The start of the string or computed key that ends at a byte.
+fn key_start(text: &str, end: usize) -> usize {
+    let bytes = text.as_bytes();
+    let last = end - 1;
+    if bytes[last] != b']' {
+        return memchr::memrchr(bytes[last], &bytes[..last]).unwrap_or(last);
+    }
+    let mut open = 1;
+    let mut at = last;
+    while let Some(found) = memchr::memrchr2(b'[', b']', &bytes[..at]) {
+        at = found;
+        open = if bytes[at] == b']' { open + 1 } else { open - 1 };
+        if open == 0 {
+            return at;
+        }
+    }
+    last
 }
 
 /// True if a word before parameters is a number, which an engine may spell otherwise.
@@ -156,6 +175,12 @@ fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
         _ => return nameless,
     };
     let last = word_before(text, left);
+    if last.is_empty() && text[..left].ends_with([']', '"', '\'']) {
+        let key = key_start(text, left);
+        // Elsewhere this is `a?b["i"]:()=>…`.
+        let is_key = !is_property || text[..before(text, key)].ends_with(['{', ',']);
+        return if is_key { FunctionText { begin: key, ..nameless } } else { nameless };
+    }
     if last.is_empty() || name.is_empty() {
         return nameless;
     }
@@ -248,8 +273,15 @@ mod tests {
             ("return|(e)=>e", "", "", ""),
             ("class n{constructor|(e){}}", "n", "constructor", "n"),
             ("n=class extends a{f(){}constructor|(e){}}", "n", "constructor", "n"),
-            ("{'a b'|(){}}", "a b", "'", ""),
-            ("{[x]|(){}}", "", "]", ""),
+            ("{'a b'|(){}}", "a b", "'a b'", ""),
+            ("{[x]|(){}}", "", "[x]", ""),
+            ("{[x[1]+2]|(){}}", "", "[x[1]+2]", ""),
+            ("x;]|(){}", "", "]", ""),
+            ("{['x']:|e=>e}", "x", "['x']:", ""),
+            ("{y,'x y':function|(){}}", "x y", "'x y':function", ""),
+            ("class a{['x']=|e=>e}", "x", "['x']=", ""),
+            ("a?b['x']:|e=>e", "", "", ""),
+            ("{1e3|(){}}", "1000", "1e3", ""),
         ] {
             let begin = begin.to_owned();
             let (begin, found_name) = match text.contains("i:function") || text.ends_with("e.i=function|(){}") {

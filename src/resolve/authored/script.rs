@@ -288,6 +288,14 @@ impl AuthoredScript {
                 Ok(Some(AuthoredWord { said, segment, function, is_argument: declared.is_argument() }))
             }
             None if role == Role::Property => Ok(None),
+            // Tools that rename private names don't always say so: the map leads from one to the other.
+            None if called.is_none() && own.starts_with('#') && first_word(&text[at..]).starts_with('#') => {
+                let said = Cow::Borrowed(first_word(&text[at..]));
+                Ok(Some(AuthoredWord { said, segment, function: None, is_argument: false }))
+            }
+            // A word that a tool invented, or renamed without saying so, proves nothing; one that stands elsewhere does.
+            None if called.is_none() && own.len() < 2 => Ok(None),
+            None if !is_near(text, at, called.as_deref().unwrap_or(own).as_bytes()) => Ok(None),
             None => Err(Contradiction),
         }
     }

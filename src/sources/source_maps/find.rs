@@ -12,7 +12,7 @@ use crate::model::wasm_module::WasmModule;
 use crate::records::source_map;
 use crate::records::source_map::{About, Mention, scheme};
 use crate::resolve::authored::AuthoredScript;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use std::ffi::{OsStr, OsString};
@@ -91,13 +91,15 @@ pub(super) struct Finder<'a> {
     /// Of the user's maps that have other names than scripts: which script each states it belongs to. Each is queried
     /// once, and not once for each script.
     asked: RefCell<FxHashMap<PathBuf, Option<About>>>,
+    /// The user's maps that belong to a script.
+    used: RefCell<FxHashSet<PathBuf>>,
     /// The WebAssembly modules that are available.
     pub(super) modules: OnceCell<Vec<ModuleFile>>,
 }
 
 impl<'a> Finder<'a> {
     pub(super) fn new(search: MapSearch<'a>) -> Self {
-        Self { search, asked: RefCell::default(), modules: OnceCell::new() }
+        Self { search, asked: RefCell::default(), used: RefCell::default(), modules: OnceCell::new() }
     }
 
     /// The text and the map of a script that an engine calls so.
@@ -255,11 +257,27 @@ impl<'a> Finder<'a> {
 
     /// The map that the user named for a script.
     fn given(&self, script: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
-        self.search.options.given.iter().find_map(|GivenMap { path, script: of }| match of {
-            Some(of) => script.ends_with(of).then(|| self.candidate(path, Named::User))?.map(as_given),
-            None if io::is_directory(path) => self.in_directory(path, script, mention),
-            None => self.if_of(path, script, mention).map(as_given),
-        })
+        for GivenMap { path, script: of } in &self.search.options.given {
+            let found = match of {
+                Some(of) if !script.ends_with(of) => None,
+                Some(_) => self.candidate(path, Named::User).map(as_given),
+                None if io::is_directory(path) => self.in_directory(path, script, mention),
+                None => self.if_of(path, script, mention).map(as_given),
+            };
+            if found.is_some() {
+                self.used.borrow_mut().insert(path.clone());
+                return found;
+            }
+        }
+        None
+    }
+
+    /// The maps that the user named and that belong to no script.
+    pub(super) fn unused(&self) -> Vec<&Path> {
+        let used = self.used.borrow();
+        let is_unused = |path: &&Path| path.extension().is_some_and(|kind| kind == "map") && !used.contains(*path);
+        let files = self.search.options.given.iter().map(|given| given.path.as_path());
+        files.filter(|path| is_unused(path) && !io::is_directory(path)).collect()
     }
 
     fn in_directory(

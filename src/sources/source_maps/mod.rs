@@ -99,8 +99,15 @@ impl SourceMaps {
         }
         let mut maps = Self { shows_text: search.options.text, ..Self::default() };
         let finder = Finder::new(*search);
+        let has_scripts = !scripts.is_empty();
         for (script, functions) in scripts {
             maps.add(script, &functions, &finder, warnings);
+        }
+        for map in finder.unused().into_iter().filter(|_| has_scripts) {
+            let map = map.display();
+            warnings.push(Warning::new(format!(
+                "source map {map} is of none of the scripts; if it is, pass --source-maps {map}=SCRIPT"
+            )));
         }
         maps.add_native(native, &finder, warnings);
         maps
