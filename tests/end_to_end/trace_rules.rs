@@ -1,9 +1,6 @@
 //! Trace events: rules of one producer are applied to that producer's traces only, and nothing is skipped in silence.
 
-#[path = "support/runner.rs"]
-mod runner;
-
-use runner::{jitgraft, stdout};
+use crate::support::runner::{jitgraft, stdout};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
