@@ -150,7 +150,7 @@ impl Pairs {
         }
         for group in groups.into_values() {
             let same = group.iter().filter(|(_, same)| same.is_some()).count();
-            if same * 2 < group.len() {
+            if same * 2 <= group.len() {
                 continue;
             }
             for (at, same) in group {

@@ -63,7 +63,8 @@ impl ProfileChunks {
         for args in &self.0 {
             match serde_json::from_slice(args) {
                 Ok(ChunkArguments { data }) => parts.append(data),
-                Err(error) => skipped.add(Error::new("cannot be read").because(error)),
+                // What serde says may quote the file.
+                Err(_) => skipped.add(Error::new("is not as V8 writes it")),
             }
         }
         warnings.extend(skipped.into_warning());
@@ -75,7 +76,7 @@ impl ProfileChunks {
 
 #[derive(Deserialize)]
 struct ChunkArguments<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     data: ProfileChunk<'a>,
 }
 

@@ -66,6 +66,12 @@ impl<'n> PlacedName<'n> {
 
 /// Where a path or URL begins in a name: behind a blank, colon, bracket or `@`.
 fn path_start(name: &str) -> Option<usize> {
+    // CPython's has colons in front, where a drive's letter might be.
+    if let Some(python) = name.strip_prefix("py::")
+        && let Some(colon) = python.find(":/")
+    {
+        return Some("py::".len() + colon + 1);
+    }
     let is_path = |text: &str| {
         let drive = text.as_bytes();
         text.starts_with('/')
@@ -307,6 +313,7 @@ mod tests {
         assert_eq!(parts("JS:~ file:///app/a.mjs:1:2"), Some(("JS:~ ", "file:///app/a.mjs", 1, 2, "")));
         assert_eq!(parts("Ion: f (/app/a.js:3:4)"), Some(("Ion: f (", "/app/a.js", 3, 4, ")")));
         assert_eq!(parts("py::f:/app/a.py"), Some(("py::f:", "/app/a.py", 0, 0, "")));
+        assert_eq!(parts("py::F:/app/a.py"), Some(("py::F:", "/app/a.py", 0, 0, "")));
         assert_eq!(parts(r"JS:*f C:\app\a.js:3:4"), Some(("JS:*f ", r"C:\app\a.js", 3, 4, "")));
         assert_eq!(parts("f a.js:3:4 turbofan"), Some(("f ", "a.js", 3, 4, " turbofan")));
         assert_eq!(parts("JS:*f node:fs:1:2"), Some(("JS:*f ", "node:fs", 1, 2, "")));

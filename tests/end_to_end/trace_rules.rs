@@ -247,3 +247,11 @@ fn nesting_of_any_depth_does_not_overflow() {
         assert!(fails && told.contains("skipped"), "{told}");
     }
 }
+
+#[test]
+fn samples_come_first_where_spans_take_no_time() {
+    let text = r#"{"traceEvents":[{"name":"js","ph":"X","ts":"5","dur":0,"pid":7,"tid":"9"}],
+        "samples":[{"cpu":"-1","name":"","ts":"6","pid":7,"tid":"9","weight":"2","sf":5}],"stackFrames":{"5":{"name":"f"}}}"#;
+    let (_dir, path) = file(text);
+    assert_eq!(stdout(&["collapse"], &path), "samples;f 2\n");
+}

@@ -28,11 +28,14 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
         Ok(())
     })?;
     let by_sub: &[&[u8]] = if trace.timeline.is_miri { &[b"frame"] } else { &[] };
-    let mut profile = stacks_of(&trace.timeline, by_sub, options, warnings)?;
-    profile.about.notes.extend(trace.notes());
-    if !options.only.is_empty() {
-        return Ok(profile);
+    let mut spans = stacks_of(&trace.timeline, by_sub, options, warnings)?;
+    spans.about.notes.extend(trace.notes());
+    if !options.only.is_empty() || sampled.is_empty() && trace.samples.is_empty() {
+        return Ok(spans);
     }
+    // Hermes declares threads by spans that take no time: its samples come first then.
+    let takes_time = spans.series.iter().flat_map(|series| &series.rows).any(|row| row.weight > 0);
+    let mut profile = if takes_time { std::mem::take(&mut spans) } else { Profile::keeping(options.keep) };
     for ((pid, _), SampledThread { tid, chunks }) in sampled {
         let track = Track {
             comm: trace.thread_name(pid, tid).unwrap_or_else(|| b"JavaScript".to_vec()),
@@ -43,6 +46,9 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
         chunks.push_to(&mut profile, track, options, warnings);
     }
     trace.samples.push_to(&mut profile, |pid, tid| trace.thread_name(pid, tid), warnings);
+    if !takes_time {
+        profile.merge(&spans);
+    }
     Ok(profile)
 }
 
