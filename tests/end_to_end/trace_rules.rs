@@ -67,6 +67,13 @@ fn operations_of_different_ids_are_side_by_side() {
     // The same ids in two categories are two operations; so are those of the old phases.
     let old = [("S", "5", 0, "req"), ("S", "1", 10, "dns"), ("F", "1", 20, "dns"), ("F", "5", 30, "req")];
     assert_eq!(stacks(&events(&old, "")), expected(&[("req", 30), ("dns", 10)]));
+    // What an operation does on another thread is a part of it.
+    let across: Vec<String> = [("b", 1, 0, "A"), ("b", 2, 10, "db"), ("e", 2, 30, "db"), ("e", 3, 40, "A")]
+        .map(|(phase, tid, time, name)| {
+            format!(r#"{{"ph":"{phase}","id":1,"ts":{time},"name":"{name}","pid":1,"tid":{tid}}}"#)
+        })
+        .to_vec();
+    assert_eq!(stacks(&format!("[{}]", across.join(","))), expected(&[("A", 20), ("A;db", 20)]));
     let local: Vec<String> = [(1, "b", 0), (2, "b", 1), (2, "e", 3), (1, "e", 4)]
         .map(|(pid, phase, time)| {
             format!(r#"{{"ph":"{phase}","id2":{{"local":"0x1"}},"ts":{time},"name":"p{pid}","pid":{pid},"tid":1}}"#)

@@ -252,14 +252,17 @@ impl Timeline {
         let mut numbers = FxHashMap::default();
         for &(span, at) in &spans {
             let slice = &self.slices[at as usize];
-            let row = match slice.kind {
+            let (thread, row) = match slice.kind {
                 // Row 1 is for frames that don't fit into their thread.
-                SliceKind::Async if is_frame(slice) => u32::from(own[slice.track as usize]),
-                SliceKind::Async => 2 + rows.get(&slice.lane).copied().unwrap_or(0),
-                _ => 0,
+                SliceKind::Async if is_frame(slice) => (slice.track, u32::from(own[slice.track as usize])),
+                SliceKind::Async => {
+                    let (thread, row) = rows[slice.lane as usize];
+                    (thread, 2 + row)
+                }
+                _ => (slice.track, 0),
             };
-            let track = *numbers.entry((slice.track, row)).or_insert_with(|| {
-                tracks.push(self.tracks[slice.track as usize].clone());
+            let track = *numbers.entry((thread, row)).or_insert_with(|| {
+                tracks.push(self.tracks[thread as usize].clone());
                 sums.track()
             });
             sums.call(track, label(slice), span);
@@ -275,25 +278,36 @@ impl Timeline {
         Stacked { profile, overlaps }
     }
 
-    /// For each track by id, the row of its thread that it is laid on: tracks on a row don't overlap, so that as many rows
-    /// suffice as there are operations at a time.
-    fn async_rows(&self, spans: &[(Span, u32)], is_frame: impl Fn(&Slice) -> bool) -> FxHashMap<u32, u32> {
-        let mut lanes: FxHashMap<u32, (u32, Span)> = FxHashMap::default();
+    /// For each track by id, the thread that it began on, and the row of that thread that it is laid on: tracks on a row don't
+    /// overlap, so that as many rows suffice as there are operations at a time.
+    fn async_rows(&self, spans: &[(Span, u32)], is_frame: impl Fn(&Slice) -> bool) -> Vec<(u32, u32)> {
+        let is_operation = |slice: &Slice| slice.kind == SliceKind::Async && !is_frame(slice);
+        let slices = self.slices.iter().filter(|slice| is_operation(slice));
+        let count = slices.map(|slice| slice.lane as usize + 1).max().unwrap_or(0);
+        // The thread of each track by id, and its time from its first start to its last end.
+        let mut lanes = vec![(u32::MAX, Span { start: u64::MAX, end: 0 }); count];
         for &(span, at) in spans {
             let slice = &self.slices[at as usize];
-            if slice.kind == SliceKind::Async && !is_frame(slice) {
-                let (_, whole) = lanes.entry(slice.lane).or_insert((slice.track, span));
+            if is_operation(slice) {
+                let (track, whole) = &mut lanes[slice.lane as usize];
+                // What it began on another thread is a part of it.
+                if slice.depth == 0 || *track == u32::MAX {
+                    *track = slice.track;
+                }
                 *whole = Span { start: whole.start.min(span.start), end: whole.end.max(span.end) };
             }
         }
-        let mut lanes: Vec<(u32, Span, u32)> =
-            lanes.into_iter().map(|(lane, (track, whole))| (track, whole, lane)).collect();
-        lanes.sort_by_key(|(track, whole, lane)| (*track, whole.start, *lane));
-        let mut rows = FxHashMap::default();
+        let mut order: Vec<u32> = (0..count as u32).filter(|lane| lanes[*lane as usize].0 != u32::MAX).collect();
+        order.sort_unstable_by_key(|lane| {
+            let (track, whole) = lanes[*lane as usize];
+            (track, whole.start, *lane)
+        });
+        let mut rows = vec![(0, 0); count];
         // When each row of the thread is free again, the first first.
         let mut free: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
         let mut of_track = None;
-        for (track, whole, lane) in lanes {
+        for lane in order {
+            let (track, whole) = lanes[lane as usize];
             if of_track != Some(track) {
                 free.clear();
                 of_track = Some(track);
@@ -308,7 +322,7 @@ impl Timeline {
                 _ => free.len() as u32,
             };
             free.push(Reverse((whole.end, row)));
-            rows.insert(lane, row);
+            rows[lane as usize] = (track, row);
         }
         rows
     }
