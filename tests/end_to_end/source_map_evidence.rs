@@ -78,7 +78,7 @@ impl Project {
         let mut folded = String::new();
         for (at, (name, start)) in functions.iter().enumerate() {
             let column = script.find(start).unwrap_or_else(|| panic!("{start}")) + 1;
-            folded += &format!("JS:*{name} {}:1:{column} {}\n", root.join("dist/app.js").display(), at + 1);
+            folded += &format!("node;JS:*{name} {}:1:{column} {}\n", root.join("dist/app.js").display(), at + 1);
         }
         fs::write(root.join("in.folded"), folded).unwrap();
         let output = Command::new(env!("CARGO_BIN_EXE_jitgraft"))
@@ -94,7 +94,7 @@ impl Project {
         let mut lines: Vec<(usize, String)> = Vec::new();
         for line in text.lines() {
             let (name, weight) = line.rsplit_once(' ').unwrap();
-            lines.push((weight.parse().unwrap(), name.to_owned()));
+            lines.push((weight.parse().unwrap(), name.replacen("node;", "", 1)));
         }
         lines.sort();
         (lines.into_iter().map(|(_, name)| name).collect(), said)
