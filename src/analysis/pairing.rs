@@ -277,11 +277,14 @@ impl<'p> Function<'p> {
     }
 
     fn called(&self, step: Step) -> Cow<'_, str> {
-        match step {
-            Step::Exact => Cow::Borrowed(&self.stem),
+        let called = match step {
+            Step::Exact => Cow::Borrowed(&*self.stem),
             Step::WithoutAddresses => without_addresses(&self.stem),
             Step::WithoutRunNumbers => without_run_numbers(&self.stem),
-        }
+        };
+        // A bare address is no name: nothing says that two of them are one function.
+        let is_name = called.replace("0x", "").contains(char::is_alphabetic);
+        if is_name { called } else { Cow::Borrowed(&self.stem) }
     }
 
     fn identity(&self) -> (&[u8], &[u8], &[u8], u32, u32) {
@@ -446,5 +449,6 @@ mod tests {
         let names = aligned(&[("f<0x1>", 1), ("f<0x2>", 1)], &[("f<0x2>", 1), ("f<0x3>", 1)], false);
         assert_eq!(names, ["f<0x3>", "f<0x2>"]);
         assert_eq!(aligned(&[("f_1", 1)], &[("f_2", 1)], false), ["f_1"]);
+        assert_eq!(aligned(&[("0x7f01", 1)], &[("0x7f02", 1)], false), ["0x7f01"]);
     }
 }
