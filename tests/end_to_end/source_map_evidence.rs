@@ -131,7 +131,7 @@ fn segments(script: &'static str) -> Vec<Segment<'static>> {
 const FUNCTIONS: &[(&str, &str)] = &[("c", "(r){"), ("y", "(n){")];
 
 fn authored() -> Vec<String> {
-    ["JS:*burnCycles /src/app.ts:1:27", "JS:*entry /src/app.ts:4:22"].map(str::to_owned).to_vec()
+    ["JS:*burnCycles /src/app.ts:1:17", "JS:*entry /src/app.ts:4:17"].map(str::to_owned).to_vec()
 }
 
 #[test]
