@@ -118,12 +118,8 @@ fn unquoted(json: &str) -> &str {
     json.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')).unwrap_or(json)
 }
 
-fn owner(json: &str) -> Option<Owner<'_>> {
-    match unquoted(json).parse() {
-        Ok(number) => Some(Owner::Number(number)),
-        Err(_) if json == "null" => None,
-        Err(_) => Some(Owner::Named(text_of(json))),
-    }
+fn owner(text: Cow<'_, str>) -> Owner<'_> {
+    text.parse().map_or(Owner::Named(text), Owner::Number)
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for TraceEvent<'a> {
@@ -151,8 +147,8 @@ impl<'de> Visitor<'de> for EventVisitor {
                 b"ph" => event.phase = map.next_value::<Text<'_>>()?.0.bytes().next().unwrap_or(0),
                 b"ts" => event.time = nanoseconds(unquoted(raw(&mut map)?)),
                 b"dur" => event.duration = nanoseconds(unquoted(raw(&mut map)?)),
-                b"pid" => event.pid = owner(raw(&mut map)?),
-                b"tid" => event.tid = owner(raw(&mut map)?),
+                b"pid" => event.pid = map.next_value::<PerhapsOwner<'_>>()?.0,
+                b"tid" => event.tid = map.next_value::<PerhapsOwner<'_>>()?.0,
                 b"id" => {
                     let id = raw(&mut map)?;
                     (event.id, event.id_is_text) = (unquoted(id), id.starts_with('"'));
@@ -224,6 +220,63 @@ impl<'de> Visitor<'de> for KeyVisitor {
 
     fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
         Ok(Cow::Owned(key.as_bytes().to_vec()))
+    }
+}
+
+/// A process or thread; `None` if it is `null`, a list or an object.
+struct PerhapsOwner<'a>(Option<Owner<'a>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for PerhapsOwner<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(OwnerVisitor).map(PerhapsOwner)
+    }
+}
+
+struct OwnerVisitor;
+
+impl<'de> Visitor<'de> for OwnerVisitor {
+    type Value = Option<Owner<'de>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a process or thread")
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(Some(i64::try_from(number).map_or_else(|_| owner(Cow::Owned(number.to_string())), Owner::Number)))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(Some(Owner::Number(number)))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(Some(owner(Cow::Owned(number.to_string()))))
+    }
+
+    fn visit_bool<E>(self, word: bool) -> Result<Self::Value, E> {
+        Ok(Some(owner(Cow::Owned(word.to_string()))))
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Some(owner(Cow::Borrowed(text))))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Some(owner(Cow::Owned(text.to_owned()))))
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(None)
     }
 }
 
@@ -400,6 +453,9 @@ mod tests {
         assert_eq!(thread(r#"{"pid":7}"#), Owner::Number(7));
         assert_eq!(thread(r#"{"pid":"a","tid":null}"#), Owner::Named("a".into()));
         assert_eq!(thread(r#"{"pid":7,"tid":0}"#), Owner::Number(0));
+        assert_eq!(thread(r#"{"pid":7,"tid":"-12"}"#), Owner::Number(-12));
+        assert_eq!(thread(r#"{"pid":7,"tid":18446744073709551615}"#), Owner::Named("18446744073709551615".into()));
+        assert_eq!(thread(r#"{"pid":7,"tid":[1]}"#), Owner::Number(7));
         assert_eq!(thread(r#"{"name":{"a":[1]},"cat":[{}],"ph":null}"#), Owner::Number(0));
     }
 
