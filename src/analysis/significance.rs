@@ -17,8 +17,6 @@
 //! as chancy as one of a short period. The test does not cover other differences two runs (the load of the machine,
 //! other inputs), and what was counted rather than sampled (callgrind's instructions) has no noise of this kind.
 
-use crate::model::stacks::Series;
-
 /// In standard deviations. Among a hundred functions whose share did not change, one is taken for changed in every
 /// fourth comparison (2.7 of 1,000); at 2 it would be five in each.
 pub const THRESHOLD: f64 = 3.0;
@@ -32,14 +30,7 @@ pub struct Share {
     pub whole: u64,
 }
 
-/// The weight that one sample counts in a series: the greatest number of which all its rows' counts are multiples. More
-/// than 1 where an input such as folded stacks holds weights only, written as sums of one period: the parts and wholes
-/// to compare are to be divided by it. If the periods differ, weights cannot be determined from samples any more.
-pub fn count_of_one_sample(series: &Series) -> u64 {
-    series.rows.iter().fold(0, |divisor, row| greatest_common_divisor(divisor, row.count)).max(1)
-}
-
-/// That of two numbers; the other one, if one is 0.
+/// The greatest common divisor of two numbers; the other one, if one is 0.
 pub fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
@@ -107,20 +98,6 @@ mod tests {
         assert!(!is_significant(share(0, 0), share(500, 1000)));
         assert!(!is_significant(share(0, 0), share(0, 0)));
         assert!(!is_significant(share(7, 7), share(9, 9)));
-    }
-
-    #[test]
-    fn sums_of_one_period_are_this_many_samples() {
-        let series = |counts: &[u64]| {
-            let mut profile = crate::model::stacks::profile_of(&[("a", 1), ("b", 1), ("c", 1)]);
-            for (row, &count) in profile.series[0].rows.iter_mut().zip(counts) {
-                row.count = count;
-            }
-            profile.series.remove(0)
-        };
-        assert_eq!(count_of_one_sample(&series(&[3_003_003, 0, 5_005_005])), 1_001_001);
-        assert_eq!(count_of_one_sample(&series(&[3, 7, 12])), 1);
-        assert_eq!(count_of_one_sample(&series(&[0, 0, 0])), 1);
     }
 
     /// Two recordings of the same program: each sample is in the function by the same chance.

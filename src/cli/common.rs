@@ -137,6 +137,7 @@ pub struct SourceArgs {
     ///
     /// `auto` uses the source maps that scripts name or that are beside them, and WebAssembly modules beside the input
     /// or in --debug-dir. A map, a module or a directory of them is tried first; FILE=SCRIPT is for this script only.
+    /// A map that is named so is used even if it doesn't seem to fit, with a warning.
     /// `off` uses none. Repeatable. [default: auto in flame graphs,
     /// reports, pages, annotate and exports for viewers; off elsewhere]
     #[arg(long, value_name = "HOW", value_parser = SourceMapArg::parse)]

@@ -2,6 +2,7 @@
 
 use super::common::one_of;
 use super::convert::{Convert, ConvertArgs};
+use super::input::CompareArgs;
 use crate::analysis::label::{By, Tidied};
 use crate::commands::export;
 use crate::commands::flamegraph::{self, FlamegraphOptions};
@@ -43,6 +44,8 @@ pub(super) struct FlamegraphArgs {
     /// Swap the colors: blue is more, red is less
     #[arg(long, requires = "diff", help_heading = "Differences", hide_short_help = true)]
     negate: bool,
+    #[command(flatten)]
+    compare: CompareArgs,
 }
 
 #[derive(Debug, Args)]
@@ -208,7 +211,8 @@ impl FlamegraphArgs {
         let write = WriteOptions { tidied, ..write };
         let is_on_terminal = output.is_terminal();
         let output = if is_on_terminal { picture_file()? } else { output };
-        let difference = Difference { normalize: self.normalize, strip_hex: self.strip_hex };
+        let difference =
+            Difference { normalize: self.normalize, strip_hex: self.strip_hex, compare: self.compare.options() };
         let options = FlamegraphOptions {
             inputs,
             output,

@@ -3,6 +3,7 @@
 use super::common::{FileArgs, SourceArgs, one_of};
 use super::intervals::IntervalArgs;
 use super::times::{TimeRanges, time_ranges};
+use crate::analysis::comparison::CompareOptions;
 use crate::analysis::filter::Filter;
 use crate::contract::format::Detail;
 use crate::error::{Error, Result};
@@ -18,7 +19,7 @@ use crate::runtimes::jit_names::JitNames;
 use crate::sources::SourceOptions;
 use clap::Args;
 use clap::builder::PossibleValue;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::{Component, PathBuf};
 
 /// The input, and the parts of it that are read.
@@ -145,6 +146,28 @@ pub(super) struct WeightArgs {
     ))]
     #[arg(hide_short_help = true)]
     pub(super) weight: Weight,
+}
+
+/// How two profiles are compared.
+#[derive(Debug, Args)]
+pub(super) struct CompareArgs {
+    /// Compare functions of exactly the same name only
+    ///
+    /// By default, names that differ in addresses or numbers of one run (HotSpot's lambdas, Julia's counters …) are the
+    /// same function.
+    #[arg(long, requires = "diff", help_heading = "Differences", hide_short_help = true)]
+    exact_names: bool,
+    /// Weight of one sample, where the input doesn't say (folded stacks: 1 if they count samples)
+    ///
+    /// Without it, changes of such input are not judged.
+    #[arg(long, value_name = "N", requires = "diff", help_heading = "Differences", hide_short_help = true)]
+    sample_weight: Option<NonZeroU64>,
+}
+
+impl CompareArgs {
+    pub(super) fn options(&self) -> CompareOptions {
+        CompareOptions { exact_names: self.exact_names, sample_weight: self.sample_weight }
+    }
 }
 
 /// Refuses to compare a profile with itself: of the two, one was probably dropped.

@@ -1,7 +1,7 @@
 //! `jitgraft report`
 
 use super::common::one_of;
-use super::input::{InputArgs, OutputArgs, WeightArgs, check_comparison};
+use super::input::{CompareArgs, InputArgs, OutputArgs, WeightArgs, check_comparison};
 use crate::analysis::groups::{Key, Unnamed};
 use crate::commands::report::{self, Limit, Order, Reader, ReportOptions, Rows, Selection};
 use crate::contract::format::Detail;
@@ -95,10 +95,13 @@ struct RowArgs {
     group_by: Vec<Key>,
     /// Compare with an earlier one [default: perf.data.old]
     ///
-    /// Changes that sampling alone would explain are marked as noise.
+    /// Changes that sampling alone would explain are marked as noise. What was measured (callgrind, traces, measureme) is
+    /// compared by amount.
     #[arg(long, value_name = "BEFORE", num_args = 0..=1, default_missing_value = "perf.data.old")]
     #[arg(help_heading = "Rows")]
     diff: Option<PathBuf>,
+    #[command(flatten)]
+    compare: CompareArgs,
     #[command(flatten)]
     tree: TreeArgs,
 }
@@ -232,6 +235,7 @@ impl ReportArgs {
         let layout = self.format.unwrap_or_else(|| layout_of(&output));
         let terminal = Terminal::of(&output).filter(|_| layout == Layout::Text);
         let (order, keys) = (self.rows.order(), self.rows.keys());
+        let compare = self.rows.compare.options();
         check_selection(self.symbol.is_some() || !self.symbols.is_empty(), Key::Function, &keys)?;
         check_selection(!self.dso.is_empty(), Key::Module, &keys)?;
         // In a name that came with its file, names a word that looks like a tier may be a part of the name.
@@ -250,6 +254,7 @@ impl ReportArgs {
             rows: self.rows.rows(keys)?,
             unnamed: if self.addrs { Unnamed::ByAddress } else { Unnamed::ByModule },
             order,
+            compare,
             selection: Selection {
                 limit: match self.limit {
                     None => Limit::Fitting,

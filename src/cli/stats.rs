@@ -3,7 +3,7 @@
 use super::common::one_of;
 use super::intervals::duration;
 use super::report::layouts;
-use crate::commands::stats::{self, Compare, MIRI, Preset, Question, StatsOptions};
+use crate::commands::stats::{self, CLANG, Compare, MIRI, Preset, Question, StatsOptions};
 use crate::error::{Error, Result};
 use crate::io::{self, InPath};
 use crate::pipeline::table::Layout;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Without a question, measureme profiles are summarized by label and traces by top-level span.\n\nExamples:\n  jitgraft stats app-0000123.mm_profdata\n  jitgraft stats --diff old.mm_profdata \
-    new.mm_profdata\n  jitgraft stats --gaps --limit 20 trace.json\n  jitgraft stats --preset miri --format json *.json"
+    new.mm_profdata\n  jitgraft stats --gaps --limit 20 trace.json\n  jitgraft stats --preset miri --format json *.json\n  jitgraft stats --by-arg detail clang.json"
 )]
 pub(super) struct StatsArgs {
     /// measureme profiles or traces, plain, gzip or zstd; several are merged
@@ -41,27 +41,31 @@ pub(super) struct StatsArgs {
     /// Count and sum of all spans, by name
     #[arg(long, help_heading = "Questions")]
     all: bool,
-    /// Time of spans of this name by their argument of the same name
+    /// Time of spans of this name by their argument of the same name (clang: by detail)
     ///
     /// Repeatable.
     #[arg(long, value_name = "NAME", help_heading = "Questions")]
     sub: Vec<String>,
+    /// Time of spans by an argument, such as `detail`: what of it each ran itself, too
+    ///
+    /// Repeatable.
+    #[arg(long, value_name = "KEY", help_heading = "Questions")]
+    by_arg: Vec<String>,
     /// Times without any span, the longest first
     #[arg(long, help_heading = "Questions")]
     gaps: bool,
-    /// Questions from a file, one per line, or those of Miri's documentation (`miri`)
-    #[arg(long, value_name = "miri|FILE", help_heading = "Questions")]
+    /// Questions from a file, one per line, of Miri's documentation (`miri`), or about -ftime-trace (`clang`)
+    #[arg(long, value_name = "miri|clang|FILE", help_heading = "Questions")]
     preset: Option<PathBuf>,
     /// Changes from the first to the second measureme profile
-    #[arg(long, help_heading = "Questions", conflicts_with_all = ["spans", "all", "sub", "gaps", "preset", "runs"])]
+    #[arg(long, help_heading = "Questions", conflicts_with_all = ["spans", "all", "sub", "by_arg", "gaps", "preset", "runs"])]
     diff: bool,
     /// Variation between measureme profiles of the same program
-    #[arg(long, help_heading = "Questions", conflicts_with_all = ["spans", "all", "sub", "gaps", "preset"])]
+    #[arg(long, help_heading = "Questions", conflicts_with_all = ["spans", "all", "sub", "by_arg", "gaps", "preset"])]
     runs: bool,
-    /// Names of spans that do not count as top-level
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_values = ["frame", "step"])]
-    #[arg(help_heading = "Filters")]
-    exclude: Vec<String>,
+    /// Names of spans that do not count as top-level [default: frame, step in Miri's traces]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', help_heading = "Filters")]
+    exclude: Option<Vec<String>>,
     /// Only spans that end after this time: a number and ns, us, ms or s
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Filters")]
     from: Option<u64>,
@@ -87,7 +91,7 @@ impl StatsArgs {
             inputs: self.input.into_iter().chain(self.inputs).map(InPath::from).collect(),
             output: self.output.into(),
             preset,
-            preset_file: self.preset.filter(|path| path.as_os_str() != "miri"),
+            preset_file: self.preset.filter(|path| path.as_os_str() != "miri" && path.as_os_str() != "clang"),
             compare,
             limit: self.limit.filter(|&rows| rows > 0),
             perfetto_compat: self.perfetto_compat,
@@ -101,6 +105,7 @@ impl StatsArgs {
         let mut preset = match &self.preset {
             None => Preset::default(),
             Some(path) if path.as_os_str() == "miri" => Preset::parse(MIRI, duration)?,
+            Some(path) if path.as_os_str() == "clang" => Preset::parse(CLANG, duration)?,
             Some(path) => {
                 let text = io::read_typed(path);
                 let text = text.map_err(|error| Error::new("cannot read the preset").because(error).in_file(path))?;
@@ -110,9 +115,11 @@ impl StatsArgs {
         let asked = [(self.spans, Question::Spans), (self.all, Question::All)];
         preset.questions.extend(asked.into_iter().filter(|(asked, _)| *asked).map(|(_, question)| question));
         preset.questions.extend(self.sub.iter().cloned().map(Question::Sub));
+        preset.questions.extend(self.by_arg.iter().cloned().map(Question::ByArg));
         preset.questions.extend(self.gaps.then_some(Question::Gaps));
-        if preset.exclude.is_empty() {
-            preset.exclude = self.exclude.iter().filter(|name| !name.is_empty()).cloned().collect();
+        if preset.exclude.is_none() {
+            let named = |names: &Vec<String>| names.iter().filter(|name| !name.is_empty()).cloned().collect();
+            preset.exclude = self.exclude.as_ref().map(named);
         }
         let time = |time: u64| i64::try_from(time).unwrap_or(i64::MAX);
         preset.from = self.from.map(time).or(preset.from);

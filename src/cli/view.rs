@@ -1,6 +1,6 @@
 //! `jitgraft view`
 
-use super::input::InputArgs;
+use super::input::{CompareArgs, InputArgs};
 use crate::commands::view::{self, ViewOptions};
 use crate::contract::format::Detail;
 use crate::error::Result;
@@ -33,6 +33,8 @@ pub(super) struct ViewArgs {
     /// Compare with this earlier profile
     #[arg(long, value_name = "BEFORE")]
     diff: Option<PathBuf>,
+    #[command(flatten)]
+    compare: CompareArgs,
     /// Title [default: the recorded command]
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
@@ -65,6 +67,7 @@ impl ViewArgs {
             output: self.output.map(Into::into),
             load,
             before: self.diff.map(InPath::from),
+            compare: self.compare.options(),
             title: self.title,
             code: self.code,
             open: !self.no_open,

@@ -1,6 +1,7 @@
 //! `flamegraph`: any input → SVG.
 
 use crate::analysis::filter::Filter;
+use crate::analysis::pairing::align;
 use crate::analysis::sorted_stacks::Runs;
 use crate::contract::format::WriteOptions;
 use crate::error::{Error, Result};
@@ -62,7 +63,8 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
     }
     let before = match &options.before {
         Some((before, difference)) => {
-            Some((load(std::slice::from_ref(before), Keep::Sums, &options.load, job, &mut outcome)?, *difference))
+            let before = load(std::slice::from_ref(before), Keep::Sums, &options.load, job, &mut outcome)?;
+            Some((align(&before, &profile, difference.compare.exact_names), *difference))
         }
         None => None,
     };

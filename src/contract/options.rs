@@ -28,6 +28,8 @@ pub struct ReadOptions {
     pub only: Vec<String>,
     /// The names of spans that are shown by what they did.
     pub by_sub: Vec<String>,
+    /// The arguments by which the time of spans is summed, for traces.
+    pub by_args: Vec<String>,
     /// The stretches of time that count, for formats that hold intervals. Others leave that to the filter of rows.
     pub times: Vec<TimeRange>,
     /// The rows that are kept.

@@ -43,13 +43,14 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(profile)
 }
 
-/// A profile that V8 wrote into trace events while it was taken: the `args` of `Profile` and of each `ProfileChunk`.
+/// A profile that V8 wrote into trace events: while it was taken, the `args` of `Profile` and of each `ProfileChunk`; a
+/// whole one, those of `CpuProfile`.
 #[derive(Debug, Default)]
 pub(super) struct ProfileChunks(Vec<Vec<u8>>);
 
 impl ProfileChunks {
     /// The events that have them.
-    pub(super) const EVENTS: &[&[u8]] = &[b"Profile", b"ProfileChunk"];
+    pub(super) const EVENTS: &[&[u8]] = &[b"Profile", b"ProfileChunk", b"CpuProfile"];
 
     /// Adds the arguments of the next event.
     pub(super) fn add(&mut self, args: &[u8]) {
@@ -62,7 +63,8 @@ impl ProfileChunks {
         for args in &self.0 {
             match serde_json::from_slice(args) {
                 Ok(ChunkArguments { data }) => parts.append(data),
-                Err(error) => skipped.add(Error::new("cannot be read").because(error)),
+                // What serde says may quote the file.
+                Err(_) => skipped.add(Error::new("is not as V8 writes it")),
             }
         }
         warnings.extend(skipped.into_warning());
@@ -74,7 +76,7 @@ impl ProfileChunks {
 
 #[derive(Deserialize)]
 struct ChunkArguments<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     data: ProfileChunk<'a>,
 }
 
@@ -90,11 +92,17 @@ struct ProfileChunk<'a> {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 struct ChunkProfile<'a> {
     #[serde(borrow)]
     nodes: Vec<ProfileNode<'a>>,
     samples: Vec<u64>,
+    /// What whole profiles have here: times, in microseconds.
+    start_time: Option<f64>,
+    end_time: Option<f64>,
+    time_deltas: Vec<i64>,
+    /// The time of each sample, in place of its distance from the one before.
+    timestamps: Vec<f64>,
 }
 
 /// A future row, its stack still a node.
@@ -146,11 +154,17 @@ struct ProfileMembers<'a> {
 impl<'a> ProfileMembers<'a> {
     /// Adds what a profile states next.
     fn append(&mut self, ProfileChunk { start_time, end_time, cpu_profile, time_deltas }: ProfileChunk<'a>) {
-        self.start = start_time.map_or(self.start, |time| time as i64);
-        self.end = end_time.map_or(self.end, |time| time as i64);
+        self.start = start_time.or(cpu_profile.start_time).map_or(self.start, |time| time as i64);
+        self.end = end_time.or(cpu_profile.end_time).map_or(self.end, |time| time as i64);
         self.nodes.extend(cpu_profile.nodes);
         self.samples.extend(cpu_profile.samples);
         self.deltas.extend(time_deltas);
+        self.deltas.extend(cpu_profile.time_deltas);
+        let mut last = self.start;
+        for time in cpu_profile.timestamps {
+            self.deltas.push((time as i64).saturating_sub(last));
+            last = time as i64;
+        }
     }
 
     fn push_to(mut self, profile: &mut Profile, track: Track, options: &ReadOptions, warnings: &mut Warnings) {

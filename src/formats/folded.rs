@@ -13,7 +13,7 @@ use crate::bytes::digits::number;
 use crate::contract::format::{ReadLines, ReadOptions, WriteOptions};
 use crate::error::{Error, Result, Skipped};
 use crate::model::Tid;
-use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, Row, StackId, Track, UNKNOWN, Unit, Weight};
+use crate::model::stacks::{Counting, Frame, FrameId, FrameKind, Profile, Row, StackId, Track, UNKNOWN, Unit, Weight};
 use crate::model::tier::Tier;
 use crate::runtimes::{RuntimeSet, Tiers};
 use rustc_hash::FxHashMap;
@@ -220,6 +220,8 @@ impl ReadLines for FoldedReader {
         let nobodys = self.profile.track(Track::default());
         let scale = self.scale;
         let series = self.profile.series_named("samples", scale.unit());
+        // Counts, nanoseconds, bytes: a line doesn't say.
+        self.profile.series[series].counting = Counting::Unknown;
         let mut reader = LineReader { of: self, before: &[], open: Vec::new() };
         each_line(lines, scale, skipped, |names, weight| {
             let (thread, names) = split_thread(names);

@@ -17,7 +17,7 @@ use crate::analysis::indented_tree::IndentedTree;
 use crate::bytes::lines::lines;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::model::stacks::{Profile, Row, Track, Unit};
+use crate::model::stacks::{Counting, Profile, Row, Track, Unit};
 
 /// The names above the tree; the table of hot cost centers before it has fewer.
 const COLUMNS: [&str; 10] = ["COST", "CENTRE", "MODULE", "SRC", "no.", "entries", "%time", "%alloc", "%time", "%alloc"];
@@ -41,6 +41,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let mut profile = Profile::keeping(options.keep);
     let (time, alloc) =
         (profile.series_named("time", Unit::Nanos), profile.series_named("alloc", Unit::Named("bytes".to_owned())));
+    profile.series[alloc].counting = Counting::Exact;
     let track = profile.track(Track::default());
     let (mut tree, mut skipped) = (IndentedTree::default(), Skipped::new("line"));
     let (mut totals, mut in_tree) = (Totals::default(), false);

@@ -6,7 +6,7 @@ use crate::bytes::csv_line::fields;
 use crate::bytes::lines::lines;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::model::stacks::{Profile, Row, Track, Unit};
+use crate::model::stacks::{Counting, Profile, Row, Track, Unit};
 
 const FIRST: &[u8] = b"Function Stack,";
 const TIME: &str = "CPU Time:Self";
@@ -22,6 +22,7 @@ pub fn sniff(head: &[u8]) -> bool {
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut profile = Profile::keeping(options.keep);
     let series = profile.series_named("time", Unit::Nanos);
+    profile.series[series].counting = Counting::Unknown;
     let track = profile.track(Track::default());
     let (mut tree, mut columns, mut skipped) = (IndentedTree::default(), None, Skipped::new("line"));
     for (offset, line) in lines(bytes) {

@@ -259,6 +259,18 @@ pub enum Sampling {
     Frequency(u64),
 }
 
+/// What a row's count of samples is worth when two profiles are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Counting {
+    /// Rows count samples.
+    #[default]
+    Sampled,
+    /// The input has sums only: nobody knows of how many samples.
+    Unknown,
+    /// Every call or instruction was measured: there is no noise of sampling.
+    Exact,
+}
+
 /// The samples of one event.
 #[derive(Debug, Clone, Default)]
 pub struct Series {
@@ -271,6 +283,8 @@ pub struct Series {
     /// True if the input does not show how many samples its weights are of: a row's count is 1 then for each of its
     /// own.
     pub uncounted: bool,
+    /// Whether a change between two of them may be chance.
+    pub counting: Counting,
     /// Samples in the order read, or sums: see [`Keep`]. They come in by [`Profile::push`].
     pub rows: Vec<Row>,
 }
@@ -541,6 +555,11 @@ impl Profile {
     fn add_rows(&mut self, series: &[Series], stacks: &[StackId], tracks: &[TrackId]) {
         for series in series {
             let to = self.series_of(series.identity());
+            if self.series[to].rows.is_empty() {
+                self.series[to].counting = series.counting;
+            } else if self.series[to].counting != series.counting && !series.rows.is_empty() {
+                self.series[to].counting = Counting::Unknown;
+            }
             self.series[to].sampling = self.series[to].sampling.or(series.sampling);
             self.series[to].uncounted |= series.uncounted;
             for row in &series.rows {

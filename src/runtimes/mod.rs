@@ -9,6 +9,7 @@ mod engines;
 pub mod java_calls;
 pub mod jit_names;
 pub mod record_command;
+pub mod run_names;
 mod runtime;
 pub mod script_name;
 mod set;

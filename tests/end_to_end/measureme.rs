@@ -60,7 +60,7 @@ fn stats_equal_summarize() {
         serde_json::from_str(&stdout(&["stats", "--format", "json"], &fixture("profile.mm_profdata.zst"))).unwrap();
     let theirs: Value = serde_json::from_str(&unpacked("summarize.json.zst")).unwrap();
     let nanos = |time: &Value| time["secs"].as_i64().unwrap() * 1_000_000_000 + time["nanos"].as_i64().unwrap();
-    let rows = ours.as_array().unwrap();
+    let rows = ours["summary"].as_array().unwrap();
     assert_eq!(rows[0]["time"].as_i64().unwrap(), nanos(&theirs["total_time"]));
     let number = |row: &Value, key: &str| row[key].as_i64().unwrap();
     let keys = ["self", "time", "blocked", "incr_load", "incr_hash", "count", "cache_hits", "cache_misses"];

@@ -373,7 +373,7 @@ fn a_change_that_sampling_alone_makes_is_called_noise() {
     let dir = Dir::new();
     dir.write("perf.data.old", "main;same 500\nmain;slower 100\nmain;faster 300\nmain;gone 97\nmain;chance 3\n");
     dir.write("after", "main;same 520\nmain;slower 400\nmain;faster 30\nmain;new 46\nmain;chance 4\n");
-    let text = dir.text("report --diff -- after");
+    let text = dir.text("report --sample-weight 1 --diff -- after");
     let rows: Vec<Vec<&str>> = text.lines().skip(5).map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(
         rows,
@@ -390,11 +390,11 @@ fn a_change_that_sampling_alone_makes_is_called_noise() {
         text.contains("# 4 of 6 functions changed by more than sampling noise (3 standard deviations)\n"),
         "{text}"
     );
-    assert_eq!(dir.text("report --diff perf.data.old after"), text);
-    let coloured = dir.shown("report --diff perf.data.old after", Pty { environment: "", ..SMALL });
+    assert_eq!(dir.text("report --sample-weight 1 --diff perf.data.old after"), text);
+    let coloured = dir.shown("report --sample-weight 1 --diff perf.data.old after", Pty { environment: "", ..SMALL });
     assert!(coloured.iter().any(|line| line.starts_with("\x1b[2m 50.00%")), "{coloured:#?}");
     let json: serde_json::Value =
-        serde_json::from_str(&dir.text("report --format json --diff perf.data.old after")).unwrap();
+        serde_json::from_str(&dir.text("report --sample-weight 1 --format json --diff perf.data.old after")).unwrap();
     assert_eq!((&json[0]["delta"], &json[4]["change"]), (&30.0.into(), &"noise".into()));
 }
 

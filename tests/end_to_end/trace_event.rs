@@ -198,7 +198,10 @@ fn spans_without_a_name_count_as_such() {
         r#"[{"ph":"X","ts":1,"dur":5,"pid":1,"tid":1},{"name":"f","ph":"X","ts":9,"dur":2,"pid":1,"tid":1}]"#,
     )
     .unwrap();
-    assert_eq!(spans(&[], &trace), [("", "1 5000"), ("f", "1 2000")].map(|(a, b)| (a.to_owned(), b.to_owned())).into());
+    assert_eq!(
+        spans(&[], &trace),
+        [("[unnamed]", "1 5000"), ("f", "1 2000")].map(|(a, b)| (a.to_owned(), b.to_owned())).into()
+    );
     for args in [&["stats"][..], &["collapse"], &["stats", "--sub", ""], &["export", "--to", "chrome"], &["flamegraph"]]
     {
         stdout(args, &trace);
@@ -265,7 +268,7 @@ fn pieces_of_any_spelling_state_the_same_on_any_number_of_threads() {
     miri::trace(&mut trace, 500).unwrap();
     let trace = String::from_utf8(trace).unwrap();
     fs::write(&path, &trace).unwrap();
-    let asked = ["stats", "--preset", "miri", "--threads"];
+    let asked = ["stats", "-q", "--preset", "miri", "--threads"];
     let expected = stdout(&[&asked[..], &["1"]].concat(), &path);
     let folded = stdout(&["collapse", "--threads", "1"], &path);
     assert!(!expected.contains("stray") && expected.contains("borrow_tracker"), "{expected}");

@@ -6,7 +6,7 @@ use super::sampling::{Carry, Sampling};
 use super::{CallOptions, Clock};
 use crate::model::Nanos;
 use crate::model::prefix_tree::PrefixTree;
-use crate::model::stacks::{Frame, FrameKind, Profile, Row, StackId, Track, Unit};
+use crate::model::stacks::{Counting, Frame, FrameKind, Profile, Row, StackId, Track, Unit};
 use crate::model::texts::TextList;
 use rustc_hash::FxHashMap;
 
@@ -315,7 +315,11 @@ impl CallSums {
             }
         }
         let stretches = self.stretches.map(|Stretches { list, .. }| list);
-        self.tree.into_profile(tracks, labels, series, unit, stretches)
+        let mut profile = self.tree.into_profile(tracks, labels, series, unit, stretches);
+        if self.options.sampling == Sampling::All {
+            profile.series.iter_mut().for_each(|series| series.counting = Counting::Exact);
+        }
+        profile
     }
 }
 

@@ -73,6 +73,7 @@ mod tests {
             name,
             sub: NO_NAME,
             track: name % 2,
+            lane: 0,
             depth,
             kind: SliceKind::Span,
             origin: 0,

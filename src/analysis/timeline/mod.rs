@@ -16,7 +16,9 @@ pub use calls::{CallSums, Label, OpenCalls};
 pub use gaps::{Gap, Selection};
 pub use lanes::{Lanes, Span};
 pub use sampling::Sampling;
-pub use slices::{NO_NAME, NameNo, Oddities, Slice, SliceKind, SliceNames, Stacked, Timeline, UNFINISHED};
+pub use slices::{
+    MIRI_FRAMES, NO_NAME, NameNo, Oddities, Slice, SliceKind, SliceNames, Stacked, Timeline, UNFINISHED, UNNAMED,
+};
 pub use span_sink::{
     Arguments, NumberOrName, OtherEvent, OtherKind, SpanFile, SpanHead, SpanId, SpanRecord, SpanSink, SpanWriter,
     TellSpan,

@@ -7,12 +7,16 @@ use crate::model::stacks::{Profile, Track, Unit};
 use crate::model::texts::Texts;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// The number of a text in [`SliceNames`].
 pub type NameNo = u32;
 
 /// Stands for no name.
 pub const NO_NAME: NameNo = NameNo::MAX;
+
+/// How a span without a name is called.
+pub const UNNAMED: &str = "[unnamed]";
 
 /// The duration of a span that never ended.
 pub const UNFINISHED: i64 = -1;
@@ -60,10 +64,12 @@ pub struct Slice {
     pub duration: i64,
     /// Its name.
     pub name: NameNo,
-    /// The name of its action, did, if its arguments state it;[`NO_NAME`] if not.
+    /// The name of its action, if its arguments state it; [`NO_NAME`] if not.
     pub sub: NameNo,
     /// Position in [`Timeline::tracks`] of the thread that it began on.
     pub track: u32,
+    /// The number of the track by id that it is on; 0 for its thread's own.
+    pub lane: u32,
     /// The number of spans that enclose it on its track.
     pub depth: u16,
     /// Its kind.
@@ -141,9 +147,16 @@ pub struct Timeline {
     pub tracks: Vec<Track>,
     /// In the order of their starts in the file; [`Timeline::sort`] orders them by time.
     pub slices: Vec<Slice>,
+    /// For each of the arguments asked for, positions of slices and the text that they have for it.
+    pub by_arg: Vec<Vec<(u32, NameNo)>>,
+    /// True if Miri wrote it: its interpreted calls (`frame`, `step`) each have a track by id, though they call each other.
+    pub is_miri: bool,
     /// The spans that did not fit.
     pub oddities: Oddities,
 }
+
+/// The names of the spans in which Miri shows what it interprets.
+pub const MIRI_FRAMES: [&str; 2] = ["frame", "step"];
 
 /// The number of spans of a trace that nest badly, by kind.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -158,6 +171,8 @@ pub struct Oddities {
     pub late: u64,
     /// Events without a time.
     pub timeless: u64,
+    /// Instants with call stacks of their own.
+    pub stacks: u64,
 }
 
 impl Timeline {
@@ -216,12 +231,19 @@ impl Timeline {
         self.slices.iter().filter(|slice| slice.duration == UNFINISHED).count() as u64
     }
 
-    /// The spans as stacks, nested by time on each thread, whatever track they were written for: what an
-    /// interpreter did while it ran a function is written on the thread's track, the function on one of its own.
-    /// Spans of other names than `only` are left out, if there are any; `label` gives what a span is called.
+    /// The spans as stacks: those on a thread's own track are nested by time; those of one id likewise, beside the thread
+    /// and beside those of other ids. Only Miri's interpreted calls, each of which has an id of its own, are nested into
+    /// their thread: what Miri did while it ran a function is written on the thread's track. Spans of other names than
+    /// `only` are left out, if there are any; `label` gives what a span is called.
     pub fn stacks(&self, options: CallOptions, only: &[NameNo], label: impl Fn(&Slice) -> NameNo) -> Stacked {
         let spans = self.by_end(|slice| only.is_empty() || only.contains(&slice.name));
-        let own = self.mixed_up(&spans);
+        let frames: Vec<NameNo> = match self.is_miri {
+            true => MIRI_FRAMES.iter().filter_map(|name| self.names.find(name.as_bytes())).collect(),
+            false => Vec::new(),
+        };
+        let is_frame = |slice: &Slice| slice.kind == SliceKind::Async && frames.contains(&slice.name);
+        let own = self.mixed_up(&spans, is_frame);
+        let rows = self.async_rows(&spans, is_frame);
         let (first, _) = self.bounds();
         let from_first = |time: u64| (i128::from(time) - i128::from(first)).clamp(0, i128::from(u64::MAX)) as u64;
         let within = options.within.map(|span| Span { start: from_first(span.start), end: from_first(span.end) });
@@ -230,9 +252,17 @@ impl Timeline {
         let mut numbers = FxHashMap::default();
         for &(span, at) in &spans {
             let slice = &self.slices[at as usize];
-            let apart = slice.kind == SliceKind::Async && own[slice.track as usize];
-            let track = *numbers.entry((slice.track, apart)).or_insert_with(|| {
-                tracks.push(self.tracks[slice.track as usize].clone());
+            let (thread, row) = match slice.kind {
+                // Row 1 is for frames that don't fit into their thread.
+                SliceKind::Async if is_frame(slice) => (slice.track, u32::from(own[slice.track as usize])),
+                SliceKind::Async => {
+                    let (thread, row) = rows[slice.lane as usize];
+                    (thread, 2 + row)
+                }
+                _ => (slice.track, 0),
+            };
+            let track = *numbers.entry((thread, row)).or_insert_with(|| {
+                tracks.push(self.tracks[thread as usize].clone());
                 sums.track()
             });
             sums.call(track, label(slice), span);
@@ -246,6 +276,85 @@ impl Timeline {
             time.0 = time.0.saturating_add(first);
         }
         Stacked { profile, overlaps }
+    }
+
+    /// For each track by id, the thread that it began on, and the row of that thread that it is laid on: tracks on a row don't
+    /// overlap, so that as many rows suffice as there are operations at a time.
+    fn async_rows(&self, spans: &[(Span, u32)], is_frame: impl Fn(&Slice) -> bool) -> Vec<(u32, u32)> {
+        let is_operation = |slice: &Slice| slice.kind == SliceKind::Async && !is_frame(slice);
+        let slices = self.slices.iter().filter(|slice| is_operation(slice));
+        let count = slices.map(|slice| slice.lane as usize + 1).max().unwrap_or(0);
+        // The thread of each track by id, and its time from its first start to its last end.
+        let mut lanes = vec![(u32::MAX, Span { start: u64::MAX, end: 0 }); count];
+        for &(span, at) in spans {
+            let slice = &self.slices[at as usize];
+            if is_operation(slice) {
+                let (track, whole) = &mut lanes[slice.lane as usize];
+                // What it began on another thread is a part of it.
+                if slice.depth == 0 || *track == u32::MAX {
+                    *track = slice.track;
+                }
+                *whole = Span { start: whole.start.min(span.start), end: whole.end.max(span.end) };
+            }
+        }
+        let mut order: Vec<u32> = (0..count as u32).filter(|lane| lanes[*lane as usize].0 != u32::MAX).collect();
+        order.sort_unstable_by_key(|lane| {
+            let (track, whole) = lanes[*lane as usize];
+            (track, whole.start, *lane)
+        });
+        let mut rows = vec![(0, 0); count];
+        // When each row of the thread is free again, the first first.
+        let mut free: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
+        let mut of_track = None;
+        for lane in order {
+            let (track, whole) = lanes[lane as usize];
+            if of_track != Some(track) {
+                free.clear();
+                of_track = Some(track);
+            }
+            let row = match free.peek() {
+                // An empty span at the end of another would lie in it.
+                Some(Reverse((end, row))) if *end < whole.start => {
+                    let row = *row;
+                    free.pop();
+                    row
+                }
+                _ => free.len() as u32,
+            };
+            free.push(Reverse((whole.end, row)));
+            rows[lane as usize] = (track, row);
+        }
+        rows
+    }
+
+    /// The time of each slice in which it ran nothing else of its track; 0 for instants and what never ended.
+    pub fn own_times(&self) -> Vec<i64> {
+        let track = |slice: &Slice| (slice.track, if slice.kind == SliceKind::Async { slice.lane } else { 0 });
+        let spans =
+            |at: &u32| self.slices[*at as usize].duration > 0 && self.slices[*at as usize].kind != SliceKind::Instant;
+        let mut order: Vec<u32> = (0..self.slices.len() as u32).filter(spans).collect();
+        order.sort_by_key(|at| {
+            let slice = &self.slices[*at as usize];
+            (track(slice), slice.outer_first(), *at)
+        });
+        let mut own = vec![0; self.slices.len()];
+        let mut around: Vec<u32> = Vec::new();
+        for at in order {
+            let slice = &self.slices[at as usize];
+            let encloses = |outer: &u32| {
+                let outer = &self.slices[*outer as usize];
+                track(outer) == track(slice) && outer.end() > slice.start && outer.end() >= slice.end()
+            };
+            while around.last().is_some_and(|outer| !encloses(outer)) {
+                around.pop();
+            }
+            own[at as usize] = slice.duration;
+            if let Some(outer) = around.last() {
+                own[*outer as usize] -= slice.duration;
+            }
+            around.push(at);
+        }
+        own
     }
 
     /// Spans by descending ends, the outer one of equal ones first. Unfinished ones end with their thread.
@@ -266,10 +375,11 @@ impl Timeline {
         spans
     }
 
-    /// For each thread, whether spans with tracks of their own overlap others: they are then no part of its stack.
-    fn mixed_up(&self, spans: &[(Span, u32)]) -> Vec<bool> {
+    /// For each thread, whether interpreted calls overlap others: they are then no part of its stack.
+    fn mixed_up(&self, spans: &[(Span, u32)], is_frame: impl Fn(&Slice) -> bool) -> Vec<bool> {
         let mut lanes: Vec<Lanes<()>> = self.tracks.iter().map(|_| Lanes::default()).collect();
-        for &(span, at) in spans {
+        let is_nested = |slice: &Slice| slice.kind != SliceKind::Async || is_frame(slice);
+        for &(span, at) in spans.iter().filter(|(_, at)| is_nested(&self.slices[*at as usize])) {
             let lanes = &mut lanes[self.slices[at as usize].track as usize];
             let lane = lanes.place(span, |()| {});
             lanes.open(lane, span, ());
@@ -299,6 +409,7 @@ mod tests {
             name: 0,
             sub: NO_NAME,
             track,
+            lane: 0,
             depth: 9,
             kind: SliceKind::Span,
             origin: 0,

@@ -1,25 +1,19 @@
-//! The functions that changed since another recording: shares before and after, and whether the change is more than
-//! sampling noise.
+//! The functions that changed since another recording: before and after, and whether the change is more than sampling
+//! noise. What was measured has no noise: its amounts are compared, not its shares.
 
 use super::header::{percent, sampled};
 use super::list::{FUNCTION, cell, functions, heaviest};
 use super::options::Order;
-use super::scene::{Report, Scene, base_name, series_of, whole};
+use super::scene::{Report, Scene, base_name, series_of};
 use crate::analysis::call_graph::CallGraph;
+use crate::analysis::comparison::{Change, Comparison, Evidence};
 use crate::analysis::groups::{Group, Grouping, Sum, Value, groups};
-use crate::analysis::quantity::counted;
-use crate::analysis::significance::{Share, THRESHOLD, count_of_one_sample, is_significant};
+use crate::analysis::quantity::{counted, quantity};
+use crate::analysis::significance::THRESHOLD;
 use crate::error::Result;
 use crate::model::stacks::{Profile, Series};
 use crate::pipeline::table::{Cell, Table};
 use rustc_hash::FxHashMap;
-
-/// One side of the comparison: its whole, and what one sample counts in it.
-#[derive(Debug, Clone, Copy)]
-struct ComparedSide {
-    whole: Sum,
-    one: u64,
-}
 
 /// A function in both recordings.
 #[derive(Debug, Clone)]
@@ -30,74 +24,96 @@ struct ChangedFunction {
     after: Sum,
 }
 
-/// Functions, those first whose share changed most.
+/// Functions, those first that changed most: in their share, or in their amount if that was measured.
 pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
+    let options = scene.options;
     let old_series = series_of(before, &scene.series.name)?;
-    let (old, new) = (ComparedSide::new(scene, old_series), ComparedSide::new(scene, scene.series));
+    let comparison = Comparison::new(old_series, scene.series, options.weight, options.compare);
     let mut changes = changes(scene, before, old_series);
-    let selection = &scene.options.selection;
+    let selection = &options.selection;
     changes.retain(|change| selection.takes(Some(change.module.text()), Some(change.function.text())));
-    let least = scene.options.selection.percent.unwrap_or(0.0);
-    changes.retain(|change| old.percent(change.before).max(new.percent(change.after)) >= least);
-    let delta = |change: &ChangedFunction| new.percent(change.after) - old.percent(change.before);
+    let least = selection.percent.unwrap_or(0.0);
+    changes.retain(|change| change.share_before(&comparison).max(change.share_after(&comparison)) >= least);
     changes.sort_by(|a, b| {
         let called = |change: &ChangedFunction| (change.function.clone(), change.module.clone());
-        delta(b).abs().total_cmp(&delta(a).abs()).then_with(|| called(a).cmp(&called(b)))
+        let order = match comparison.evidence {
+            Evidence::Exact => b.difference().unsigned_abs().cmp(&a.difference().unsigned_abs()),
+            _ => b.delta(&comparison).abs().total_cmp(&a.delta(&comparison).abs()),
+        };
+        order.then_with(|| called(a).cmp(&called(b)))
     });
-    let mut table = Table::new(if scene.is_on_terminal() { TERMINAL } else { COLUMNS });
-    let mut significant = 0;
+    let mut table = Table::new(&columns(scene, comparison.evidence));
+    let mut changed = 0;
     for (row, change) in changes.iter().enumerate() {
-        let verdict = verdict(change, old, new);
-        significant += usize::from(verdict != NOISE);
-        if verdict == NOISE {
+        let kind = comparison.change(change.before, change.after);
+        changed += usize::from(kind.is_real());
+        if matches!(kind, Change::Noise | Change::Same) {
             table.faint.insert(row);
         }
-        table.rows.push(cells(scene, change, delta(change), verdict, old, new));
+        table.rows.push(cells(scene, change, kind, &comparison));
     }
-    let head = vec![
-        format!("before: {}", sampled(before, old_series, scene.options.weight)),
-        format!("after:  {}", sampled(scene.profile, scene.series, scene.options.weight)),
-        format!(
-            "{} of {} changed by more than sampling noise ({THRESHOLD} standard deviations)",
-            significant,
-            counted(changes.len() as u64, "function")
-        ),
+    let mut head = vec![
+        format!("before: {}", sampled(before, old_series, options.weight)),
+        format!("after:  {}", sampled(scene.profile, scene.series, options.weight)),
     ];
+    let all = counted(changes.len() as u64, "function");
+    match comparison.evidence {
+        Evidence::Samples => {
+            head.push(format!(
+                "{changed} of {all} changed by more than sampling noise ({THRESHOLD} standard deviations)"
+            ));
+        }
+        Evidence::Exact => {
+            head.extend(lengths(scene, &comparison));
+            head.push(format!("{changed} of {all} changed; the input was measured, not sampled: every change is real"));
+        }
+        Evidence::Nothing => head.push(
+            "changes are not judged: the number of samples isn't known (--sample-weight N: one sample weighs N)"
+                .to_owned(),
+        ),
+    }
     Ok(Report::new(scene, head, table))
 }
 
-const COLUMNS: &[&str] =
-    &["before%", "after%", "delta", "change", "samples before", "samples after", "module", "symbol"];
-const TERMINAL: &[&str] = &["before%", "after%", "delta", "change", "module", "symbol"];
-
-/// The word for a change that sampling alone would make.
-const NOISE: &str = "noise";
-
-/// The kind of change.
-fn verdict(change: &ChangedFunction, old: ComparedSide, new: ComparedSide) -> &'static str {
-    match (change.before.count, change.after.count) {
-        _ if !is_significant(old.share(change.before), new.share(change.after)) => NOISE,
-        (0, _) => "new",
-        (_, 0) => "gone",
-        _ if new.percent(change.after) > old.percent(change.before) => "more",
-        _ => "less",
-    }
+/// A line if the two runs differ in length: shares are of different wholes then.
+fn lengths(scene: &Scene<'_>, comparison: &Comparison) -> Option<String> {
+    let growth = comparison.growth().filter(|_| comparison.before.weight != comparison.after.weight)?;
+    let shown = |sum: Sum| quantity(sum.weight, &scene.series.unit, scene.options.weight);
+    Some(format!(
+        "the runs differ in length: {} before, {} after ({growth:+.2}%); amounts are compared, not shares",
+        shown(comparison.before),
+        shown(comparison.after)
+    ))
 }
 
-fn cells(
-    scene: &Scene<'_>,
-    change: &ChangedFunction,
-    delta: f64,
-    told: &'static str,
-    old: ComparedSide,
-    new: ComparedSide,
-) -> Vec<Cell> {
-    let mut cells = vec![
-        Cell::Percent(old.percent(change.before)),
-        Cell::Percent(new.percent(change.after)),
-        Cell::Points(delta),
-        Cell::Word(told),
-    ];
+fn columns(scene: &Scene<'_>, evidence: Evidence) -> Vec<&'static str> {
+    let mut columns = vec!["before%", "after%"];
+    match evidence {
+        Evidence::Exact => columns.extend(["before", "after", "difference"]),
+        _ => columns.push("delta"),
+    }
+    columns.push("change");
+    if !scene.is_on_terminal() {
+        columns.extend(["samples before", "samples after"]);
+    }
+    columns.extend(["module", "symbol"]);
+    columns
+}
+
+fn cells(scene: &Scene<'_>, change: &ChangedFunction, kind: Change, comparison: &Comparison) -> Vec<Cell> {
+    let mut cells = vec![Cell::Percent(change.share_before(comparison)), Cell::Percent(change.share_after(comparison))];
+    match comparison.evidence {
+        Evidence::Exact => cells.extend([
+            Cell::Count(change.before.weight),
+            Cell::Count(change.after.weight),
+            Cell::Signed(change.difference()),
+        ]),
+        _ => cells.push(Cell::Points(change.delta(comparison))),
+    }
+    cells.push(match kind {
+        Change::Unjudged => Cell::None,
+        kind => Cell::Word(kind.word()),
+    });
     if !scene.is_on_terminal() {
         cells.extend([change.before.count, change.after.count].map(Cell::Count));
     }
@@ -105,19 +121,23 @@ fn cells(
     cells
 }
 
-impl ComparedSide {
-    fn new(scene: &Scene<'_>, series: &Series) -> Self {
-        let count = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.count));
-        let whole = Sum { weight: whole(series, scene.options.weight), count };
-        Self { whole, one: count_of_one_sample(series) }
+impl ChangedFunction {
+    fn share_before(&self, comparison: &Comparison) -> f64 {
+        percent(self.before.weight, comparison.before.weight)
     }
 
-    fn percent(&self, sum: Sum) -> f64 {
-        percent(sum.weight, self.whole.weight)
+    fn share_after(&self, comparison: &Comparison) -> f64 {
+        percent(self.after.weight, comparison.after.weight)
     }
 
-    fn share(&self, sum: Sum) -> Share {
-        Share { part: sum.count / self.one, whole: self.whole.count / self.one }
+    /// The change of its share, in percentage points.
+    fn delta(&self, comparison: &Comparison) -> f64 {
+        self.share_after(comparison) - self.share_before(comparison)
+    }
+
+    fn difference(&self) -> i64 {
+        let difference = i128::from(self.after.weight) - i128::from(self.before.weight);
+        difference.clamp(i64::MIN.into(), i64::MAX.into()) as i64
     }
 }
 

@@ -12,6 +12,7 @@ mod tree;
 pub use options::{Limit, Order, Reader, ReportOptions, Rows, Selection};
 
 use crate::analysis::call_graph::CallGraph;
+use crate::analysis::pairing::align;
 use crate::error::{Error, Result};
 use crate::io::Run;
 use crate::model::stacks::{Keep, Series};
@@ -29,7 +30,8 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
     let profile = load(&options.inputs, Keep::Sums, &options.load, job, &mut outcome)?;
     let before = match &options.rows {
         Rows::Changes(before) => {
-            Some(load(std::slice::from_ref(before), Keep::Sums, &options.load, job, &mut outcome)?)
+            let before = load(std::slice::from_ref(before), Keep::Sums, &options.load, job, &mut outcome)?;
+            Some(align(&before, &profile, options.compare.exact_names))
         }
         _ => None,
     };

@@ -1,5 +1,6 @@
 //! The options of `report`.
 
+use crate::analysis::comparison::CompareOptions;
 use crate::analysis::groups::{Key, Unnamed};
 use crate::io::{InPath, OutPath};
 use crate::model::stacks::Weight;
@@ -24,6 +25,8 @@ pub struct ReportOptions {
     pub unnamed: Unnamed,
     /// By what rows are sorted.
     pub order: Order,
+    /// How changes are found.
+    pub compare: CompareOptions,
     /// The rows that are reported.
     pub selection: Selection,
     /// Text, CSV or JSON.

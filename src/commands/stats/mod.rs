@@ -9,7 +9,7 @@ mod summary;
 mod tables;
 
 pub use options::{Compare, StatsOptions};
-pub use preset::{MIRI, Preset, Question};
+pub use preset::{CLANG, MIRI, Preset, Question};
 
 use crate::analysis::timeline::Timeline;
 use crate::contract::format::ReadOptions;
@@ -65,15 +65,16 @@ fn spans_of(
     let mut answers = Answers::new(preset, options.inputs.len() > 1);
     for path in &options.inputs {
         let opened = first.take().map_or_else(|| Opened::open(path, job), Ok);
-        let read = opened.and_then(|opened| timeline(opened, options.perfetto_compat, job));
+        let read = opened.and_then(|opened| timeline(opened, options, job));
         let (timeline, warnings) = read.map_err(|error| error.in_file(&shown(path)))?;
         outcome.warnings.append(warnings.in_file(&shown(path)));
         answers.add(&shown(path), &timeline);
     }
+    outcome.summary.extend(answers.left_out());
     Ok(answers.into_tables())
 }
 
-fn timeline(opened: Opened, perfetto_compat: bool, job: &Job) -> Result<(Timeline, Warnings)> {
+fn timeline(opened: Opened, options: &StatsOptions, job: &Job) -> Result<(Timeline, Warnings)> {
     let format = opened.format();
     let Some(of) = format.read.spans() else {
         return Err(Error::new(format!(
@@ -82,7 +83,9 @@ fn timeline(opened: Opened, perfetto_compat: bool, job: &Job) -> Result<(Timelin
             holding(|_| true)
         )));
     };
-    let (mut warnings, options) = (Warnings::new(), ReadOptions { perfetto_compat, ..ReadOptions::default() });
+    let mut warnings = Warnings::new();
+    let (perfetto_compat, by_args) = (options.perfetto_compat, options.preset.by_args());
+    let options = ReadOptions { perfetto_compat, by_args, ..ReadOptions::default() };
     let timeline = read_spans(opened, job, |input| (of.timeline)(input, &options, &mut warnings))?;
     Ok((timeline, warnings))
 }

@@ -5,6 +5,7 @@
 //! spans                    count, sum and spread of the top-level spans, by name
 //! all                      count and sum of all spans, by name
 //! sub borrow_tracker       what the spans of a name did
+//! by-arg detail            time by an argument of the spans
 //! gaps                     the times without any span, the longest first
 //! exclude frame step       names that are no top-level spans
 //! from 1ms                 only spans that end after this time
@@ -22,6 +23,8 @@ pub enum Question {
     All,
     /// The actions of spans of a name.
     Sub(String),
+    /// The time of spans by the value of an argument.
+    ByArg(String),
     /// The longest times without any span.
     Gaps,
 }
@@ -31,8 +34,9 @@ pub enum Question {
 pub struct Preset {
     /// The questions, in this order.
     pub questions: Vec<Question>,
-    /// Names of spans that enclose others on tracks of their own and are not top-level spans.
-    pub exclude: Vec<String>,
+    /// Names of spans that enclose others on tracks of their own and are not top-level spans; `None`: in Miri's traces
+    /// those of its interpreted calls.
+    pub exclude: Option<Vec<String>>,
     /// Only spans that end after this time, in nanoseconds.
     pub from: Option<i64>,
     /// Only spans that begin before this time, in nanoseconds.
@@ -54,7 +58,23 @@ sub validate_operand
 gaps
 ";
 
+/// The questions about a compilation by clang (`-ftime-trace`).
+pub const CLANG: &str = "\
+by-arg detail
+spans
+all
+";
+
 impl Preset {
+    /// The arguments that are asked for.
+    pub fn by_args(&self) -> Vec<String> {
+        let keys = self.questions.iter().filter_map(|question| match question {
+            Question::ByArg(key) => Some(key.clone()),
+            _ => None,
+        });
+        keys.collect()
+    }
+
     /// From a text of questions; `time` reads times.
     pub fn parse(text: &str, time: impl Fn(&str) -> Result<u64, String>) -> Result<Self> {
         let mut preset = Self::default();
@@ -72,11 +92,14 @@ impl Preset {
                 ("all", []) => preset.questions.push(Question::All),
                 ("gaps", []) => preset.questions.push(Question::Gaps),
                 ("sub", [name]) => preset.questions.push(Question::Sub((*name).to_owned())),
-                ("exclude", names) => preset.exclude.extend(names.iter().map(|name| (*name).to_owned())),
+                ("by-arg", [key]) => preset.questions.push(Question::ByArg((*key).to_owned())),
+                ("exclude", names) => {
+                    preset.exclude.get_or_insert_default().extend(names.iter().map(|name| (*name).to_owned()));
+                }
                 ("from", [text]) => preset.from = Some(at(text)?),
                 ("to", [text]) => preset.to = Some(at(text)?),
                 _ => {
-                    let known = "spans, all, gaps, sub NAME, exclude NAME…, from TIME, to TIME";
+                    let known = "spans, all, gaps, sub NAME, by-arg KEY, exclude NAME…, from TIME, to TIME";
                     return Err(wrong(format!("{line:?} is none of: {known}")));
                 }
             }
@@ -97,7 +120,9 @@ mod tests {
     fn questions_line_by_line() {
         let preset = parse("# of mine\nexclude frame step\n\nspans # all of them\nsub x\nfrom 5\n").unwrap();
         assert_eq!(preset.questions, [Question::Spans, Question::Sub("x".into())]);
-        assert_eq!((preset.exclude.len(), preset.from, preset.to), (2, Some(5), None));
+        assert_eq!((preset.exclude.map(|names| names.len()), preset.from, preset.to), (Some(2), Some(5), None));
+        assert_eq!(parse(CLANG).unwrap().by_args(), ["detail"]);
+        assert_eq!(parse("spans").unwrap().exclude, None);
         assert_eq!(parse(MIRI).unwrap().questions.len(), 10);
         let error = parse("spans\nsub\n").unwrap_err();
         assert!(error.is_usage() && error.to_string().starts_with("line 2: \"sub\" is none of"), "{error}");

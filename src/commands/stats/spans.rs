@@ -5,7 +5,8 @@
 
 use super::preset::{Preset, Question};
 use super::tables::{Titled, called};
-use crate::analysis::timeline::{NO_NAME, NameNo, Selection, Slice, SliceKind, Tally, Timeline};
+use crate::analysis::quantity::grouped;
+use crate::analysis::timeline::{MIRI_FRAMES, NO_NAME, NameNo, Selection, Slice, SliceKind, Tally, Timeline};
 use crate::pipeline::table::{Cell, Table};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -16,11 +17,21 @@ pub(super) struct Answers<'p> {
     preset: &'p Preset,
     answers: Vec<QuestionAnswer>,
     several: bool,
+    left_out: LeftOut,
+}
+
+/// The slices that have no duration to sum.
+#[derive(Debug, Default)]
+struct LeftOut {
+    instants: u64,
+    unfinished: u64,
+    empty: u64,
 }
 
 enum QuestionAnswer {
     Spans(TopLevel),
     ByName(BTreeMap<Vec<u8>, Tally>),
+    ByArg(BTreeMap<(Vec<u8>, Vec<u8>), (Tally, i128)>),
     Gaps(Vec<GapRow>),
 }
 
@@ -48,19 +59,34 @@ impl<'p> Answers<'p> {
         let answers = preset.questions.iter().map(|question| match question {
             Question::Spans => QuestionAnswer::Spans(TopLevel::default()),
             Question::All | Question::Sub(_) => QuestionAnswer::ByName(BTreeMap::new()),
+            Question::ByArg(_) => QuestionAnswer::ByArg(BTreeMap::new()),
             Question::Gaps => QuestionAnswer::Gaps(Vec::new()),
         });
-        Self { preset, answers: answers.collect(), several }
+        Self { preset, answers: answers.collect(), several, left_out: LeftOut::default() }
     }
 
     /// Adds one more trace.
     pub(super) fn add(&mut self, path: &Path, timeline: &Timeline) {
         let Preset { exclude, from, to, .. } = self.preset;
-        let exclude = exclude.iter().filter_map(|name| timeline.names.find(name.as_bytes())).collect();
+        let number = |name: &str| timeline.names.find(name.as_bytes());
+        let exclude = match exclude {
+            Some(names) => names.iter().filter_map(|name| number(name)).collect(),
+            None if timeline.is_miri => MIRI_FRAMES.into_iter().filter_map(number).collect(),
+            None => Vec::new(),
+        };
         let selection = Selection { exclude, from: *from, to: *to };
+        if self.preset.questions.contains(&Question::All) {
+            self.left_out.add(timeline, &selection);
+        }
+        let mut by_args = timeline.by_arg.iter();
         for (question, answer) in self.preset.questions.iter().zip(&mut self.answers) {
             match (question, answer) {
                 (_, QuestionAnswer::Spans(top)) => top.add(timeline, &selection),
+                (_, QuestionAnswer::ByArg(sums)) => {
+                    if let Some(values) = by_args.next() {
+                        sum_by_arg(timeline, values, &selection, sums);
+                    }
+                }
                 (_, QuestionAnswer::Gaps(rows)) => rows.extend(gaps(path, timeline, &selection)),
                 (Question::Sub(name), QuestionAnswer::ByName(tallies)) => {
                     let Some(name) = timeline.names.find(name.as_bytes()) else { continue };
@@ -75,6 +101,23 @@ impl<'p> Answers<'p> {
         }
     }
 
+    /// What the table of all spans leaves out, if anything.
+    pub(super) fn left_out(&self) -> Option<String> {
+        let LeftOut { instants, unfinished, empty } = self.left_out;
+        let counted = |count: u64, one: &str, many: &str| match count {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            count => Some(format!("{} {many}", grouped(count))),
+        };
+        let said = [
+            counted(instants, "instant", "instants"),
+            counted(empty, "span of no duration", "spans of no duration"),
+            counted(unfinished, "span that never ends", "spans that never end"),
+        ];
+        let said: Vec<String> = said.into_iter().flatten().collect();
+        (!said.is_empty()).then(|| format!("all spans: {} left out", said.join(", ")))
+    }
+
     /// The tables, titled by their questions.
     pub(super) fn into_tables(self) -> Titled {
         let titled = |(question, answer): (&Question, QuestionAnswer)| match (question, answer) {
@@ -84,6 +127,8 @@ impl<'p> Answers<'p> {
                 let by_count = |tally: &Tally| (Reverse(tally.count), Reverse(tally.sum));
                 (format!("what {name} did"), name_table(&tallies, by_count))
             }
+            (Question::ByArg(key), QuestionAnswer::ByArg(sums)) => (format!("time by {key}"), arg_table(sums)),
+            (_, QuestionAnswer::ByArg(sums)) => ("time by argument".to_owned(), arg_table(sums)),
             (_, QuestionAnswer::ByName(tallies)) => {
                 let by_sum = |tally: &Tally| (Reverse(tally.sum), Reverse(tally.count));
                 ("all spans".to_owned(), name_table(&tallies, by_sum))
@@ -105,6 +150,53 @@ fn tally(
         by_number.add(name(slice), slice.duration);
     }
     by_number.merge_into(timeline, tallies);
+}
+
+/// Adds up the spans that have an argument, by their name and its value: durations, and the time that they ran nothing
+/// else.
+fn sum_by_arg(
+    timeline: &Timeline,
+    values: &[(u32, NameNo)],
+    selection: &Selection,
+    sums: &mut BTreeMap<(Vec<u8>, Vec<u8>), (Tally, i128)>,
+) {
+    let own_times = timeline.own_times();
+    for (at, value) in values {
+        let slice = &timeline.slices[*at as usize];
+        if slice.duration < 0 || !selection.within(slice) {
+            continue;
+        }
+        let key = (timeline.names.text(slice.name).to_vec(), timeline.names.text(*value).to_vec());
+        let (tally, own) = sums.entry(key).or_default();
+        tally.add(slice.duration);
+        *own += i128::from(own_times[*at as usize]);
+    }
+}
+
+impl LeftOut {
+    fn add(&mut self, timeline: &Timeline, selection: &Selection) {
+        for slice in timeline.slices.iter().filter(|slice| slice.duration <= 0 && selection.within(slice)) {
+            match slice.kind {
+                SliceKind::Instant => self.instants += 1,
+                _ if slice.duration < 0 => self.unfinished += 1,
+                _ => self.empty += 1,
+            }
+        }
+    }
+}
+
+/// Names and values, those first that ran longest themselves.
+fn arg_table(sums: BTreeMap<(Vec<u8>, Vec<u8>), (Tally, i128)>) -> Table {
+    let mut table = Table::new(&["name", "value", "count", "sum", "self", "min", "max", "avg", "stddev"]);
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, (tally, own))| (Reverse(*own), Reverse(tally.sum)));
+    for ((name, value), (tally, own)) in sums {
+        let mut row = spread(&String::from_utf8_lossy(&name), &tally);
+        row.insert(1, Cell::text(String::from_utf8_lossy(&value).into_owned()));
+        row.insert(4, signed(own));
+        table.rows.push(row);
+    }
+    table
 }
 
 /// Sums by the number of a name in its timeline; the last one is for those without a name.

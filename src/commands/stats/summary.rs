@@ -1,7 +1,7 @@
 //! Summaries of measureme profiles: one, the sum of several, the difference of two, the spread over runs.
 
 use super::options::Compare;
-use super::tables::{Titled, holding};
+use super::tables::{ARTIFACTS, Titled, holding};
 use crate::analysis::timeline::{LabelSummary, LabelTotals, Tally};
 use crate::error::{Error, Result, Warnings};
 use crate::io::InPath;
@@ -90,13 +90,11 @@ fn tables(summary: &LabelSummary) -> Titled {
     let all = LabelTotals { time: total, ..whole };
     table.rows.insert(0, row(b"TOTAL", &all, percent(all.self_time)));
     let mut tables = vec![("summary".to_owned(), table)];
-    if !summary.artifacts.is_empty() {
-        let mut artifacts: Vec<_> = summary.artifacts.iter().collect();
-        artifacts.sort_by_key(|(_, size)| Reverse(**size));
-        let mut table = Table::new(&["artifact", "bytes"]);
-        table.rows.extend(artifacts.iter().map(|(name, size)| vec![text(name), Cell::Count(**size)]));
-        tables.push(("artifacts".to_owned(), table));
-    }
+    let mut artifacts: Vec<_> = summary.artifacts.iter().collect();
+    artifacts.sort_by_key(|(_, size)| Reverse(**size));
+    let mut table = Table::new(&["artifact", "bytes"]);
+    table.rows.extend(artifacts.iter().map(|(name, size)| vec![text(name), Cell::Count(**size)]));
+    tables.push((ARTIFACTS.to_owned(), table));
     tables
 }
 
@@ -142,14 +140,12 @@ fn diff(base: &LabelSummary, changed: &LabelSummary) -> Titled {
     table.rows.extend(rows.into_iter().map(|(_, row)| row));
     let mut tables = vec![("change".to_owned(), table)];
     let artifacts: BTreeSet<_> = base.artifacts.keys().chain(changed.artifacts.keys()).collect();
-    if !artifacts.is_empty() {
-        let mut table = Table::new(&["artifact", "bytes"]);
-        for name in artifacts {
-            let size = |summary: &LabelSummary| summary.artifacts.get(name).copied().unwrap_or(0);
-            table.rows.push(vec![text(name), change(size(base), size(changed))]);
-        }
-        tables.push(("artifacts".to_owned(), table));
+    let mut table = Table::new(&["artifact", "bytes"]);
+    for name in artifacts {
+        let size = |summary: &LabelSummary| summary.artifacts.get(name).copied().unwrap_or(0);
+        table.rows.push(vec![text(name), change(size(base), size(changed))]);
     }
+    tables.push((ARTIFACTS.to_owned(), table));
     tables
 }
 

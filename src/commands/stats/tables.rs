@@ -9,19 +9,25 @@ use serde::Serializer;
 use std::io::Write;
 use std::path::Path;
 
+/// The title of the table of artifact sizes, which few recordings have.
+pub(super) const ARTIFACTS: &str = "artifacts";
+
 /// Tables, each with its title.
 pub(super) type Titled = Vec<(String, Table)>;
 
-/// One table is written plainly; several with their titles: as lines in text and CSV, as keys in JSON.
+/// JSON is always an object of tables by their titles. In text and CSV one table is written plainly, several with lines for
+/// their titles; of the summary's tables, those that are empty are left out there.
 pub(super) fn write(tables: &Titled, layout: Layout, out: &mut dyn Write) -> Result<()> {
-    if let [(_, table)] = &tables[..] {
-        return table.write(layout, out);
-    }
     if layout == Layout::Json {
         let mut serializer = serde_json::Serializer::new(&mut *out);
         let tables = tables.iter().map(|(title, table)| (title, table));
         serializer.collect_map(tables).map_err(std::io::Error::from)?;
         return Ok(writeln!(out)?);
+    }
+    let is_shown = |(title, table): &&(String, Table)| !table.rows.is_empty() || title != ARTIFACTS;
+    let tables: Vec<_> = tables.iter().filter(is_shown).collect();
+    if let [(_, table)] = &tables[..] {
+        return table.write(layout, out);
     }
     for (at, (title, table)) in tables.iter().enumerate() {
         let blank = if at == 0 { "" } else { "\n" };

@@ -9,6 +9,8 @@ mod jit;
 mod names;
 mod recorded;
 
+use crate::analysis::comparison::CompareOptions;
+use crate::analysis::pairing::align;
 use crate::error::{Result, Warnings};
 use crate::io::{self, InPath, OutPath, Output, PrivateDirectory, Run};
 use crate::model::printable::readable;
@@ -34,6 +36,8 @@ pub struct ViewOptions {
     pub load: LoadOptions,
     /// The recording to compare with.
     pub before: Option<InPath>,
+    /// How changes are found.
+    pub compare: CompareOptions,
     /// The title of the page; `None`: the command that was recorded.
     pub title: Option<String>,
     /// The number of code ranges that are listed.
@@ -53,14 +57,17 @@ pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
     let load_options = LoadOptions { by_input: inputs.len() > 1, ..options.load.clone() };
     let mut profile = load_and_ask(inputs.into(), Keep::EachRow, &load_options, &mut ask, job, &mut outcome)?;
     let before = match &options.before {
-        Some(before) => Some(load(std::slice::from_ref(before), Keep::EachRow, &options.load, job, &mut outcome)?),
+        Some(before) => {
+            let before = load(std::slice::from_ref(before), Keep::EachRow, &options.load, job, &mut outcome)?;
+            Some(align(&before, &profile, options.compare.exact_names))
+        }
         None => None,
     };
     let recordings = clocks::align(inputs, &mut profile, &mut recorded);
     profile.about.notes.extend(clocks::note(&recordings, &profile));
     let title = options.title.clone().unwrap_or_else(|| title(&profile, &options.inputs));
     let (code, spots) = code::section(&recorded, &profile, options.code);
-    let mut sections = viewer::sections(&profile, &recordings, &spots, before.as_ref());
+    let mut sections = viewer::sections(&profile, &recordings, &spots, before.as_ref(), options.compare);
     sections.extend(code);
     sections.extend(jit::section(recorded.iter().map(|recorded| &recorded.compiled), &profile));
     sections.extend(findings::section(recorded.iter().map(|recorded| &recorded.findings)));

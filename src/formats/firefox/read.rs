@@ -9,7 +9,7 @@ use crate::analysis::category::Category;
 use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::model::stacks::{FrameId, FrameKind, Profile, Row, ScriptStart, StackId, Track, TrackId, Unit};
+use crate::model::stacks::{Counting, FrameId, FrameKind, Profile, Row, ScriptStart, StackId, Track, TrackId, Unit};
 use crate::model::{Nanos, Pid, Tid};
 use serde::Deserialize;
 
@@ -331,6 +331,9 @@ impl ReadSamples {
         };
         let counts = unit == Unit::Samples;
         let series = profile.series_named(name, unit);
+        if !counts {
+            profile.series[series].counting = Counting::Unknown;
+        }
         let (mut time, mut rest) = (0.0, 0.0);
         for at in 0..self.stack.len() {
             time = self.time(at, time);

@@ -85,7 +85,7 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
         let name = timeline.names.number(labels.text(label));
         let argument = profile.strings.event(event.id).and_then(|(_, arguments)| arguments.into_iter().next());
         let sub = argument.map_or(NO_NAME, |argument| timeline.names.number(&argument));
-        timeline.slices.push(Slice { start, duration, name, sub, track, depth: 0, kind, origin: 0 });
+        timeline.slices.push(Slice { start, duration, name, sub, track, lane: 0, depth: 0, kind, origin: 0 });
     });
     timeline.tracks = threads.tracks(&profile);
     timeline.nest(&vec![true; count]);

@@ -13,7 +13,7 @@ use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::Nanos;
 use crate::model::about::{TimeExtent, joined};
-use crate::model::stacks::{FrameKind, Profile, Row, Sampling, StackId, TrackId, Unit};
+use crate::model::stacks::{Counting, FrameKind, Profile, Row, Sampling, StackId, TrackId, Unit};
 use crate::model::tier::Tier;
 
 /// The name of values without a name.
@@ -248,7 +248,10 @@ impl<'d> MessageReading<'_, 'd> {
             ([], []) => return Err(Error::new("has neither values nor times")),
             ([], times) => times.iter().map(|time| (event.scale, Some(*time))).collect(),
             (values, []) => {
-                self.to.profile.series[event.series].uncounted |= !event.counts && counts.is_none();
+                if !event.counts && counts.is_none() {
+                    self.to.profile.series[event.series].uncounted = true;
+                    self.to.profile.series[event.series].counting = Counting::Unknown;
+                }
                 values.iter().map(|value| Ok((weight(*value)?, None))).collect::<Result<_>>()?
             }
             (values, times) if values.len() == times.len() => {

@@ -15,7 +15,7 @@ use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::about::{About, TimeExtent, joined};
 use crate::model::process::BuildId;
-use crate::model::stacks::{Profile, Row, Sampling, ScriptStart, Track, Unit};
+use crate::model::stacks::{Counting, Profile, Row, Sampling, ScriptStart, Track, Unit};
 use crate::model::{Nanos, Pid, Tid};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -147,6 +147,9 @@ impl EventValues {
         let itself = counted(tables, tables.sample_types[at]).map(|_| at);
         let count = before.or(itself);
         profile.series[series].uncounted = count.is_none();
+        if count.is_none() {
+            profile.series[series].counting = Counting::Unknown;
+        }
         Self { series, value: at, count, scale }
     }
 }

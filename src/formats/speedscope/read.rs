@@ -8,8 +8,9 @@ use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::backing::base_name;
-use crate::model::stacks::{FrameId, Profile, Row, ScriptStart, StackId, Track, TrackId, Unit};
+use crate::model::stacks::{Counting, FrameId, Profile, Row, ScriptStart, StackId, Track, TrackId, Unit};
 use crate::model::{Nanos, Pid, Tid};
+use rustc_hash::FxHashSet;
 use serde::Deserialize;
 
 /// True if an input begins as such a file does: it names the format's schema, or its first member is one of its own.
@@ -51,6 +52,15 @@ struct OneProfile {
     samples: Vec<Vec<u32>>,
     weights: Vec<f64>,
     events: Vec<FrameEvent>,
+}
+
+impl OneProfile {
+    /// True if its samples may be sums of many: each stack is there once, and they weigh differently.
+    fn are_sums(&self) -> bool {
+        let distinct: FxHashSet<&[u32]> = self.samples.iter().map(Vec::as_slice).collect();
+        let first = self.weights.first();
+        distinct.len() == self.samples.len() && self.weights.iter().any(|weight| Some(weight) != first)
+    }
 }
 
 #[derive(Deserialize)]
@@ -144,6 +154,9 @@ impl SpeedscopeReading {
         let mut weights = Rounded { series, track, scale, start, rest: 0.0, sum: 0.0 };
         self.sampled(one, &mut weights);
         self.evented(one, &mut weights);
+        if !one.events.is_empty() || one.are_sums() {
+            self.profile.series[series].counting = Counting::Unknown;
+        }
     }
 
     fn sampled(&mut self, one: &OneProfile, weights: &mut Rounded) {

@@ -1,173 +1,378 @@
-//! One event, as it is in the file.
+//! One event, as it is in the file: read by serde, borrowed from the file's bytes.
 
-use super::json::{JsonValue, ScanStop, Scanner, Text};
+use super::mend::lenient_text;
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::fmt;
 
-/// The members that time depends on; the others are only found when asked for.
-#[derive(Debug, Clone, Copy, Default)]
+/// An event. Times are in nanoseconds.
+#[derive(Debug, Clone, Default)]
 pub(super) struct TraceEvent<'a> {
-    /// `name`
-    pub(super) name: Text<'a>,
+    /// `name`; empty if absent.
+    pub(super) name: Cow<'a, str>,
     /// `cat`; `None` matches any category.
-    pub(super) cat: Option<Text<'a>>,
+    pub(super) cat: Option<Cow<'a, str>>,
     /// The first byte of `ph`; 0 if absent.
     pub(super) phase: u8,
-    /// `ts` in nanoseconds.
+    /// `ts`
     pub(super) time: Option<i64>,
-    /// `dur` in nanoseconds.
+    /// `dur`
     pub(super) duration: Option<i64>,
-    /// `pid`
-    pub(super) pid: OwnerText<'a>,
-    /// `tid`
-    pub(super) tid: OwnerText<'a>,
+    /// `pid`; `None` if absent.
+    pub(super) pid: Option<Owner<'a>>,
+    /// `tid`; `None` if absent.
+    pub(super) tid: Option<Owner<'a>>,
     /// `id`, or the one in `id2`, as written: `1`, `-2`, `0x10`. Empty if absent.
-    pub(super) id: &'a [u8],
+    pub(super) id: &'a str,
+    /// True if `id` is written as a string.
+    pub(super) id_is_text: bool,
     /// True if the id holds within the process only (`id2.local`).
     pub(super) id_is_local: bool,
     /// `args` with its braces; empty if absent.
-    pub(super) args: &'a [u8],
-    /// True if `id` is written as a string.
-    pub(super) id_is_text: bool,
+    pub(super) args: &'a str,
+    /// True if it states the call stack that it happened in (`stack`, `sf`).
+    pub(super) has_stack: bool,
     /// The whole object.
     pub(super) raw: &'a [u8],
     /// The offset of the object in the file.
     pub(super) offset: u64,
 }
 
-/// Miri's spans of interpreted calls: what they do is in their message.
-pub(super) const FRAME: &[u8] = b"frame";
+/// A process or thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Owner<'a> {
+    /// By number.
+    Number(i64),
+    /// By name: some writers have no numbers.
+    Named(Cow<'a, str>),
+}
 
 /// True if events of this phase are part of spans.
 pub(super) fn is_span(phase: u8) -> bool {
     matches!(phase, b'B' | b'E' | b'X' | b'i' | b'I' | b'R' | b'b' | b'e' | b'n' | b'S' | b'F')
 }
 
-/// The members that [`TraceEvent`] has.
-const KEYS: &[&[u8]] = &[b"name", b"cat", b"ph", b"ts", b"dur", b"pid", b"tid", b"id", b"id2", b"args"];
-
-/// A process or thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OwnerText<'a> {
-    /// By number; 0 if the event does not state.
-    Number(i64),
-    /// By name: some writers have no numbers.
-    Named(Text<'a>),
-}
-
-impl Default for OwnerText<'_> {
-    fn default() -> Self {
-        Self::Number(0)
-    }
-}
-
 impl<'a> TraceEvent<'a> {
+    /// The event that bytes begin with, and its length.
+    pub(super) fn parse(bytes: &'a [u8]) -> serde_json::Result<(Self, usize)> {
+        let mut events = serde_json::Deserializer::from_slice(bytes).into_iter::<Self>();
+        // There is a byte, so there is an event or an error.
+        let event = events.next().unwrap_or_else(|| Ok(Self::default()))?;
+        let len = events.byte_offset();
+        Ok((Self { raw: &bytes[..len], ..event }, len))
+    }
+
     /// True if it is on a track of its own and begins something there.
     pub(super) fn is_by_id(&self) -> bool {
         matches!(self.phase, b'b' | b'n' | b'S')
     }
 
-    /// The event that is in these bytes from `at` on.
-    pub(super) fn find(bytes: &'a [u8], at: u64) -> Option<Self> {
-        let mut event = Self::default();
-        event.scan(bytes, usize::try_from(at).ok().filter(|at| *at < bytes.len())?).ok()?;
-        Some(Self { offset: at, ..event })
+    /// The thread; without one, that of the process's number.
+    pub(super) fn thread(&self) -> Owner<'a> {
+        self.tid.clone().unwrap_or_else(|| self.process())
     }
 
-    /// Becomes the event at `at`; gives the place behind it.
-    #[inline]
-    pub(super) fn scan(&mut self, bytes: &'a [u8], at: usize) -> Result<usize, ScanStop> {
-        *self = Self::default();
-        let mut scanner = Scanner::new(bytes, at);
-        scanner.members(|key, value| self.take(key, value))?;
-        self.raw = &bytes[at..scanner.at];
-        Ok(scanner.at)
-    }
-
-    /// Takes the value of a member.
-    #[inline(always)]
-    fn take(&mut self, key: Text<'a>, value: JsonValue<'a>) {
-        match key.one_of(KEYS) {
-            b"name" => self.name = plain(value),
-            b"cat" => self.cat = Some(plain(value)),
-            b"ph" => self.phase = plain(value).raw.first().copied().unwrap_or(0),
-            b"ts" => self.time = nanoseconds(plain(value).raw),
-            b"dur" => self.duration = nanoseconds(plain(value).raw),
-            b"pid" => self.pid = who(value),
-            b"tid" => self.tid = who(value),
-            b"id" => self.take_id(value),
-            b"id2" => self.take_id2(value),
-            b"args" => self.args = if let JsonValue::Nested(args) = value { args } else { b"" },
-            _ => {}
-        }
-    }
-
-    fn take_id(&mut self, value: JsonValue<'a>) {
-        self.id = plain(value).raw;
-        self.id_is_text = matches!(value, JsonValue::Text(_));
-    }
-
-    #[inline(never)]
-    fn take_id2(&mut self, value: JsonValue<'a>) {
-        let JsonValue::Nested(object) = value else { return };
-        // Found whole before: it can only be an array, which has no members.
-        let _ = Scanner::new(object, 0).members(|key, value| {
-            self.id_is_local = key.is(b"local");
-            self.take_id(value);
-        });
+    /// The process; 0 if the event doesn't state it.
+    pub(super) fn process(&self) -> Owner<'a> {
+        self.pid.clone().unwrap_or(Owner::Number(0))
     }
 
     /// The text of an argument: strings without quotes; one pair may be inside, too (Rust's debug form).
-    pub(super) fn argument(&self, name: &[u8]) -> Option<Cow<'a, [u8]>> {
-        let mut found = None;
+    pub(super) fn argument(&self, name: &str) -> Option<Cow<'a, str>> {
+        let [found] = self.arguments([name]);
+        found
+    }
+
+    /// The texts of several arguments.
+    pub(super) fn arguments<const N: usize>(&self, names: [&str; N]) -> [Option<Cow<'a, str>>; N] {
+        let mut find = FindMembers { names, found: [None; N] };
         if !self.args.is_empty() {
-            let _ = Scanner::new(self.args, 0).members(|key, value| {
-                if key.is(name) {
-                    found = Some(value);
-                }
-            });
+            // What is not JSON any more behind the member that was found is not looked at.
+            let _ = (&mut find).deserialize(&mut serde_json::Deserializer::from_str(self.args));
         }
-        found.map(argument_text)
+        find.found.map(|value| {
+            let text = text_of(value?.get());
+            match text.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')) {
+                Some(inner) => Some(Cow::Owned(inner.to_owned())),
+                None => Some(text),
+            }
+        })
     }
 }
 
-/// The text of an argument's value.
-fn argument_text(value: JsonValue<'_>) -> Cow<'_, [u8]> {
-    match value {
-        JsonValue::Text(text) => unquoted(text.text()),
-        JsonValue::Word(raw) | JsonValue::Nested(raw) => Cow::Borrowed(raw),
+/// The text of a value: of a string what is in it, of anything else how it is written.
+fn text_of(json: &str) -> Cow<'_, str> {
+    match json.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')) {
+        Some(inner) if inner.contains('\\') => {
+            serde_json::from_str(json).map_or_else(|_| Cow::Owned(lenient_text(json)), Cow::Owned)
+        }
+        Some(inner) => Cow::Borrowed(inner),
+        None => Cow::Borrowed(json),
     }
 }
 
-fn unquoted(text: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
-    match &*text {
-        [b'"', inner @ .., b'"'] => Cow::Owned(inner.to_vec()),
-        _ => text,
+/// A value as it is written, without the quotes of a string.
+fn unquoted(json: &str) -> &str {
+    json.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')).unwrap_or(json)
+}
+
+fn owner(text: Cow<'_, str>) -> Owner<'_> {
+    text.parse().map_or(Owner::Named(text), Owner::Number)
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for TraceEvent<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(EventVisitor)
     }
 }
 
-fn plain(value: JsonValue<'_>) -> Text<'_> {
-    match value {
-        JsonValue::Text(text) => text,
-        JsonValue::Word(raw) | JsonValue::Nested(raw) => Text::plain(raw),
+/// Reads the members of an event; of equal ones the last counts.
+struct EventVisitor;
+
+impl<'de> Visitor<'de> for EventVisitor {
+    type Value = TraceEvent<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a trace event")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TraceEvent<'de>, A::Error> {
+        let mut event = TraceEvent::default();
+        while let Some(Key(key)) = map.next_key()? {
+            match &*key {
+                b"name" => event.name = map.next_value::<Text<'_>>()?.0,
+                b"cat" => event.cat = Some(map.next_value::<Text<'_>>()?.0),
+                b"ph" => event.phase = map.next_value::<Text<'_>>()?.0.bytes().next().unwrap_or(0),
+                b"ts" => event.time = nanoseconds(unquoted(raw(&mut map)?)),
+                b"dur" => event.duration = nanoseconds(unquoted(raw(&mut map)?)),
+                b"pid" => event.pid = map.next_value::<PerhapsOwner<'_>>()?.0,
+                b"tid" => event.tid = map.next_value::<PerhapsOwner<'_>>()?.0,
+                b"id" => {
+                    let id = raw(&mut map)?;
+                    (event.id, event.id_is_text) = (unquoted(id), id.starts_with('"'));
+                }
+                b"id2" => {
+                    // Of another form it says nothing.
+                    let id: LocalOrGlobal<'_> = serde_json::from_str(raw(&mut map)?).unwrap_or_default();
+                    let text = id.local.or(id.global).map_or("", RawValue::get);
+                    event.id_is_local = id.local.is_some();
+                    (event.id, event.id_is_text) = (unquoted(text), text.starts_with('"'));
+                }
+                b"args" => {
+                    let args = raw(&mut map)?;
+                    event.args = if args.starts_with(['{', '[']) { args } else { "" };
+                }
+                b"stack" | b"sf" => {
+                    event.has_stack = true;
+                    map.next_value::<IgnoredAny>()?;
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(event)
     }
 }
 
-fn who(value: JsonValue<'_>) -> OwnerText<'_> {
-    let text = plain(value);
-    if let [digit @ b'0'..=b'9'] = text.raw {
-        return OwnerText::Number(i64::from(digit - b'0'));
+fn raw<'de, A: MapAccess<'de>>(map: &mut A) -> Result<&'de str, A::Error> {
+    Ok(map.next_value::<&'de RawValue>()?.get())
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct LocalOrGlobal<'a> {
+    #[serde(borrow)]
+    local: Option<&'a RawValue>,
+    #[serde(borrow)]
+    global: Option<&'a RawValue>,
+}
+
+/// The name of a member. Whether it is UTF-8 doesn't matter: those that are known are.
+struct Key<'a>(Cow<'a, [u8]>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_bytes(KeyVisitor).map(Key)
     }
-    match std::str::from_utf8(text.raw).ok().and_then(|text| text.parse().ok()) {
-        Some(number) => OwnerText::Number(number),
-        None if text.raw == b"null" => OwnerText::Number(0),
-        None => OwnerText::Named(text),
+}
+
+struct KeyVisitor;
+
+impl<'de> Visitor<'de> for KeyVisitor {
+    type Value = Cow<'de, [u8]>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a member")
+    }
+
+    fn visit_borrowed_bytes<E>(self, key: &'de [u8]) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(key))
+    }
+
+    fn visit_bytes<E>(self, key: &[u8]) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(key.to_vec()))
+    }
+
+    fn visit_borrowed_str<E>(self, key: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(key.as_bytes()))
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(key.as_bytes().to_vec()))
+    }
+}
+
+/// A process or thread; `None` if it is `null`, a list or an object.
+struct PerhapsOwner<'a>(Option<Owner<'a>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for PerhapsOwner<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(OwnerVisitor).map(PerhapsOwner)
+    }
+}
+
+struct OwnerVisitor;
+
+impl<'de> Visitor<'de> for OwnerVisitor {
+    type Value = Option<Owner<'de>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a process or thread")
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(Some(i64::try_from(number).map_or_else(|_| owner(Cow::Owned(number.to_string())), Owner::Number)))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(Some(Owner::Number(number)))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(Some(owner(Cow::Owned(number.to_string()))))
+    }
+
+    fn visit_bool<E>(self, word: bool) -> Result<Self::Value, E> {
+        Ok(Some(owner(Cow::Owned(word.to_string()))))
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Some(owner(Cow::Borrowed(text))))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Some(owner(Cow::Owned(text.to_owned()))))
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+}
+
+/// A text; numbers and words are taken as they are written, and anything else is none.
+struct Text<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor).map(Text)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(text))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(number.to_string()))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(number.to_string()))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(number.to_string()))
+    }
+
+    fn visit_bool<E>(self, word: bool) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(if word { "true" } else { "false" }))
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(""))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Cow::Borrowed(""))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Cow::Borrowed(""))
+    }
+}
+
+/// Finds members by their names; of equal ones the last counts.
+struct FindMembers<'n, 'de, const N: usize> {
+    names: [&'n str; N],
+    found: [Option<&'de RawValue>; N],
+}
+
+impl<'de, const N: usize> DeserializeSeed<'de> for &mut FindMembers<'_, 'de, N> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, const N: usize> Visitor<'de> for &mut FindMembers<'_, 'de, N> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("arguments")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(Key(key)) = map.next_key()? {
+            match self.names.iter().position(|name| name.as_bytes() == &*key) {
+                Some(at) => self.found[at] = Some(map.next_value()?),
+                None => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
     }
 }
 
 /// Microseconds, with any number of decimals, to the nearest nanosecond. Decimal digits are taken as they are: a
 /// floating-point number of microseconds since 1970 could not hold them.
-pub(super) fn nanoseconds(text: &[u8]) -> Option<i64> {
-    let (negative, digits) = match text {
+pub(super) fn nanoseconds(text: &str) -> Option<i64> {
+    let (negative, digits) = match text.as_bytes() {
         [b'-', digits @ ..] => (true, digits),
         [b'+', digits @ ..] => (false, digits),
         digits => (false, digits),
@@ -198,8 +403,8 @@ pub(super) fn nanoseconds(text: &[u8]) -> Option<i64> {
 }
 
 /// `1.5e3` and the like.
-fn floating(text: &[u8]) -> Option<i64> {
-    let micros: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+fn floating(text: &str) -> Option<i64> {
+    let micros: f64 = text.parse().ok()?;
     let nanos = (micros * 1000.0).round();
     (nanos.abs() < 9.2e18).then_some(nanos as i64)
 }
@@ -221,22 +426,44 @@ mod tests {
             (".5", 500),
         ];
         for (text, nanos) in cases {
-            assert_eq!(nanoseconds(text.as_bytes()), Some(nanos), "{text}");
+            assert_eq!(nanoseconds(text), Some(nanos), "{text}");
         }
         for wrong in ["", ".", "x", "NaN", "1e99", "99999999999999999999"] {
-            assert_eq!(nanoseconds(wrong.as_bytes()), None, "{wrong}");
+            assert_eq!(nanoseconds(wrong), None, "{wrong}");
         }
     }
 
     #[test]
     fn members_in_any_order_numbers_as_strings() {
-        let json = br#"{"args":{"message":"\"f\"","n":3},"tid":"main","ts":"40.25","id2":{"local":"0x1"},"pid":7,"ph":"b","n\u0061me":"frame"}"#;
-        let mut event = TraceEvent::default();
-        assert_eq!(event.scan(json, 0), Ok(json.len()));
-        assert_eq!((event.time, event.phase, event.id, event.id_is_local), (Some(40_250), b'b', &b"0x1"[..], true));
-        assert!(event.name.is(b"frame") && matches!(event.tid, OwnerText::Named(tid) if tid.is(b"main")));
-        assert_eq!(event.argument(b"message").as_deref(), Some(&b"f"[..]));
-        assert_eq!(event.argument(b"n").as_deref(), Some(&b"3"[..]));
-        assert_eq!(event.argument(b"x"), None);
+        let json = br#"{"args":{"message":"\"f\"","n":3},"tid":"main","ts":"40.25","id2":{"local":"0x1"},"pid":7,"ph":"b","n\u0061me":"frame"} rest"#;
+        let (event, len) = TraceEvent::parse(json).unwrap();
+        assert_eq!((len, event.raw), (json.len() - 5, &json[..json.len() - 5]));
+        assert_eq!((event.time, event.phase, event.id, event.id_is_local), (Some(40_250), b'b', "0x1", true));
+        assert_eq!((&*event.name, event.thread()), ("frame", Owner::Named("main".into())));
+        assert_eq!(event.argument("message").as_deref(), Some("f"));
+        assert_eq!(event.argument("n").as_deref(), Some("3"));
+        assert_eq!(event.argument("x"), None);
+    }
+
+    #[test]
+    fn an_event_without_a_thread_belongs_to_that_of_the_process() {
+        fn thread(json: &str) -> Owner<'_> {
+            TraceEvent::parse(json.as_bytes()).unwrap().0.thread()
+        }
+        assert_eq!(thread(r#"{"pid":7}"#), Owner::Number(7));
+        assert_eq!(thread(r#"{"pid":"a","tid":null}"#), Owner::Named("a".into()));
+        assert_eq!(thread(r#"{"pid":7,"tid":0}"#), Owner::Number(0));
+        assert_eq!(thread(r#"{"pid":7,"tid":"-12"}"#), Owner::Number(-12));
+        assert_eq!(thread(r#"{"pid":7,"tid":18446744073709551615}"#), Owner::Named("18446744073709551615".into()));
+        assert_eq!(thread(r#"{"pid":7,"tid":[1]}"#), Owner::Number(7));
+        assert_eq!(thread(r#"{"name":{"a":[1]},"cat":[{}],"ph":null}"#), Owner::Number(0));
+    }
+
+    #[test]
+    fn values_of_any_depth_are_passed_over() {
+        let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+        let json = format!(r#"{{"x":{deep},"name":{deep},"args":{{"a":{deep},"b":"c"}},"ph":"X"}}"#);
+        let (event, len) = TraceEvent::parse(json.as_bytes()).unwrap();
+        assert_eq!((len, event.phase, event.argument("b").as_deref()), (json.len(), b'X', Some("c")));
     }
 }

@@ -10,19 +10,27 @@
 //! | `b` `e` `n` | begin, end, instant on a track of its own, by category and `id` |
 //! | `i` `I` | an instant |
 //! | `M` | metadata: names of processes and threads |
-//! | `C` and others | counters, flows, samples, memory dumps: they take no time and are left out |
+//! | `P` | V8's own samples: `Profile`, `ProfileChunk`, `CpuProfile` |
+//! | `C` and others | counters, flows, memory dumps: they take no time and are left out |
 //!
-//! The document is streamed: memory is taken by the spans, not by the text. Its chunks can be parsed side by side and
-//! are joined in order.
+//! The object may have `samples` and `stackFrames` beside its events. The document is streamed: memory is taken by the
+//! spans, not by the text.
+//!
+//! What one producer does is applied to that producer's traces only:
+//!
+//! | producer | known by | rule |
+//! |---|---|---|
+//! | Miri | spans `frame` with a message, `step` with a step | these lie on tracks of their own and are nested by time |
+//! | clang `-ftime-trace` | sums `Total …`, the process's name | the sums are left out; `args.detail` says what a span did |
+//!
 //! <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>
 
-mod chunks;
 mod event;
-mod events;
-mod json;
 mod laid_out;
+mod mend;
 mod read;
 mod reader;
+mod samples;
 mod spans;
 mod stack;
 mod stacks;
@@ -40,7 +48,7 @@ pub const SPANS: Spans =
 /// True if it is an object that goes on behind these bytes: other members may precede the events, and no other format
 /// begins so. The reader reports it if no events follow.
 fn is_open(head: &[u8]) -> bool {
-    matches!(event::TraceEvent::default().scan(head, 0), Err(json::ScanStop::Short))
+    event::TraceEvent::parse(head).is_err_and(|error| error.is_eof())
 }
 
 /// True if an input starts as one of ours.
@@ -50,7 +58,7 @@ pub fn sniff(head: &[u8]) -> bool {
     match head {
         [b'[', rest @ ..] => has("\"ph\"") || matches!(rest.trim_ascii_start(), b"" | b"]"),
         [b'{', ..] => {
-            let keys = ["traceEvents", "displayTimeUnit", "beginningOfTime"];
+            let keys = ["traceEvents", "displayTimeUnit", "beginningOfTime", "stackFrames"];
             keys.iter().any(|key| has(&format!("\"{key}\""))) || is_open(head)
         }
         _ => false,

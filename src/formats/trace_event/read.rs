@@ -1,9 +1,8 @@
 //! The questions about a trace.
 
-use super::chunks::{TraceChunk, TraceChunks};
-use super::event::{FRAME, OwnerText, TraceEvent};
-use super::json::Text;
-use super::spans::join_spans;
+use super::event::{Owner, TraceEvent};
+use super::mend::mend;
+use super::spans::{Trace, read_trace};
 use crate::analysis::timeline::{
     Arguments, NumberOrName, Oddities, OtherEvent, OtherKind, SpanId, SpanRecord, SpanSink, Timeline,
 };
@@ -13,53 +12,61 @@ use crate::error::{Result, Warning, Warnings};
 use crate::formats::cpuprofile::ProfileChunks;
 use crate::model::stacks::{Profile, Track};
 use crate::model::{Pid, Tid};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Sums the spans by call path. Interpreted calls (`frame`) are shown by the function. V8's own samples, if a trace has
-/// them, are an event of their own.
+/// Sums the spans by call path. Miri's interpreted calls (`frame`) are shown by the function. Samples, if a trace has
+/// them, are events of their own.
 pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let mut sampled: BTreeMap<(String, String), SampledThread> = BTreeMap::new();
-    let timeline = read(input, options.perfetto_compat, warnings, |event| {
-        if ProfileChunks::EVENTS.contains(&&*event.name.text()) {
-            let id = String::from_utf8_lossy(event.id).into_owned();
-            let thread = sampled.entry((owner(event.pid), id)).or_default();
+    let mut sampled: BTreeMap<(i64, String), SampledThread> = BTreeMap::new();
+    let trace = read(input, options, warnings, |event, (pid, tid)| {
+        if ProfileChunks::EVENTS.contains(&event.name.as_bytes()) {
             // A profile starts on the thread that it is of, and goes on on any.
-            thread.tid.get_or_insert_with(|| owner(event.tid));
-            thread.chunks.add(event.args);
+            let thread = sampled.entry((pid, event.id.to_owned())).or_insert_with(|| SampledThread::new(tid));
+            thread.chunks.add(event.args.as_bytes());
         }
         Ok(())
     })?;
-    let mut profile = stacks_of(&timeline, &[FRAME], options, warnings)?;
-    for ((pid, _), SampledThread { tid, chunks }) in sampled.into_iter().filter(|_| options.only.is_empty()) {
-        let tid = tid.unwrap_or_default();
+    let by_sub: &[&[u8]] = if trace.timeline.is_miri { &[b"frame"] } else { &[] };
+    let mut spans = stacks_of(&trace.timeline, by_sub, options, warnings)?;
+    spans.about.notes.extend(trace.notes());
+    if !options.only.is_empty() || sampled.is_empty() && trace.samples.is_empty() {
+        return Ok(spans);
+    }
+    // Hermes declares threads by spans that take no time: its samples come first then.
+    let takes_time = spans.series.iter().flat_map(|series| &series.rows).any(|row| row.weight > 0);
+    let mut profile = if takes_time { std::mem::take(&mut spans) } else { Profile::keeping(options.keep) };
+    for ((pid, _), SampledThread { tid, chunks }) in sampled {
         let track = Track {
-            comm: b"JavaScript".to_vec(),
-            pid: pid.parse().ok().map(Pid),
-            tid: tid.parse().ok().map(Tid),
+            comm: trace.thread_name(pid, tid).unwrap_or_else(|| b"JavaScript".to_vec()),
+            pid: Some(Pid(pid as i32)),
+            tid: Some(Tid(tid as i32)),
             ..Track::default()
         };
         chunks.push_to(&mut profile, track, options, warnings);
+    }
+    trace.samples.push_to(&mut profile, |pid, tid| trace.thread_name(pid, tid), warnings);
+    if !takes_time {
+        profile.merge(&spans);
     }
     Ok(profile)
 }
 
 /// V8's profile of one thread.
-#[derive(Default)]
 struct SampledThread {
-    tid: Option<String>,
+    tid: i64,
     chunks: ProfileChunks,
 }
 
-fn owner(who: OwnerText<'_>) -> String {
-    match who {
-        OwnerText::Number(number) => number.to_string(),
-        OwnerText::Named(name) => String::from_utf8_lossy(&name.text()).into_owned(),
+impl SampledThread {
+    fn new(tid: i64) -> Self {
+        Self { tid, chunks: ProfileChunks::default() }
     }
 }
 
 /// Reads the spans.
 pub(super) fn timeline(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Timeline> {
-    read(input, options.perfetto_compat, warnings, |_| Ok(()))
+    Ok(read(input, options, warnings, |_, _| Ok(()))?.timeline)
 }
 
 /// Reports the spans. The trace is read twice: to know its spans, and to find what else it states about those that are
@@ -67,45 +74,60 @@ pub(super) fn timeline(input: SpanInput<'_>, options: &ReadOptions, warnings: &m
 pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()> {
     let (bytes, done) = input.bytes.into_whole()?;
     let input = SpanInput { bytes: SpanBytes::Whole { bytes: &bytes, done }, ..input };
-    let mut timeline = read(input, false, warnings, |event| sink.other(&other(event)))?;
+    let trace = read(input, &ReadOptions::default(), warnings, |event, _| sink.other(&other(event)))?;
+    if !trace.samples.is_empty() {
+        let count = trace.samples.len();
+        warnings.push(Warning::new(format!("{count} samples are no spans, and are left out")));
+    }
+    let mut timeline = trace.timeline;
     timeline.tell(sink, |slice, record, tell| {
-        let Some(event) = TraceEvent::find(&bytes, slice.origin) else { return Ok(()) };
-        let cat = event.cat.map(Text::text);
-        tell(&SpanRecord {
-            cat: cat.as_deref(),
-            pid: number_or_name(event.pid),
-            tid: number_or_name(event.tid),
-            id: event.is_by_id().then_some(SpanId {
-                text: event.id,
-                is_text: event.id_is_text,
-                is_local: event.id_is_local,
-            }),
-            args: Arguments::Json(event.args),
-            ..record
-        })
+        let Some(at) = usize::try_from(slice.origin).ok().filter(|at| *at < bytes.len()) else { return Ok(()) };
+        if let Ok((event, _)) = TraceEvent::parse(&bytes[at..]) {
+            return tell(&with_event(record, &event));
+        }
+        // It was read a moment ago, after mending.
+        let Ok((json, _)) = mend(&bytes[at..]) else { return Ok(()) };
+        match TraceEvent::parse(json.as_bytes()) {
+            Ok((event, _)) => tell(&with_event(record, &event)),
+            Err(_) => Ok(()),
+        }
     })
 }
 
-/// Reads the spans and shows what does not fit. `compat` and `other` are those of [`join_spans`].
-fn read(
-    input: SpanInput<'_>,
-    compat: bool,
-    warnings: &mut Warnings,
-    other: impl FnMut(&TraceEvent<'_>) -> Result<()>,
-) -> Result<Timeline> {
-    let chunks = TraceChunks::new(input.bytes.into_stream());
-    let parse = |chunk: Result<TraceChunk>| Ok(chunk?.parse(compat));
-    let joined = input.workers.map(chunks, parse, |parsed| join_spans(parsed, compat, other));
-    let (timeline, skipped) = joined?;
-    warnings.extend(skipped.into_warning());
-    warn(&timeline, warnings);
-    Ok(timeline)
+/// What the timeline has of a span, with what else its event states.
+fn with_event<'a>(record: SpanRecord<'a>, event: &'a TraceEvent<'a>) -> SpanRecord<'a> {
+    SpanRecord {
+        cat: event.cat.as_deref().map(str::as_bytes),
+        pid: number_or_name(event.process()),
+        tid: number_or_name(event.thread()),
+        id: event.is_by_id().then_some(SpanId {
+            text: event.id.as_bytes(),
+            is_text: event.id_is_text,
+            is_local: event.id_is_local,
+        }),
+        args: Arguments::Json(event.args.as_bytes()),
+        ..record
+    }
 }
 
-fn number_or_name(who: OwnerText<'_>) -> NumberOrName<'_> {
+/// Reads a trace and shows what does not fit. `other` gets the events that are not spans, with process and thread.
+fn read(
+    input: SpanInput<'_>,
+    options: &ReadOptions,
+    warnings: &mut Warnings,
+    other: impl FnMut(&TraceEvent<'_>, (i64, i64)) -> Result<()>,
+) -> Result<Trace> {
+    let mut trace = read_trace(input.bytes.into_stream(), options, other)?;
+    warnings.extend(std::mem::take(&mut trace.skipped).and_then(|skipped| skipped.into_warning()));
+    warn(&trace.timeline, warnings);
+    Ok(trace)
+}
+
+fn number_or_name(who: Owner<'_>) -> NumberOrName<'_> {
     match who {
-        OwnerText::Number(number) => NumberOrName::Number(number),
-        OwnerText::Named(name) => NumberOrName::Name(name.text()),
+        Owner::Number(number) => NumberOrName::Number(number),
+        Owner::Named(Cow::Borrowed(name)) => NumberOrName::Name(Cow::Borrowed(name.as_bytes())),
+        Owner::Named(Cow::Owned(name)) => NumberOrName::Name(Cow::Owned(name.into_bytes())),
     }
 }
 
@@ -118,9 +140,9 @@ fn other<'a>(event: &TraceEvent<'a>) -> OtherEvent<'a> {
     OtherEvent { kind, time: event.time, json: event.raw }
 }
 
-/// Warns of spans that do not nest as they should.
+/// Warns of spans that do not nest as they should, and of what is not read.
 fn warn(timeline: &Timeline, warnings: &mut Warnings) {
-    let Oddities { misplaced_ends, unmatched_ends, overlaps: _, late, timeless } = timeline.oddities;
+    let Oddities { misplaced_ends, unmatched_ends, overlaps: _, late, timeless, stacks } = timeline.oddities;
     let unfinished = timeline.unfinished();
     let findings = [
         (unfinished, "spans never end (the program was killed?): they are taken to end with their thread"),
@@ -128,6 +150,7 @@ fn warn(timeline: &Timeline, warnings: &mut Warnings) {
         (unmatched_ends, "ends of spans that are not open are ignored"),
         (late, "events stand so far behind later ones of their thread that they could not be put in order"),
         (timeless, "events have no time (ts) and are ignored"),
+        (stacks, "instants have call stacks (stack, sf), which are not read"),
     ];
     let said = findings.into_iter().filter(|(count, _)| *count > 0);
     warnings.extend(said.map(|(count, what)| Warning::new(format!("{count} {what}"))));

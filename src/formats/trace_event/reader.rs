@@ -1,14 +1,27 @@
-//! The events of a document, in its order: chunks that were parsed apart are joined where the guess about their start
-//! was right; everything else is read here. Only as much of the document is in memory as a few chunks take, or as one
-//! event does.
+//! The events of a document, in its order, read as a stream: only as much of it is in memory as two reads give, or one
+//! event takes. Behind damage, reading goes on with the next event.
 
-use super::chunks::ParsedChunk;
 use super::event::TraceEvent;
-use super::events::ChunkEvents;
-use super::json::ScanStop;
+use super::mend::{Unmendable, mend};
+use super::samples::{SampleRecord, StackFrameRecord, TraceSamples};
 use crate::error::{Error, Result, Skipped};
+use serde::de::DeserializeOwned;
+use std::io::Read;
 
-/// The place of the next byte in the document.
+/// The number of bytes that are read at once.
+const READ: usize = 1 << 19;
+
+/// An event that is longer than this has no end: all of it is in memory until its end is found.
+const LONGEST: usize = 1 << 26;
+
+/// An event that is not quite JSON is mended if it is no longer than this.
+const LONGEST_MENDED: usize = 1 << 20;
+
+/// The number of bytes behind damage that are looked at in vain, beside a multiple of the document so far, before only
+/// lines are looked at.
+const WASTE: u64 = 1 << 20;
+
+/// Where the next byte stands in the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DocumentPart {
     Start,
@@ -21,94 +34,152 @@ enum DocumentPart {
     End,
 }
 
-/// Joins chunks.
+/// What a document holds beside its events.
 #[derive(Debug)]
-pub(super) struct EventReader<I> {
-    chunks: I,
-    compat: bool,
-    /// The rest of the chunks that were taken.
+pub(super) struct DocumentRest {
+    /// What could not be read.
+    pub(super) skipped: Skipped,
+    /// The samples of the outermost object.
+    pub(super) samples: TraceSamples,
+}
+
+/// Reads a document.
+#[derive(Debug)]
+pub(super) struct EventReader<R> {
+    input: R,
+    /// The number of bytes that are read at once.
+    size: usize,
     buffer: Vec<u8>,
+    /// The place of the next byte in the buffer.
     at: usize,
     /// Offset in the file of the buffer's first byte.
     base: u64,
-    place: DocumentPart,
+    at_end: bool,
+    part: DocumentPart,
     /// True if the list of events was found.
     found: bool,
     /// The number of bytes that were looked at in vain behind damage.
     wasted: u64,
-    skipped: Skipped,
+    beside: DocumentRest,
 }
 
-/// An event that is longer than this has no end: all of it is in memory until its end is found.
-const LONGEST: usize = 1 << 26;
+/// An event that was found, or why none was.
+enum Attempt {
+    Found,
+    /// The bytes end inside it.
+    Short,
+    Damaged(&'static str),
+}
 
-/// The number of bytes behind damage that are looked at in vain, beside a multiple of the document so far, before only
-/// lines are looked at.
-const WASTE: u64 = 1 << 20;
+impl<R: Read> EventReader<R> {
+    /// From the document's first byte.
+    pub(super) fn new(input: R) -> Self {
+        Self::of_size(input, READ)
+    }
 
-impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
-    /// From the document's first chunk. `compat`: as the chunks were parsed.
-    pub(super) fn new(chunks: I, compat: bool) -> Self {
-        let skipped = Skipped::new("trace event");
+    fn of_size(input: R, size: usize) -> Self {
         Self {
-            chunks,
-            compat,
+            input,
+            size,
             buffer: Vec::new(),
             at: 0,
             base: 0,
-            place: DocumentPart::Start,
+            at_end: false,
+            part: DocumentPart::Start,
             found: false,
             wasted: 0,
-            skipped,
+            beside: DocumentRest { skipped: Skipped::new("trace event"), samples: TraceSamples::default() },
         }
     }
 
-    /// Calls `each` with all events, many at a time, the bytes in which they stand, and the offset of these. Gives
-    /// what could not be read.
-    pub(super) fn for_each(mut self, mut each: impl FnMut(&ChunkEvents, &[u8], u64) -> Result<()>) -> Result<Skipped> {
+    /// Calls `each` with all events.
+    pub(super) fn for_each(mut self, mut each: impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<DocumentRest> {
         loop {
-            match self.place {
+            match self.part {
                 DocumentPart::Start => self.start()?,
                 DocumentPart::Members => self.member()?,
-                DocumentPart::End => return Ok(self.skipped),
-                DocumentPart::Events { object } => {
-                    self.events(&mut each)?;
-                    match self.rest().first() {
-                        None => {}
-                        Some(b'{') => self.no_event()?,
-                        Some(b']') => {
-                            self.at += 1;
-                            if self.goes_on()? {
-                                self.skip("the list of events ends before it, and goes on");
-                            } else {
-                                self.place = if object { DocumentPart::Members } else { DocumentPart::End };
-                            }
+                DocumentPart::End => return Ok(self.beside),
+                DocumentPart::Events { object } => match self.next_byte()? {
+                    None => self.part = DocumentPart::End,
+                    Some(b',') => self.at += 1,
+                    Some(b'{') => self.event(&mut each)?,
+                    Some(b']') => {
+                        self.at += 1;
+                        if self.goes_on()? {
+                            self.skip("the list of events ends before it, and goes on");
+                        } else {
+                            self.part = if object { DocumentPart::Members } else { DocumentPart::End };
                         }
-                        Some(_) => self.resync("an event is expected here")?,
                     }
-                }
+                    Some(_) => self.resync("an event is expected here")?,
+                },
             }
         }
     }
 
-    /// Takes the events before whatever is none.
-    fn events(&mut self, each: &mut impl FnMut(&ChunkEvents, &[u8], u64) -> Result<()>) -> Result<()> {
-        if self.rest().is_empty() {
-            // Here is the end of an event, and here the next chunk begins: the guess was right.
-            let Some(chunk) = self.chunks.next().transpose()? else {
-                self.place = DocumentPart::End;
-                return Ok(());
-            };
-            self.forget(self.at);
-            each(&chunk.events, chunk.bytes(), self.base)?;
-            self.base += chunk.events.len as u64;
-            self.buffer.extend_from_slice(&chunk.bytes()[chunk.events.len..]);
-        } else {
-            let events = ChunkEvents::of(&self.buffer[self.at..], Vec::new(), self.compat);
-            each(&events, &self.buffer[self.at..], self.base + self.at as u64)?;
-            self.at += events.len;
+    /// Reads the event that begins here.
+    fn event(&mut self, each: &mut impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<()> {
+        loop {
+            let rest = self.rest().len();
+            match self.try_event(each)? {
+                Attempt::Found => return Ok(()),
+                Attempt::Short if rest > LONGEST => {
+                    return self.resync("it is longer than any event: a bracket is missing");
+                }
+                // Twice as much each time, so that a long event is not looked at for each read.
+                Attempt::Short if self.more_than(2 * rest)? => {}
+                // If it lacks a bracket, others follow.
+                Attempt::Short => return self.resync("the file ends inside it"),
+                Attempt::Damaged(message) => return self.resync(message),
+            }
         }
-        Ok(())
+    }
+
+    fn try_event(&mut self, each: &mut impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<Attempt> {
+        let offset = self.base + self.at as u64;
+        let bytes = &self.buffer[self.at..];
+        let parsed = TraceEvent::parse(bytes);
+        let error = match parsed {
+            Ok((event, len)) => {
+                each(&TraceEvent { offset, ..event })?;
+                self.at += len;
+                return Ok(Attempt::Found);
+            }
+            Err(error) => error,
+        };
+        if error.is_eof() {
+            return Ok(Attempt::Short);
+        }
+        let damaged = Attempt::Damaged(kind_of(&error));
+        if self.has_wasted_enough() {
+            return Ok(damaged);
+        }
+        let looked_at = &bytes[..bytes.len().min(LONGEST_MENDED)];
+        match mend(looked_at) {
+            Ok((json, len)) => {
+                if let Ok((event, _)) = TraceEvent::parse(json.as_bytes()) {
+                    each(&TraceEvent { offset, ..event })?;
+                    self.at += len;
+                    return Ok(Attempt::Found);
+                }
+                self.wasted += len as u64;
+                Ok(damaged)
+            }
+            Err(Unmendable::Short) if looked_at.len() < LONGEST_MENDED && !self.at_end => Ok(Attempt::Short),
+            Err(Unmendable::Short) => {
+                self.wasted += looked_at.len() as u64;
+                Ok(damaged)
+            }
+            Err(Unmendable::Damaged(message, len)) => {
+                self.wasted += len as u64;
+                Ok(Attempt::Damaged(message))
+            }
+        }
+    }
+
+    /// True if more was looked at in vain than damage is worth.
+    fn has_wasted_enough(&self) -> bool {
+        self.wasted > WASTE + 4 * (self.base + self.at as u64)
     }
 
     /// True if more events follow the list's end; a comma is taken.
@@ -119,40 +190,23 @@ impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
         Ok(self.next_byte()? == Some(b'{'))
     }
 
-    /// At an object that was not a complete event so far.
-    fn no_event(&mut self) -> Result<()> {
-        let rest = self.rest().len();
-        match TraceEvent::default().scan(&self.buffer, self.at) {
-            Ok(_) => {}
-            Err(ScanStop::Short) if rest > LONGEST => {
-                self.resync("it is longer than any event: a bracket is missing")?
-            }
-            // Twice as much each time, so that a long event is not looked at for each chunk of it.
-            Err(ScanStop::Short) if self.more_than(2 * rest)? => {}
-            // If it lacks a bracket, others follow.
-            Err(ScanStop::Short) => self.resync("the file ends inside it")?,
-            Err(ScanStop::Wrong(_, message)) => self.resync(message)?,
-        }
-        Ok(())
-    }
-
     fn start(&mut self) -> Result<()> {
         while self.buffer.len() < 3 && self.more()? {}
         if self.rest().starts_with(b"\xEF\xBB\xBF") {
             self.at += 3;
         }
-        self.place = match self.next_byte()? {
+        self.part = match self.next_byte()? {
             Some(b'[') => DocumentPart::Events { object: false },
             Some(b'{') => DocumentPart::Members,
             Some(_) => return Err(self.error("neither an array of events nor an object with traceEvents")),
             None => DocumentPart::End,
         };
-        self.found = matches!(self.place, DocumentPart::Events { .. });
-        self.at += usize::from(self.place != DocumentPart::End);
+        self.found = matches!(self.part, DocumentPart::Events { .. });
+        self.at += usize::from(self.part != DocumentPart::End);
         Ok(())
     }
 
-    /// Walks over one member of the outermost object, or into `traceEvents`.
+    /// Reads one member of the outermost object, or its key if that is `traceEvents`.
     fn member(&mut self) -> Result<()> {
         match self.next_byte()? {
             Some(b',') => self.at += 1,
@@ -161,15 +215,21 @@ impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
                 if self.next_byte()? == Some(b':') {
                     self.at += 1;
                 }
-                if key && self.next_byte()? == Some(b'[') {
-                    self.at += 1;
-                    self.place = DocumentPart::Events { object: true };
-                    self.found = true;
-                } else if self.next_byte()?.is_some() {
-                    self.skip_value()?;
+                match (&key[..], self.next_byte()?) {
+                    (b"\"traceEvents\"", Some(b'[')) => {
+                        self.at += 1;
+                        self.part = DocumentPart::Events { object: true };
+                        self.found = true;
+                    }
+                    (b"\"samples\"", Some(b'[')) => self.samples()?,
+                    (b"\"stackFrames\"", Some(b'{')) => self.stack_frames()?,
+                    (_, Some(_)) => drop(self.skip_value()?),
+                    (_, None) => {}
                 }
             }
-            Some(b'}') | None if self.found => self.place = DocumentPart::End,
+            Some(b'}') | None if self.found => self.part = DocumentPart::End,
+            // Samples alone are a trace, too.
+            Some(b'}') if !self.beside.samples.is_empty() => self.part = DocumentPart::End,
             Some(b'}') => return Err(self.error("the object ends and has no traceEvents: it is not a trace")),
             None => return Err(self.error("the file ends before traceEvents: it is cut off, or no trace")),
             Some(_) => return Err(self.error("the object that contains traceEvents is not JSON here")),
@@ -177,23 +237,101 @@ impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
         Ok(())
     }
 
-    /// Walks over a value of any size without keeping it. True if it is the string `traceEvents`.
-    fn skip_value(&mut self) -> Result<bool> {
+    /// Reads the list of samples that begins here.
+    fn samples(&mut self) -> Result<()> {
+        self.at += 1;
+        loop {
+            match self.next_byte()? {
+                Some(b',') => self.at += 1,
+                Some(b'{') => match self.value::<SampleRecord>()? {
+                    Some(sample) => self.beside.samples.add(&sample),
+                    None => {
+                        self.skip("the sample is not as it should be");
+                        self.skip_value()?;
+                    }
+                },
+                Some(b']') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                _ => {
+                    self.skip("a sample is expected here");
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Reads the object of stack frames, by their ids, that begins here.
+    fn stack_frames(&mut self) -> Result<()> {
+        self.at += 1;
+        loop {
+            match self.next_byte()? {
+                Some(b',') => self.at += 1,
+                Some(b'"') => {
+                    let id = self.value::<String>()?;
+                    if self.next_byte()? == Some(b':') {
+                        self.at += 1;
+                    }
+                    self.next_byte()?;
+                    match (id, self.value::<StackFrameRecord>()?) {
+                        (Some(id), Some(frame)) => self.beside.samples.add_frame(id, frame),
+                        _ => {
+                            self.skip("the stack frame is not as it should be");
+                            self.skip_value()?;
+                        }
+                    }
+                }
+                Some(b'}') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                _ => {
+                    self.skip("a stack frame is expected here");
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Takes the value that begins here; `None`, and nothing is taken, if it is not of that form.
+    fn value<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
+        loop {
+            let len = self.rest().len();
+            let mut values = serde_json::Deserializer::from_slice(self.rest()).into_iter::<T>();
+            let is_short = match values.next() {
+                Some(Ok(value)) => {
+                    self.at += values.byte_offset();
+                    return Ok(Some(value));
+                }
+                Some(Err(error)) => error.is_eof(),
+                None => true,
+            };
+            if !is_short || len > LONGEST || !self.more_than(2 * len)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Walks over a value of any size; gives its first bytes.
+    fn skip_value(&mut self) -> Result<Vec<u8>> {
+        /// As long as a key that is known.
+        const KEPT: usize = 16;
         let (mut depth, mut in_string, mut escaped) = (0u32, false, false);
-        let mut spelled = 0;
-        const KEY: &[u8] = b"\"traceEvents\"";
+        let mut spelled = Vec::new();
         loop {
             let Some(&byte) = self.buffer.get(self.at) else {
                 if self.more()? {
                     continue;
                 }
-                return Ok(false);
+                return Ok(spelled);
             };
-            if !in_string && depth == 0 && spelled > 0 && matches!(byte, b',' | b'}' | b']') {
-                return Ok(false);
+            if !in_string && depth == 0 && !spelled.is_empty() && matches!(byte, b',' | b'}' | b']') {
+                return Ok(spelled);
             }
-            let matches = KEY.get(spelled) == Some(&byte);
-            spelled = if matches || spelled >= KEY.len() { spelled + 1 } else { KEY.len() + 1 };
+            if spelled.len() < KEPT {
+                spelled.push(byte);
+            }
             self.at += 1;
             match byte {
                 _ if escaped => escaped = false,
@@ -204,7 +342,7 @@ impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
                 _ => continue,
             }
             if depth == 0 && !in_string && !escaped {
-                return Ok(spelled == KEY.len());
+                return Ok(spelled);
             }
         }
     }
@@ -222,7 +360,7 @@ impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
                 if self.more()? {
                     continue;
                 }
-                self.place = DocumentPart::End;
+                self.part = DocumentPart::End;
                 return Ok(());
             };
             behind_comma = ends_with_comma(&self.rest()[..found], behind_comma);
@@ -243,17 +381,21 @@ impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
     /// True if a whole event begins here: an object that has a phase.
     fn is_event(&mut self) -> Result<bool> {
         loop {
-            if self.wasted > WASTE + 4 * (self.base + self.at as u64) {
+            if self.has_wasted_enough() {
                 return Ok(false);
             }
-            let mut event = TraceEvent::default();
-            let (stop, rest) = (event.scan(&self.buffer, self.at).map(|_| event.phase != 0), self.rest().len());
-            self.wasted += match stop {
-                Ok(is_event) => return Ok(is_event),
-                Err(ScanStop::Wrong(at, _)) => at.saturating_sub(self.at) as u64,
-                Err(ScanStop::Short) => rest as u64,
+            let rest = self.rest();
+            let len = rest.len();
+            let error = match TraceEvent::parse(rest) {
+                Ok((event, _)) => return Ok(event.phase != 0),
+                Err(error) => error,
             };
-            if !matches!(stop, Err(ScanStop::Short)) || !self.more_than(2 * rest)? {
+            if !error.is_eof() {
+                self.wasted += place_of(&error, rest) as u64;
+                return Ok(false);
+            }
+            self.wasted += len as u64;
+            if !self.more_than(2 * len)? {
                 return Ok(false);
             }
         }
@@ -261,7 +403,7 @@ impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
 
     fn skip(&mut self, message: &str) {
         let error = self.error(message);
-        self.skipped.add(error);
+        self.beside.skipped.add(error);
     }
 
     fn error(&self, message: &str) -> Error {
@@ -286,27 +428,40 @@ impl<I: Iterator<Item = Result<ParsedChunk>>> EventReader<I> {
         }
     }
 
-    /// Takes the next chunk's bytes behind what is there; what lies before `at` is dropped. False at the end of the
-    /// file.
+    /// Reads on behind what is there; what lies before `at` is dropped. False at the end of the file.
     fn more(&mut self) -> Result<bool> {
-        let Some(chunk) = self.chunks.next().transpose()? else { return Ok(false) };
-        self.forget(self.at);
-        self.buffer.extend_from_slice(chunk.bytes());
-        Ok(true)
+        if self.at_end {
+            return Ok(false);
+        }
+        self.buffer.drain(..self.at);
+        self.base += self.at as u64;
+        self.at = 0;
+        let read = self.input.by_ref().take(self.size as u64).read_to_end(&mut self.buffer)?;
+        self.at_end = read < self.size;
+        Ok(read > 0)
     }
 
-    /// Takes chunks until there are this many bytes. False if none is left.
+    /// Reads until there are this many bytes. False if nothing is left.
     fn more_than(&mut self, len: usize) -> Result<bool> {
         let more = self.more()?;
         while more && self.rest().len() < len && self.more()? {}
         Ok(more)
     }
+}
 
-    fn forget(&mut self, len: usize) {
-        self.buffer.drain(..len);
-        self.base += len as u64;
-        self.at = 0;
-    }
+/// The kind of an error, without what the file contains.
+fn kind_of(error: &serde_json::Error) -> &'static str {
+    if error.is_data() { "it is no event" } else { "it is not JSON" }
+}
+
+/// How many bytes of a text were read when an error was found.
+fn place_of(error: &serde_json::Error, text: &[u8]) -> usize {
+    let before = error.line().saturating_sub(1);
+    let line = match before.checked_sub(1) {
+        Some(last) => memchr::memchr_iter(b'\n', text).nth(last).map_or(text.len(), |end| end + 1),
+        None => 0,
+    };
+    (line + error.column()).min(text.len())
 }
 
 /// True if the last byte that is not a blank is a comma; `before` if absent.
@@ -316,24 +471,15 @@ fn ends_with_comma(bytes: &[u8], before: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::chunks::TraceChunk;
     use super::*;
-
-    /// Cut anywhere, as if each guess were wrong.
-    fn parsed(json: &[u8], size: usize) -> impl Iterator<Item = Result<ParsedChunk>> {
-        json.chunks(size).map(|bytes| Ok(TraceChunk::of(bytes).parse(false)))
-    }
 
     fn cut(json: &[u8], size: usize) -> (Vec<String>, u64) {
         let mut found = Vec::new();
-        let skipped = EventReader::new(parsed(json, size), false).for_each(|events, bytes, _| {
-            for seen in &events.seen {
-                let event = TraceEvent::find(bytes, seen.at as u64).unwrap();
-                found.push(String::from_utf8_lossy(&event.name.text()).into_owned());
-            }
+        let rest = EventReader::of_size(json, size).for_each(|event| {
+            found.push(event.name.to_string());
             Ok(())
         });
-        (found, skipped.unwrap().count())
+        (found, rest.unwrap().skipped.count())
     }
 
     fn names(json: &[u8]) -> (Vec<String>, u64) {
@@ -357,7 +503,7 @@ mod tests {
         assert_eq!(all("[{\"name\":\"a\"},\n{\"name\" \"x\"},\n{\"name\":\"b\"}]"), (ab, 1));
         assert_eq!(all(""), (vec![], 0));
         assert_eq!(all("[]"), (vec![], 0));
-        assert!(EventReader::new(parsed(b"nonsense", 8), false).for_each(|_, _, _| Ok(())).is_err());
+        assert!(EventReader::new(&b"nonsense"[..]).for_each(|_| Ok(())).is_err());
     }
 
     #[test]
@@ -393,7 +539,7 @@ mod tests {
     #[test]
     fn an_object_without_events_is_an_error() {
         for (json, said) in [(r#"{"a":1}"#, "no traceEvents"), (r#"{"a":[1,2"#, "ends before traceEvents")] {
-            let read = EventReader::new(parsed(json.as_bytes(), 4), false).for_each(|_, _, _| Ok(()));
+            let read = EventReader::new(json.as_bytes()).for_each(|_| Ok(()));
             assert!(read.unwrap_err().to_string().contains(said), "{json}");
         }
     }

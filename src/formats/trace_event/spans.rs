@@ -5,92 +5,139 @@
 //! followed unless asked for: it gives thread 0 of a process the track of the thread whose number is the process's, and
 //! drops whole spans that overlap others.
 
-use super::chunks::ParsedChunk;
-use super::event::{TraceEvent, is_span};
-use super::events::{ChunkEvents, OwnerId, Seen};
-use super::reader::EventReader;
+use super::event::{Owner, TraceEvent, is_span};
+use super::reader::{DocumentRest, EventReader};
+use super::samples::TraceSamples;
 use super::stack::{Open, Stack};
-use crate::analysis::timeline::{NO_NAME, NameNo, Slice, SliceKind, Timeline, UNFINISHED};
+use crate::analysis::timeline::{NO_NAME, NameNo, Slice, SliceKind, Timeline, UNFINISHED, UNNAMED};
+use crate::contract::format::ReadOptions;
 use crate::error::{Result, Skipped};
 use crate::model::stacks::Track;
 use crate::model::{Pid, Tid};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
 use std::collections::VecDeque;
+use std::hash::Hasher;
+use std::io::Read;
 
-/// The number of events of a thread wait for one that was written late. Writers are a few events out of order where an
-/// end and a start fall together, not thousands.
+/// The number of events of a thread that wait for one that was written late. Writers are a few events out of order where
+/// an end and a start fall together, not thousands.
 const WINDOW: usize = 64;
 
 /// The number of ends on tracks by id that wait for a start that was written later.
 const EARLY_ENDS: usize = 1 << 16;
 
-/// Joins the chunks of one document, in its order; memory is taken by the spans only. `compat` counts exactly as
+/// A trace that was read.
+#[derive(Debug, Default)]
+pub(super) struct Trace {
+    pub(super) timeline: Timeline,
+    pub(super) samples: TraceSamples,
+    /// What could not be read.
+    pub(super) skipped: Option<Skipped>,
+    /// What threads are called, by process and thread.
+    names: FxHashMap<(i64, i64), Box<[u8]>>,
+    /// Sums of clang's that were left out.
+    sums: u64,
+}
+
+impl Trace {
+    /// What a thread is called, if the trace says so.
+    pub(super) fn thread_name(&self, pid: i64, tid: i64) -> Option<Vec<u8>> {
+        self.names.get(&(pid, tid)).map(|name| name.to_vec())
+    }
+
+    /// What a reader of the profile should know.
+    pub(super) fn notes(&self) -> Option<String> {
+        (self.sums > 0).then(|| format!("{} sums that clang adds (Total …) are no work, and are left out", self.sums))
+    }
+}
+
+/// Reads a trace; memory is taken by the spans only. With [`ReadOptions::perfetto_compat`], spans are counted exactly as
 /// Perfetto's trace processor does, for which all events of the threads are kept and sorted. `other` gets the events
-/// that are not part of a span: metadata, counters, flows and the like.
-pub(super) fn join_spans(
-    chunks: impl Iterator<Item = Result<ParsedChunk>>,
-    compat: bool,
-    mut other: impl FnMut(&TraceEvent<'_>) -> Result<()>,
-) -> Result<(Timeline, Skipped)> {
-    let mut builder = SpanBuilder { compat, ..SpanBuilder::default() };
-    let skipped = EventReader::new(chunks, compat).for_each(|events, bytes, base| {
-        builder.know(events);
-        for seen in &events.seen {
-            if is_span(seen.phase) {
-                builder.event(events, seen, base);
-                continue;
-            }
-            // Found a moment ago: it is there.
-            let Some(event) = TraceEvent::find(bytes, seen.at as u64) else { continue };
-            let event = TraceEvent { offset: base + event.offset, ..event };
-            if seen.phase == b'M' {
-                builder.metadata(events, seen, &event);
-            }
-            other(&event)?;
+/// that are not part of a span (metadata, counters, flows and the like), with their process and thread.
+pub(super) fn read_trace(
+    input: impl Read,
+    options: &ReadOptions,
+    mut other: impl FnMut(&TraceEvent<'_>, (i64, i64)) -> Result<()>,
+) -> Result<Trace> {
+    let mut builder = SpanBuilder::new(options);
+    let DocumentRest { skipped, samples } = EventReader::new(input).for_each(|event| {
+        if builder.is_span(event) {
+            builder.event(event);
+            return Ok(());
         }
-        Ok(())
+        let who = builder.who(event);
+        if event.phase == b'M' {
+            builder.metadata(event, who);
+        }
+        other(event, who)
     })?;
-    Ok((builder.finish(), skipped))
+    Ok(Trace { skipped: Some(skipped), samples, ..builder.finish() })
 }
 
 #[derive(Debug, Default)]
-struct SpanBuilder {
+struct SpanBuilder<'o> {
     compat: bool,
+    /// Arguments by which time is to be summed.
+    by_args: &'o [String],
     timeline: Timeline,
     threads: Vec<ThreadSpans>,
     numbers: FxHashMap<(i64, i64), u32>,
-    /// The numbers, in the timeline, of the names in the current events.
-    known_names: Vec<NameNo>,
-    /// The same of their threads, once they were met.
-    known_threads: Vec<Option<u32>>,
+    /// The names of threads that have no spans, too.
+    names: FxHashMap<(i64, i64), Box<[u8]>>,
     processes: FxHashMap<i64, Box<[u8]>>,
-    by_id: FxHashMap<Id, Stack>,
+    by_id: FxHashMap<Id, ByIdTrack>,
+    /// The number of tracks by id so far.
+    lanes: u32,
     /// Empty stacks: most of those by id have one span only.
     spare: Vec<Stack>,
     early_ends: FxHashMap<Id, Vec<(NameNo, i64)>>,
+    /// True if clang wrote the trace.
+    is_clang: bool,
+    /// Positions of the slices whose action is their `detail`, as it is in clang's traces.
+    details: Vec<usize>,
+    sums: u64,
+}
+
+/// The open spans of an id.
+#[derive(Debug)]
+struct ByIdTrack {
+    stack: Stack,
+    lane: u32,
 }
 
 #[derive(Debug, Default)]
 struct ThreadSpans {
     who: (i64, i64),
-    name: Option<Box<[u8]>>,
-    waiting: VecDeque<WaitingEvent>,
+    waiting: VecDeque<SpanEvent>,
     passed: Option<i64>,
     stack: Stack,
     /// True if it has whole spans: their place among the others is only known at the end.
     has_whole: bool,
 }
 
-/// An event of a thread's own track, until it is its turn.
-#[derive(Debug, Clone, Copy)]
-struct WaitingEvent {
+/// An event that is part of a span, as numbers.
+#[derive(Debug, Clone)]
+struct SpanEvent {
     time: i64,
     duration: i64,
+    /// [`NO_NAME`] matches any.
     name: NameNo,
     cat: NameNo,
-    sub: NameNo,
+    sub: Sub,
+    /// The arguments by which time is to be summed.
+    args: Vec<NameNo>,
+    thread: u32,
     phase: u8,
     origin: u64,
+}
+
+/// The action of a span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sub {
+    None,
+    Name(NameNo),
+    /// By clang's argument.
+    Detail(NameNo),
 }
 
 /// A track by category and id, within a process or all over.
@@ -101,82 +148,124 @@ struct Id {
     id: i128,
 }
 
-impl SpanBuilder {
-    /// Adds the names of some events.
-    fn know(&mut self, events: &ChunkEvents) {
-        self.known_names.clear();
-        self.known_names.extend(events.texts.iter().map(|text| self.timeline.names.number(text)));
-        self.known_threads.clear();
-        self.known_threads.resize(events.threads.len(), None);
+impl<'o> SpanBuilder<'o> {
+    fn new(options: &'o ReadOptions) -> Self {
+        let timeline = Timeline { by_arg: vec![Vec::new(); options.by_args.len()], ..Timeline::default() };
+        Self { compat: options.perfetto_compat, by_args: &options.by_args, timeline, ..Self::default() }
     }
 
-    #[inline]
-    fn event(&mut self, events: &ChunkEvents, seen: &Seen, base: u64) {
-        let Some(time) = seen.time else {
+    /// True if it is part of a span, and not one of a profile or of clang's sums.
+    fn is_span(&mut self, event: &TraceEvent<'_>) -> bool {
+        is_span(event.phase) && (self.compat || event.name != "CpuProfile" && !self.is_sum(event))
+    }
+
+    /// True if it is one of the sums that clang writes behind the spans, as if they were spans.
+    fn is_sum(&mut self, event: &TraceEvent<'_>) -> bool {
+        let is_sum = event.phase == b'X'
+            && event.name.starts_with("Total ")
+            && event.arguments(["avg ms", "count"]).iter().all(Option::is_some);
+        self.is_clang |= is_sum;
+        self.sums += u64::from(is_sum);
+        is_sum
+    }
+
+    fn event(&mut self, event: &TraceEvent<'_>) {
+        let Some(time) = event.time else {
             self.timeline.oddities.timeless += 1;
             return;
         };
-        let name_of = |name: NameNo| self.known_names.get(name as usize).copied().unwrap_or(NO_NAME);
-        let (name, cat, sub) = (name_of(seen.name), name_of(seen.cat), name_of(seen.sub));
-        let origin = base + seen.at as u64;
-        let thread = self.thread(events, seen);
-        match seen.phase {
-            phase @ (b'b' | b'e' | b'n' | b'S' | b'F') => {
-                let pid = seen.id_is_local.then(|| self.threads[thread as usize].who.0);
-                self.by_id(phase, Id { cat, pid, id: seen.id }, (thread, name, sub, time, origin));
-            }
-            phase => {
-                self.wait(thread, WaitingEvent { time, duration: seen.duration, name, cat, sub, phase, origin });
-            }
+        let names = &mut self.timeline.names;
+        let name = if event.name.is_empty() { NO_NAME } else { names.number(event.name.as_bytes()) };
+        let cat = event.cat.as_ref().map_or(NO_NAME, |cat| names.number(cat.as_bytes()));
+        let begins = matches!(event.phase, b'B' | b'b' | b'X' | b'S');
+        let sub = if begins || self.compat { self.sub(event) } else { Sub::None };
+        let mut args = Vec::new();
+        for key in self.by_args.iter().filter(|_| begins) {
+            let value = event.argument(key);
+            args.push(value.map_or(NO_NAME, |value| self.timeline.names.number(value.as_bytes())));
+        }
+        if matches!(event.phase, b'i' | b'I' | b'n') && event.has_stack {
+            self.timeline.oddities.stacks += 1;
+        }
+        let who = self.who(event);
+        let thread = self.thread(who);
+        let duration = event.duration.unwrap_or(0).max(0);
+        let span = SpanEvent { time, duration, name, cat, sub, args, thread, phase: event.phase, origin: event.offset };
+        if matches!(event.phase, b'b' | b'e' | b'n' | b'S' | b'F') {
+            let pid = event.id_is_local.then_some(who.0);
+            self.async_event(&span, Id { cat, pid, id: id_number(event.id.as_bytes()) });
+        } else {
+            self.wait(span);
         }
     }
 
-    fn who(&self, owner: OwnerId) -> i64 {
-        match owner {
-            OwnerId::Number(number) => number,
-            // Far from any number that a system gives.
-            OwnerId::Named(name) => i64::MIN + i64::from(self.known_names[name as usize]),
+    /// The action of a span: the argument that is called like the span itself; of Miri's frames the message, of clang's
+    /// spans the detail.
+    fn sub(&mut self, event: &TraceEvent<'_>) -> Sub {
+        if event.args.is_empty() {
+            return Sub::None;
+        }
+        let [own, message, detail] = event.arguments([&event.name, "message", "detail"]);
+        // Other programs have spans of these names, without these arguments.
+        let is_miris_frame = event.name == "frame" && message.is_some();
+        self.timeline.is_miri |= is_miris_frame || event.name == "step" && own.is_some();
+        let names = &mut self.timeline.names;
+        match (own, message, detail) {
+            (Some(own), ..) => Sub::Name(names.number(own.as_bytes())),
+            _ if self.compat => Sub::None,
+            (_, Some(message), _) if is_miris_frame => Sub::Name(names.number(message.as_bytes())),
+            (.., Some(detail)) => Sub::Detail(names.number(detail.as_bytes())),
+            _ => Sub::None,
         }
     }
 
-    #[inline]
-    fn thread(&mut self, events: &ChunkEvents, seen: &Seen) -> u32 {
-        if let Some(number) = self.known_threads[seen.thread as usize] {
-            return number;
-        }
-        let (pid, tid) = events.threads[seen.thread as usize];
-        let (pid, mut tid) = (self.who(pid), self.who(tid));
+    /// Process and thread.
+    fn who(&mut self, event: &TraceEvent<'_>) -> (i64, i64) {
+        let pid = self.owner(event.process());
+        let tid = self.owner(event.thread());
         if self.compat && tid == 0 && pid != 0 {
-            tid = pid;
+            return (pid, pid);
         }
-        let number = *self.numbers.entry((pid, tid)).or_insert_with(|| {
-            self.threads.push(ThreadSpans { who: (pid, tid), ..ThreadSpans::default() });
-            (self.threads.len() - 1) as u32
-        });
-        self.known_threads[seen.thread as usize] = Some(number);
-        number
+        (pid, tid)
     }
 
-    fn metadata(&mut self, events: &ChunkEvents, seen: &Seen, event: &TraceEvent<'_>) {
-        let Some(name) = event.argument(b"name") else { return };
-        if event.name.is(b"thread_name") {
-            let thread = self.thread(events, seen);
-            self.threads[thread as usize].name = Some((*name).into());
-        } else if event.name.is(b"process_name") {
-            let (pid, _) = events.threads[seen.thread as usize];
-            self.processes.insert(self.who(pid), (*name).into());
+    fn owner(&mut self, owner: Owner<'_>) -> i64 {
+        match owner {
+            Owner::Number(number) => number,
+            // Far from any number that a system gives.
+            Owner::Named(name) => i64::MIN + i64::from(self.timeline.names.number(name.as_bytes())),
+        }
+    }
+
+    fn thread(&mut self, who: (i64, i64)) -> u32 {
+        *self.numbers.entry(who).or_insert_with(|| {
+            self.threads.push(ThreadSpans { who, ..ThreadSpans::default() });
+            (self.threads.len() - 1) as u32
+        })
+    }
+
+    fn metadata(&mut self, event: &TraceEvent<'_>, who: (i64, i64)) {
+        let Some(name) = event.argument("name") else { return };
+        match &*event.name {
+            "thread_name" => {
+                self.thread(who);
+                self.names.insert(who, name.as_bytes().into());
+            }
+            "process_name" => {
+                self.is_clang |= name.starts_with("clang");
+                self.processes.insert(who.0, name.as_bytes().into());
+            }
+            _ => {}
         }
     }
 
     /// Puts an event in its place among the last ones of its thread, and takes the first of them.
-    #[inline]
-    fn wait(&mut self, number: u32, event: WaitingEvent) {
-        let thread = &mut self.threads[number as usize];
+    fn wait(&mut self, event: SpanEvent) {
+        let thread = &mut self.threads[event.thread as usize];
         if event.phase == b'X' && !self.compat {
             thread.has_whole = true;
-            let WaitingEvent { time: start, duration, name, sub, origin, .. } = event;
-            let whole = Slice { start, duration, name, sub, track: number, depth: 0, kind: SliceKind::Span, origin };
-            return self.timeline.slices.push(whole);
+            let slice = Slice { duration: event.duration, ..event.slice(SliceKind::Span, 0) };
+            return self.push(slice, &event);
         }
         thread.waiting.push_back(event);
         if self.compat {
@@ -190,23 +279,21 @@ impl SpanBuilder {
         if thread.waiting.len() > WINDOW
             && let Some(first) = thread.waiting.pop_front()
         {
-            self.take(number, first);
+            self.take(&first);
         }
     }
 
-    fn take(&mut self, number: u32, event: WaitingEvent) {
-        let WaitingEvent { time, name, cat, sub, origin, .. } = event;
-        let thread = &mut self.threads[number as usize];
-        if thread.passed.is_some_and(|passed| passed > time) {
+    fn take(&mut self, event: &SpanEvent) {
+        let thread = &mut self.threads[event.thread as usize];
+        if thread.passed.is_some_and(|passed| passed > event.time) {
             self.timeline.oddities.late += 1;
         }
-        thread.passed = thread.passed.max(Some(time));
+        thread.passed = thread.passed.max(Some(event.time));
         let Timeline { slices, oddities, .. } = &mut self.timeline;
-        oddities.misplaced_ends += thread.stack.pass(time, slices);
+        oddities.misplaced_ends += thread.stack.pass(event.time, slices);
         if event.phase == b'E' {
-            match thread.stack.end(time, name, cat, slices) {
-                Some(slice) if sub != NO_NAME => slices[slice].sub = sub,
-                Some(_) => {}
+            match thread.stack.end(event.time, event.name, event.cat, slices) {
+                Some(slice) => set_sub(&mut slices[slice], event),
                 None => oddities.unmatched_ends += 1,
             }
             return;
@@ -220,45 +307,72 @@ impl SpanBuilder {
             b'X' => (SliceKind::Span, event.duration),
             _ => (SliceKind::Instant, 0),
         };
-        if event.phase == b'X' && thread.stack.top_ends_before(time.saturating_add(duration)) {
+        if event.phase == b'X' && thread.stack.top_ends_before(event.time.saturating_add(duration)) {
             oddities.overlaps += 1;
             return;
         }
-        thread.stack.begin(Open::new(slices.len(), name, cat, time, duration));
-        slices.push(Slice { start: time, duration, name, sub, track: number, depth, kind, origin });
+        thread.stack.begin(Open::new(slices.len(), event.name, event.cat, event.time, duration));
+        self.push(Slice { duration, depth, ..event.slice(kind, 0) }, event);
     }
 
-    fn by_id(&mut self, phase: u8, id: Id, (thread, name, sub, time, origin): (u32, NameNo, NameNo, i64, u64)) {
+    fn async_event(&mut self, event: &SpanEvent, id: Id) {
+        let time = event.time;
         let Timeline { slices, oddities, .. } = &mut self.timeline;
-        if matches!(phase, b'e' | b'F') {
-            let Some(stack) = self.by_id.get_mut(&id) else { return self.end_too_early(id, name, time) };
-            oddities.misplaced_ends += stack.pass(time, slices);
-            let ended = stack.end(time, name, id.cat, slices);
-            if stack.depth() == 0 {
-                self.spare.extend(self.by_id.remove(&id));
-            }
-            return match ended {
-                Some(slice) if sub != NO_NAME => slices[slice].sub = sub,
-                Some(_) => {}
-                None => self.end_too_early(id, name, time),
+        if matches!(event.phase, b'e' | b'F') {
+            let Some(ByIdTrack { stack, .. }) = self.by_id.get_mut(&id) else {
+                return self.end_too_early(id, event.name, time);
             };
+            oddities.misplaced_ends += stack.pass(time, slices);
+            let ended = stack.end(time, event.name, id.cat, slices);
+            if let Some(slice) = ended {
+                set_sub(&mut slices[slice], event);
+            }
+            self.forget_if_empty(id);
+            if ended.is_none() {
+                self.end_too_early(id, event.name, time);
+            }
+            return;
         }
-        let stack = self.by_id.entry(id).or_insert_with(|| self.spare.pop().unwrap_or_default());
-        oddities.misplaced_ends += stack.pass(time, slices);
-        let depth = stack.depth();
-        let (mut duration, kind) = if phase == b'n' { (0, SliceKind::Instant) } else { (UNFINISHED, SliceKind::Async) };
+        let track = self.by_id.entry(id).or_insert_with(|| {
+            self.lanes = self.lanes.saturating_add(1);
+            ByIdTrack { stack: self.spare.pop().unwrap_or_default(), lane: self.lanes }
+        });
+        oddities.misplaced_ends += track.stack.pass(time, slices);
+        let (depth, lane) = (track.stack.depth(), track.lane);
+        let (mut duration, kind) =
+            if event.phase == b'n' { (0, SliceKind::Instant) } else { (UNFINISHED, SliceKind::Async) };
         if kind == SliceKind::Async
-            && let Some(end) = take_early(&mut self.early_ends, id, name, time)
+            && let Some(end) = take_early(&mut self.early_ends, id, event.name, time)
         {
             duration = end - time;
             oddities.unmatched_ends -= 1;
         } else {
-            stack.begin(Open::new(slices.len(), name, id.cat, time, duration));
+            track.stack.begin(Open::new(slices.len(), event.name, id.cat, time, duration));
         }
-        if stack.depth() == 0 {
-            self.spare.extend(self.by_id.remove(&id));
+        self.forget_if_empty(id);
+        self.push(Slice { duration, depth, ..event.slice(kind, lane) }, event);
+    }
+
+    /// Adds a slice, with what its event says it did.
+    fn push(&mut self, mut slice: Slice, event: &SpanEvent) {
+        let at = self.timeline.slices.len();
+        if slice.name == NO_NAME && !self.compat {
+            slice.name = self.timeline.names.number(UNNAMED.as_bytes());
         }
-        slices.push(Slice { start: time, duration, name, sub, track: thread, depth, kind, origin });
+        if let Sub::Detail(_) = event.sub {
+            self.details.push(at);
+        }
+        for (values, value) in self.timeline.by_arg.iter_mut().zip(&event.args).filter(|(_, value)| **value != NO_NAME)
+        {
+            values.push((at as u32, *value));
+        }
+        self.timeline.slices.push(slice);
+    }
+
+    fn forget_if_empty(&mut self, id: Id) {
+        if self.by_id.get(&id).is_some_and(|track| track.stack.depth() == 0) {
+            self.spare.extend(self.by_id.remove(&id).map(|track| track.stack));
+        }
     }
 
     fn end_too_early(&mut self, id: Id, name: NameNo, time: i64) {
@@ -268,30 +382,52 @@ impl SpanBuilder {
         }
     }
 
-    fn finish(mut self) -> Timeline {
+    fn finish(mut self) -> Trace {
         for number in 0..self.threads.len() {
             let mut waiting = std::mem::take(&mut self.threads[number].waiting);
             waiting.make_contiguous().sort_by_key(|event| event.time);
             for event in waiting {
-                self.take(number as u32, event);
+                self.take(&event);
+            }
+        }
+        if !self.is_clang {
+            for &at in &self.details {
+                self.timeline.slices[at].sub = NO_NAME;
             }
         }
         let whole: Vec<bool> = self.threads.iter().map(|thread| thread.has_whole).collect();
-        self.timeline.tracks = self.threads.iter().map(|thread| self.track(thread)).collect();
+        self.timeline.tracks = self.threads.iter().map(|thread| self.track(thread.who)).collect();
         self.timeline.nest(&whole);
-        self.timeline
+        Trace { timeline: self.timeline, names: self.names, sums: self.sums, ..Trace::default() }
     }
 
-    fn track(&self, thread: &ThreadSpans) -> Track {
+    fn track(&self, (pid, tid): (i64, i64)) -> Track {
         let text = |number: i64| {
             let name = NameNo::try_from(number.wrapping_sub(i64::MIN)).ok();
             name.filter(|_| number < 0).map(|name| self.timeline.names.text(name).to_vec())
         };
-        let (pid, tid) = thread.who;
-        let named = thread.name.as_deref().or_else(|| self.processes.get(&pid).map(|name| &**name));
-        let comm = named.map(<[u8]>::to_vec).or_else(|| text(tid)).or_else(|| text(pid));
+        let named = self.names.get(&(pid, tid)).or_else(|| self.processes.get(&pid));
+        let comm = named.map(|name| name.to_vec()).or_else(|| text(tid)).or_else(|| text(pid));
         let comm = comm.unwrap_or_else(|| b"thread".to_vec());
         Track { comm, pid: Some(Pid(pid as i32)), tid: Some(Tid(tid as i32)), ..Track::default() }
+    }
+}
+
+impl SpanEvent {
+    fn slice(&self, kind: SliceKind, lane: u32) -> Slice {
+        let sub = match self.sub {
+            Sub::None => NO_NAME,
+            Sub::Name(sub) | Sub::Detail(sub) => sub,
+        };
+        let Self { time, name, thread, origin, .. } = *self;
+        Slice { start: time, duration: 0, name, sub, track: thread, lane, depth: 0, kind, origin }
+    }
+}
+
+/// A span states its action when it begins; Perfetto reads it at its end, too.
+fn set_sub(slice: &mut Slice, end: &SpanEvent) {
+    if let Sub::Name(sub) = end.sub {
+        slice.sub = sub;
     }
 }
 
@@ -311,36 +447,88 @@ fn take_early(ends: &mut FxHashMap<Id, Vec<(NameNo, i64)>>, id: Id, name: NameNo
     Some(time)
 }
 
+/// An id as a number: decimal, maybe negative, or hexadecimal; anything else by its hash, beyond all numbers.
+fn id_number(id: &[u8]) -> i128 {
+    let text = std::str::from_utf8(id).unwrap_or_default();
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok().map(i128::from),
+        None => text.parse::<i64>().ok().map(i128::from).or_else(|| text.parse::<u64>().ok().map(i128::from)),
+    };
+    parsed.unwrap_or_else(|| {
+        let mut hasher = FxHasher::default();
+        hasher.write(id);
+        i128::from(hasher.finish()) + (1 << 64)
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::chunks::TraceChunk;
     use super::*;
 
+    fn trace(json: &str) -> Trace {
+        read_trace(json.as_bytes(), &ReadOptions::default(), |_, _| Ok(())).unwrap()
+    }
+
+    /// Name, start and duration in microseconds, and the number of the track by id of all spans.
+    fn spans(json: &str) -> Vec<(String, i64, i64, u32)> {
+        let Trace { timeline, .. } = trace(json);
+        let name = |number| String::from_utf8_lossy(timeline.names.text(number)).into_owned();
+        let span = |slice: &Slice| (name(slice.name), slice.start / 1000, slice.duration / 1000, slice.lane);
+        timeline.slices.iter().map(span).collect()
+    }
+
     #[test]
-    fn the_cuts_of_chunks_make_no_difference() {
-        let json = br#"[{"ph":"M","name":"process_name","pid":"p","args":{"name":"late \u0041"}},
-            {"ph":"B","name":"a","cat":"c","pid":"p","tid":"x","ts":1,"args":{"a":"\"b\""}},
-            {"ph":"b","name":"frame","id":-1,"pid":1,"tid":2,"ts":2,"args":{"message":"f"}},
-            {"ph":"X","name":"y","pid":1,"tid":"x","ts":3,"dur":2,"args":{"calls":[1,{"ph":"X","name":"z","ts":1,"dur":1}]}},
-            {"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":"t"}},
-            {"ph":"e","name":"frame","id":-1,"pid":1,"tid":2,"ts":6},
-            {"ph":"E","pid":"p","tid":"x","ts":7.5},{"ph":"C","ts":8}]"#;
-        let of_size = |size: usize| {
-            let mut others = Vec::new();
-            let chunks = json.chunks(size).map(|bytes| Ok(TraceChunk::of(bytes).parse(false)));
-            let joined = join_spans(chunks, false, |event| {
-                others.push((event.phase, event.offset));
-                Ok(())
-            });
-            let (timeline, skipped) = joined.unwrap();
-            assert_eq!(skipped.count(), 0);
-            let texts: Vec<Vec<u8>> = (0..9).map(|number| timeline.names.text(number).to_vec()).collect();
-            (timeline.slices, timeline.tracks, texts, timeline.oddities, others)
+    fn each_id_has_a_track_of_its_own() {
+        let found = spans(
+            r#"[{"ph":"b","name":"a","id":1,"ts":0},{"ph":"b","name":"b","id":2,"ts":1},{"ph":"b","name":"c","id":1,"ts":2},
+            {"ph":"e","name":"c","id":1,"ts":3},{"ph":"e","name":"b","id":2,"ts":4},{"ph":"e","name":"a","id":1,"ts":5},
+            {"ph":"S","name":"d","id":"x","ts":6},{"ph":"F","name":"d","id":"x","ts":7}]"#,
+        );
+        let expected = [("a", 0, 5, 1), ("b", 1, 3, 2), ("c", 2, 1, 1), ("d", 6, 1, 3)];
+        assert_eq!(found, expected.map(|(name, start, duration, lane)| (name.to_owned(), start, duration, lane)));
+    }
+
+    #[test]
+    fn spans_without_a_name_are_unnamed_and_an_end_without_one_ends_any() {
+        let found =
+            spans(r#"[{"ph":"B","ts":0},{"ph":"E","name":"x","ts":2},{"ph":"B","name":"x","ts":3},{"ph":"E","ts":4}]"#);
+        assert_eq!(found, [(UNNAMED.to_owned(), 0, 2, 0), ("x".to_owned(), 3, 1, 0)]);
+    }
+
+    #[test]
+    fn only_miris_frames_are_miris() {
+        let is_miri = |name: &str, args: &str| {
+            trace(&format!(r#"[{{"ph":"b","name":"{name}","id":1,"ts":0,"args":{{{args}}}}}]"#)).timeline.is_miri
         };
-        let whole = of_size(json.len());
-        assert_eq!((whole.0.len(), whole.1.len(), whole.4.len()), (3, 3, 3));
-        for size in 1..json.len() {
-            assert_eq!(of_size(size), whole, "in chunks of {size} bytes");
-        }
+        assert!(is_miri("frame", r#""message":"f""#) && is_miri("step", r#""step":"eval_place""#));
+        assert!(!is_miri("frame", "") && !is_miri("frame", r#""frame":"7""#) && !is_miri("step", r#""message":"7""#));
+        assert!(!is_miri("request", r#""message":"f""#));
+    }
+
+    #[test]
+    fn clangs_sums_are_no_work_and_its_details_are_actions() {
+        let events = r#"{"ph":"X","name":"Source","ts":0,"dur":5,"args":{"detail":"a.h"}},{"ph":"X","name":"Total cost","ts":5,"dur":1}"#;
+        let sum = r#"{"ph":"X","name":"Total Source","tid":9,"ts":0,"dur":5,"args":{"count":1,"avg ms":0}}"#;
+        let subs = |json: &str| {
+            let trace = trace(json);
+            let sub = |slice: &Slice| String::from_utf8_lossy(trace.timeline.names.text(slice.sub)).into_owned();
+            (trace.timeline.slices.iter().map(sub).collect::<Vec<_>>(), trace.sums)
+        };
+        assert_eq!(subs(&format!("[{events},{sum}]")), (vec!["a.h".to_owned(), String::new()], 1));
+        // Another producer's detail is an argument like any other.
+        assert_eq!(subs(&format!("[{events}]")), (vec![String::new(), String::new()], 0));
+    }
+
+    #[test]
+    fn metadata_counters_and_samples_are_passed_on() {
+        let json = r#"[{"ph":"M","name":"process_name","pid":"p","args":{"name":"late \u0041"}},{"ph":"C","ts":8,"pid":3},
+            {"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":"t"}},{"ph":"P","name":"Profile","pid":1,"tid":2}]"#;
+        let mut others = Vec::new();
+        let trace = read_trace(json.as_bytes(), &ReadOptions::default(), |event, who| {
+            others.push((event.phase, who.1));
+            Ok(())
+        });
+        assert_eq!(trace.unwrap().thread_name(1, 2), Some(b"t".to_vec()));
+        assert_eq!(others[1..], [(b'C', 3), (b'M', 2), (b'P', 2)]);
     }
 }

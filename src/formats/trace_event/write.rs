@@ -1,7 +1,7 @@
 //! Writing trace events that viewers open: whole spans, the outer ones first where times are equal.
 
-use super::json::Text;
 use crate::analysis::timeline::{Arguments, NumberOrName, OtherEvent, SpanId, SpanRecord, SpanWriter};
+use crate::bytes::escapes::utf16_letter;
 use crate::error::Result;
 use std::fmt;
 use std::io::Write;
@@ -212,8 +212,14 @@ fn without_surrogates(json: &[u8]) -> Vec<u8> {
             _ => 2,
         };
         let escape = &escape[..len.min(escape.len())];
-        let text = if is_half { Text::escaped(escape).text() } else { escape.into() };
-        written.extend_from_slice(&text);
+        if is_half {
+            let letter = utf16_letter(escape).and_then(|(letter, _)| letter).unwrap_or(char::REPLACEMENT_CHARACTER);
+            written.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+            // The half behind one that is alone stands for itself.
+            rest = &rest[at + utf16_letter(escape).map_or(escape.len(), |(_, len)| len)..];
+            continue;
+        }
+        written.extend_from_slice(escape);
         rest = &rest[at + escape.len()..];
     }
     written.extend_from_slice(rest);

@@ -69,6 +69,28 @@ impl Profile {
         self.merge_with(&other, &frames);
     }
 
+    /// A copy whose frames are what `replace` makes of them, given the copy for its names. Frames that become equal are
+    /// one there.
+    pub fn with_frames(&self, mut replace: impl FnMut(&mut Self, FrameId, &Frame) -> Frame) -> Self {
+        let mut copy = Self::keeping(self.keep);
+        let mut frames: Vec<FrameId> = Vec::with_capacity(self.frame_count());
+        for (id, frame) in self.frames() {
+            let replaced = replace(&mut copy, id, frame);
+            frames.push(copy.frame(replaced));
+        }
+        copy.merge_with(self, &frames);
+        copy.cut_to_time = self.cut_to_time;
+        copy
+    }
+
+    /// A frame of this profile as another one has it.
+    pub fn frame_in(&self, other: &mut Self, frame: &Frame) -> Frame {
+        let mut name = |id: NameId| other.name(self.name_of(id));
+        let function = name(frame.name);
+        let [module, build, file] = [frame.module, frame.build, frame.file].map(|id| id.map(&mut name));
+        Frame { name: function, module, build, file, ..*frame }
+    }
+
     /// Appends another profile, given what its frames became here.
     fn merge_with(&mut self, other: &Self, frames: &[FrameId]) {
         self.perf_names |= other.perf_names;

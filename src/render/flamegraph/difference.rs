@@ -5,7 +5,8 @@ use super::amount::percent;
 use super::drawing::{Before, Drawing, NameTable, PageBox, tree_of};
 use super::look::{Difference, Look, nothing};
 use crate::analysis::call_tree::CallTree;
-use crate::analysis::significance::{Share, count_of_one_sample, is_significant};
+use crate::analysis::comparison::{Comparison, Evidence};
+use crate::analysis::groups::Sum;
 use crate::contract::format::WriteOptions;
 use crate::error::{Error, Result};
 use crate::model::stacks::{Profile, Series, Weight};
@@ -25,25 +26,29 @@ pub struct Side<'a> {
 struct CountedTrees {
     tree: CallTree,
     samples: CallTree,
-    /// The weight of one sample.
-    one: u64,
 }
 
 impl CountedTrees {
     fn new(side: Side<'_>, options: &WriteOptions, look: &Look, difference: Difference) -> Result<Self> {
-        let series: &Series = side.profile.series.get(side.series).ok_or_else(nothing)?;
+        let series = side.event()?;
         let merged = |options: &WriteOptions| {
             let tree = tree_of(side.profile, series, options, look)?;
             let tree = if difference.strip_hex { tree.renamed(without_hex) } else { tree };
             Ok::<_, Error>(tree.merging_tiers())
         };
         let samples = merged(&WriteOptions { weight: Weight::Samples, ..options.clone() })?;
-        Ok(Self { tree: merged(options)?, samples, one: count_of_one_sample(series) })
+        Ok(Self { tree: merged(options)?, samples })
     }
 
-    fn share(&self, node: Option<u32>) -> Share {
-        let part = node.map_or(0, |node| self.samples.total_of(node));
-        Share { part: part / self.one, whole: self.samples.total() / self.one }
+    fn sum(&self, node: Option<u32>) -> Sum {
+        let Some(node) = node else { return Sum::default() };
+        Sum { weight: self.tree.total_of(node), count: self.samples.total_of(node) }
+    }
+}
+
+impl<'a> Side<'a> {
+    fn event(&self) -> Result<&'a Series> {
+        self.profile.series.get(self.series).ok_or_else(nothing)
     }
 }
 
@@ -65,15 +70,22 @@ impl Drawing {
         let (total, total_before) = (new.tree.total(), old.tree.total());
         let scale = if difference.normalize { total as f64 / total_before as f64 } else { 1.0 };
         let scaled = |amount: u64| (amount as f64 * scale).round() as u64;
+        let mut comparison = Comparison::new(before.event()?, after.event()?, options.weight, difference.compare);
+        (comparison.before, comparison.after) = (old.sum(Some(0)), new.sum(Some(0)));
         let was = counterparts(&old.tree, &new.tree);
         drawing.total = total;
         let mut names = NameTable::default();
         for placed in new.tree.boxes(look.narrowest(total)) {
             let node = was[placed.node as usize];
             let amount = node.map_or(0, |node| scaled(old.tree.total_of(node)));
-            let significant = is_significant(old.share(node), new.share(Some(placed.node)));
+            let own = placed.end - placed.start;
+            let significant = match comparison.evidence {
+                Evidence::Samples => comparison.change(old.sum(node), new.sum(Some(placed.node))).is_real(),
+                // Every change is shown: it is real, or nobody knows.
+                Evidence::Exact | Evidence::Nothing => amount != own,
+            };
             let name = names.number(placed.label.map_or("all", |label| new.tree.name(label)));
-            let change = if significant { step(amount, placed.end - placed.start) } else { 0 };
+            let change = if significant { step(amount, own) } else { 0 };
             drawing.boxes.push(PageBox {
                 row: placed.depth,
                 start: placed.start,
@@ -84,9 +96,12 @@ impl Drawing {
                 before: Some(Before { amount, significant }),
             });
         }
-        drawing.legend = legend(look.negate);
+        drawing.legend = legend(comparison.evidence, look.negate);
         let told = drawing.amounts.text(total_before);
         drawing.facts.push(format!("before {told}{}", change(total_before, total)));
+        if comparison.evidence == Evidence::Nothing {
+            drawing.facts.push("changes may be chance: the number of samples isn't known".to_owned());
+        }
         let gone = gone(&old.tree, &was);
         if gone > 0 {
             drawing.facts.push(format!("{} of it in calls that are gone", percent(gone as f64, total_before as f64)));
@@ -110,9 +125,9 @@ fn change(before: u64, after: u64) -> String {
     format!(", {sign}{:.1} %", change.abs())
 }
 
-fn legend(negate: bool) -> Vec<(Swatch, String)> {
-    let texts =
-        [(-STEPS, "much less"), (-1, "less"), (0, "no more than chance"), (1, "more"), (STEPS, "much more, or new")];
+fn legend(evidence: Evidence, negate: bool) -> Vec<(Swatch, String)> {
+    let middle = if evidence == Evidence::Samples { "no more than chance" } else { "the same" };
+    let texts = [(-STEPS, "much less"), (-1, "less"), (0, middle), (1, "more"), (STEPS, "much more, or new")];
     texts.map(|(step, text)| (Swatch::Change(if negate { -step } else { step }), text.to_owned())).to_vec()
 }
 
@@ -191,7 +206,8 @@ mod tests {
 
     #[test]
     fn numbers_in_names_and_lengths_of_runs_can_be_left_out_of_account() {
-        let (_, told) = difference(&Look::default(), Difference { normalize: true, strip_hex: true });
+        let (_, told) =
+            difference(&Look::default(), Difference { normalize: true, strip_hex: true, ..Difference::default() });
         assert!(
             told.contains(&"0x… 1431→600 -3".to_owned()) && told.contains(&"all 5010→5010 0".to_owned()),
             "{told:?}"

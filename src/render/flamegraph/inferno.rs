@@ -41,7 +41,7 @@ pub fn draw_difference(
     look: &Look,
     out: &mut dyn Write,
 ) -> Result<()> {
-    let Difference { normalize, strip_hex } = difference;
+    let Difference { normalize, strip_hex, compare: _ } = difference;
     let options = ::inferno::differential::Options { normalize, strip_hex };
     let mut lines = Vec::new();
     ::inferno::differential::from_readers(options, before, after, &mut lines)?;

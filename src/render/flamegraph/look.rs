@@ -1,6 +1,7 @@
 //! The requested look of a flame graph.
 
 use super::fit::Cut;
+use crate::analysis::comparison::CompareOptions;
 use crate::error::Error;
 use inferno::flamegraph::Palette;
 use inferno::flamegraph::color::{BackgroundColor, Color, SearchColor, StrokeColor};
@@ -87,6 +88,8 @@ pub struct Difference {
     pub normalize: bool,
     /// Take hexadecimal numbers in names for equal.
     pub strip_hex: bool,
+    /// How changes are found.
+    pub compare: CompareOptions,
 }
 
 /// The error of pictures of nothing.

@@ -8,6 +8,7 @@ use super::pack::Section;
 use super::page_rows::{PageClock, PageNumbers, PageRows};
 use crate::analysis::call_graph::CallGraph;
 use crate::analysis::category::Category;
+use crate::analysis::comparison::{CompareOptions, Comparison};
 use crate::analysis::groups::{Grouping, Key, Unnamed, groups};
 use crate::analysis::label;
 use crate::analysis::quantity::grouped;
@@ -48,6 +49,7 @@ pub fn sections(
     recordings: &[PageRecording],
     spots: &[Vec<u32>],
     baseline: Option<&Profile>,
+    compare: CompareOptions,
 ) -> Vec<Section> {
     let mut tables = PageTables { compares: baseline.is_some(), ..PageTables::default() };
     let shown = tables.add(profile);
@@ -81,7 +83,12 @@ pub fn sections(
         let series: Vec<Series> =
             profile.series.iter().map(|series| same(series).cloned().unwrap_or_else(|| emptied(series))).collect();
         let sampled = PageRows::of(baseline, &series, &[], &numbers);
+        let evidence = series.iter().zip(&profile.series).map(|(before, after)| {
+            let comparison = Comparison::new(before, after, Weight::Period, compare);
+            json!({ "kind": comparison.evidence.word(), "one": comparison.one })
+        });
         let json = json!({
+            "evidence": evidence.collect::<Vec<_>>(),
             "events": series.iter().map(event).collect::<Vec<_>>(),
             "time": sampled.clock.map(PageClock::json),
         });
@@ -92,9 +99,9 @@ pub fn sections(
 
 /// An event without samples.
 fn emptied(series: &Series) -> Series {
-    let Series { name, unit, sampling, uncounted, .. } = series;
+    let Series { name, unit, sampling, uncounted, counting, .. } = series;
     let (name, unit) = (name.clone(), unit.clone());
-    Series { name, unit, sampling: *sampling, uncounted: *uncounted, rows: Vec::new() }
+    Series { name, unit, sampling: *sampling, uncounted: *uncounted, counting: *counting, rows: Vec::new() }
 }
 
 /// Functions, stacks and threads, each once.

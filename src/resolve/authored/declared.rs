@@ -22,14 +22,26 @@ pub(super) enum Role {
     Object,
     /// The property of an object.
     Property,
+    /// The key of a method or property in an object or class.
+    Key,
 }
 
 impl Role {
+    /// True if a tool may have made a word of this role of another: names of bindings get numbers, keys don't.
+    fn may_be_numbered(self) -> bool {
+        matches!(self, Self::Whole | Self::Object)
+    }
+
+    /// True if a tool may have made `word` of the authored one.
+    fn is_spelling(self, word: &str, authored: &str) -> bool {
+        if self.may_be_numbered() { is_spelling_of(word, authored) } else { word == authored && !word.is_empty() }
+    }
+
     /// True if the word at a place can have this role.
     fn stands(self, text: &str, begin: usize, len: usize) -> bool {
         let (before, after) = (text[..begin].trim_end(), &text[begin + len..]);
         match self {
-            Self::Whole => !after.starts_with(['.', '[']),
+            Self::Whole | Self::Key => !after.starts_with(['.', '[']),
             Self::Object => true,
             Self::Property => before.ends_with(['.', '\'', '"']) && !after.starts_with(['.', '[']),
         }
@@ -66,15 +78,15 @@ impl<'t> Declared<'t> {
         let rest = &text[at..];
         let begin = at + declared_at(rest);
         let first = first_word(&text[begin..]);
-        if is_spelling_of(word, first) && role.stands(text, begin, first.len()) {
+        if role.is_spelling(word, first) && role.stands(text, begin, first.len()) {
             return Some(Self { word: first, after: &text[begin + first.len()..] });
         }
         let line = &rest[..rest.find(['\n', '\r']).unwrap_or(rest.len())];
-        let plain = unnumbered(word);
+        let plain = if role.may_be_numbered() { unnumbered(word) } else { word };
         let places = line.match_indices(plain).map(|(place, _)| at + place).filter(|_| !plain.is_empty());
         let mut whole = places.filter_map(|place| {
             let found = first_word(&text[place..]);
-            let is_whole = !text[..place].ends_with(is_word) && is_spelling_of(word, found);
+            let is_whole = !text[..place].ends_with(is_word) && role.is_spelling(word, found);
             (is_whole && role.stands(text, place, found.len())).then_some((place, found))
         });
         whole.next().map(|(place, word)| Self { word, after: &text[place + word.len()..] })
@@ -99,6 +111,39 @@ pub(super) fn own_name(text: &str) -> Option<&str> {
     let rest = rest.filter(|rest| !rest.starts_with(is_word))?;
     let name = first_word(rest.trim_start().trim_start_matches('*').trim_start());
     (!name.is_empty() && name != "extends").then_some(name)
+}
+
+/// True if the key of a method or property at a place is computed, a string or a number: what is written there is not its
+/// name, or not necessarily. Some tools map to the bracket or quote, others behind it.
+pub(super) fn is_computed_key(text: &str, at: usize) -> bool {
+    let before = &text[..at];
+    if before.trim_end_matches(' ').ends_with('[') || before.ends_with(['\'', '"', '`']) {
+        return true;
+    }
+    let key = behind_keywords(&text[at..]);
+    key.starts_with(['[', '\'', '"', '`']) || key.starts_with(|first: char| first.is_ascii_digit())
+}
+
+/// The value of a key that is a plain string: `'a b'`, `["a"]`.
+pub(super) fn string_key(text: &str, at: usize) -> Option<&str> {
+    let key = behind_keywords(&text[at..]);
+    let key = key.strip_prefix('[').map_or(key, str::trim_start);
+    let quote = key.chars().next().filter(|first| matches!(first, '\'' | '"'))?;
+    let (value, after) = key[1..].split_once(quote)?;
+    let is_whole = after.trim_start().starts_with([']', '(', ':', '=']);
+    (is_whole && !value.contains('\\')).then_some(value)
+}
+
+fn behind_keywords(text: &str) -> &str {
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start_matches([' ', '\t', '\n', '\r', '*']);
+        let word = first_word(rest);
+        if word.is_empty() || !KEYWORDS.contains(&word) {
+            return rest;
+        }
+        rest = &rest[word.len()..];
+    }
 }
 
 /// The start of the declared word at word the start of a text: behind the keywords of a declaration.
@@ -141,6 +186,33 @@ mod tests {
         let text = marked.replacen('|', "", 1);
         let declared = Declared::find(&text, at, word, role)?;
         Some((declared.word.to_owned(), declared.function().map(str::to_owned)))
+    }
+
+    #[test]
+    fn a_key_that_is_not_a_plain_word_is_computed() {
+        for text in [
+            "['a' + 1]() {}",
+            "async *[k]() {}",
+            "static ['a']() {}",
+            "'a b'() {}",
+            "\"a\": 1",
+            "1() {}",
+            "get\n[`x`]() {}",
+        ] {
+            assert!(is_computed_key(text, 0), "{text}");
+        }
+        for text in ["x = {[PLAIN](n) {}", "x = {'plain'(n) {}", "x[ `a${b}`] = f"] {
+            assert!(is_computed_key(text, text.find(['P', 'p', '`']).unwrap()), "{text}");
+        }
+        for text in ["a() {}", "async a() {}", "*a() {}", "get", "#a() {}", ""] {
+            assert!(!is_computed_key(text, 0), "{text}");
+        }
+        assert_eq!(found("|['dyn' + 1]() {}", "dyn1", Role::Key), None);
+        assert_eq!(string_key("static ['a']() {}", 0), Some("a"));
+        assert_eq!((string_key("'a' + 1", 0), string_key("a", 0), string_key("['a' + 1]", 0)), (None, None, None));
+        assert_eq!(found("|x['dyn' + 1] = f", "dyn1", Role::Property), None);
+        assert_eq!(found("|dyn = f", "dyn1", Role::Key), None, "keys get no numbers");
+        assert_eq!(found("|dyn1() {}", "dyn1", Role::Key), Some(("dyn1".to_owned(), None)));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! True if a map belongs to a script, as a whole and around a place.
 //!
-//! File times state nothing after copying. A map of another build has segments that begin in the middle of words,
-//! behind the end of lines, and names that the authored text doesn't have there. Up to the first change between two
-//! builds it fits all the same, so the segments around each place are queried, too.
+//! File times state nothing after copying. Only what can disprove a map counts: a map of another build has segments that
+//! begin in the middle of words, behind the end of lines, and behind the end of authored files. Names that bundlers
+//! invent prove nothing. Up to the first change between two builds a map fits all the same, so the segments around each
+//! place are queried, too.
 
 use crate::model::script_map::{ScriptMap, Segment};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -50,7 +51,7 @@ impl Counts {
         Some(Self { right: both % (NEAR + 1), wrong: both / (NEAR + 1) })
     }
 
-    /// Of ten segments one may be odd: tools map to the start of a declaration, or name what they invent.
+    /// Of ten segments one may be odd: some tools map into the middle of words that they put together.
     fn holds(self) -> bool {
         self.wrong * 9 <= self.right
     }

@@ -28,6 +28,8 @@ pub(super) struct FunctionText {
     pub(super) name: Vec<Range<usize>>,
     /// True if that is the name that the function is bound to, not its own.
     pub(super) is_bound: bool,
+    /// True if the name is a key of an object or class: not a binding, which tools may rename.
+    pub(super) is_key: bool,
 }
 
 impl FunctionText {
@@ -76,7 +78,9 @@ fn with_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> O
             Some(FunctionText { begin, ..class })
         }
         found if !found.is_empty() && found == own && (prefix.is_empty() || follows(text, begin, prefix)) => {
-            Some(FunctionText { begin: declared(text, begin), prefix, name: vec![word], is_bound: false })
+            let declared = declared(text, begin);
+            let is_key = !is_declaration(text, begin);
+            Some(FunctionText { begin: declared, prefix, name: vec![word], is_bound: false, is_key })
         }
         "" if text[..before(text, at)].ends_with('*') => {
             let star = before(text, at) - 1;
@@ -88,13 +92,46 @@ fn with_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> O
         }
         // A method whose name is a string or computed.
         "" if text[..before(text, at)].ends_with([']', '"', '\'']) => {
-            Some(FunctionText { begin: before(text, at) - 1, ..FunctionText::default() })
+            Some(FunctionText { begin: key_start(text, before(text, at)), ..FunctionText::default() })
         }
         "" => Some(bound(text, at, name)),
         found if is_keyword(found) => Some(FunctionText { begin: at, ..FunctionText::default() }),
-        // A numeric key is a word, too.
+        // A number in another spelling: the key 1e3 is the name 1000.
+        found if is_numeric_key(found, own) => Some(FunctionText { begin, ..FunctionText::default() }),
         _ => None,
     }
+}
+
+/// The start of the string or computed key that ends at a byte.
+fn key_start(text: &str, end: usize) -> usize {
+    let bytes = text.as_bytes();
+    let last = end - 1;
+    if bytes[last] != b']' {
+        return memchr::memrchr(bytes[last], &bytes[..last]).unwrap_or(last);
+    }
+    let mut open = 1;
+    let mut at = last;
+    while let Some(found) = memchr::memrchr2(b'[', b']', &bytes[..at]) {
+        at = found;
+        open = if bytes[at] == b']' { open + 1 } else { open - 1 };
+        if open == 0 {
+            return at;
+        }
+    }
+    last
+}
+
+/// True if a word before parameters is a number, which an engine may spell otherwise.
+fn is_numeric_key(word: &str, name: &str) -> bool {
+    let is_number = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
+    is_number(word) && is_number(name)
+}
+
+/// True if `function` precedes the name of a function at a byte.
+fn is_declaration(text: &str, name: usize) -> bool {
+    let end = before(text, name);
+    let end = if text[..end].ends_with('*') { before(text, end - 1) } else { end };
+    text[word_before(text, end)] == *"function"
 }
 
 /// True if the word that a function is bound to is `name`: then `function` is its keyword.
@@ -138,6 +175,12 @@ fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
         _ => return nameless,
     };
     let last = word_before(text, left);
+    if last.is_empty() && text[..left].ends_with([']', '"', '\'']) {
+        let key = key_start(text, left);
+        // Elsewhere this is `a?b["i"]:()=>…`.
+        let is_key = !is_property || text[..before(text, key)].ends_with(['{', ',']);
+        return if is_key { FunctionText { begin: key, ..nameless } } else { nameless };
+    }
     if last.is_empty() || name.is_empty() {
         return nameless;
     }
@@ -157,10 +200,10 @@ fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
     let begin = words[0].start;
     let whole = &text[begin..last.end];
     if whole == name {
-        return FunctionText { begin, prefix: "", name: words, is_bound: true };
+        return FunctionText { begin, prefix: "", name: words, is_bound: true, is_key: is_property };
     }
     if text[last.clone()] == *name {
-        return FunctionText { begin: last.start, prefix: "", name: vec![last], is_bound: true };
+        return FunctionText { begin: last.start, prefix: "", name: vec![last], is_bound: true, is_key: is_property };
     }
     nameless
 }
@@ -230,8 +273,15 @@ mod tests {
             ("return|(e)=>e", "", "", ""),
             ("class n{constructor|(e){}}", "n", "constructor", "n"),
             ("n=class extends a{f(){}constructor|(e){}}", "n", "constructor", "n"),
-            ("{'a b'|(){}}", "a b", "'", ""),
-            ("{[x]|(){}}", "", "]", ""),
+            ("{'a b'|(){}}", "a b", "'a b'", ""),
+            ("{[x]|(){}}", "", "[x]", ""),
+            ("{[x[1]+2]|(){}}", "", "[x[1]+2]", ""),
+            ("x;]|(){}", "", "]", ""),
+            ("{['x']:|e=>e}", "x", "['x']:", ""),
+            ("{y,'x y':function|(){}}", "x y", "'x y':function", ""),
+            ("class a{['x']=|e=>e}", "x", "['x']=", ""),
+            ("a?b['x']:|e=>e", "", "", ""),
+            ("{1e3|(){}}", "1000", "1e3", ""),
         ] {
             let begin = begin.to_owned();
             let (begin, found_name) = match text.contains("i:function") || text.ends_with("e.i=function|(){}") {

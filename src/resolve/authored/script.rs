@@ -11,7 +11,7 @@
 //! * Around each place the map must fit the script ([`Fit`]): its segments begin where words do, and words that are not
 //!   renamed are the same on both sides.
 
-use super::declared::{Declared, Role, own_name};
+use super::declared::{Declared, Role, is_computed_key, own_name, string_key};
 use super::fit::Fit;
 use super::function::{FunctionText, begins_word};
 use super::text::Text;
@@ -43,6 +43,8 @@ pub struct AuthoredScript {
     /// Their texts, where the map has them.
     contents: Vec<Option<Content>>,
     fit: Fit,
+    /// True if the user named the map for this script: then it is used although it seems to be of another one.
+    is_given: bool,
     effort: AtomicUsize,
 }
 
@@ -88,7 +90,8 @@ impl AuthoredScript {
     pub fn new(text: String, mut map: ScriptMap, files: Vec<String>) -> Self {
         let text = Text::new(text);
         let contents = map.sources.iter_mut().map(|source| source.content.take().map(Content::new)).collect();
-        let mut script = Self { text, map, files, contents, fit: Fit::default(), effort: AtomicUsize::new(EFFORT) };
+        let mut script =
+            Self { text, map, files, contents, fit: Fit::default(), is_given: false, effort: AtomicUsize::new(EFFORT) };
         script.fit = Fit::of(&script.map, |segment| script.check(segment));
         script
     }
@@ -128,9 +131,14 @@ impl AuthoredScript {
         Segment { authored: own.authored, source: first_source.saturating_add(own.source), name, ..*segment }
     }
 
-    /// True if the map belongs to the script at all.
+    /// True if nothing disproves that the map belongs to the script.
     pub fn fits(&self) -> bool {
         self.fit.is_whole()
+    }
+
+    /// The same, used although it may not fit: the user named it.
+    pub fn given(self) -> Self {
+        Self { is_given: true, ..self }
     }
 
     /// What the map states about these functions, as the engine names them. `None` if the script is not the one that
@@ -149,7 +157,7 @@ impl AuthoredScript {
             }
             answers.push(found.ok_or(Contradiction).and_then(|found| self.answer(name, place, &found)));
         }
-        (elsewhere * 10 <= here).then_some(answers)
+        (self.is_given || elsewhere * 10 <= here).then_some(answers)
     }
 
     /// Where code at a place was written. Line and column count from 1.
@@ -178,7 +186,10 @@ impl AuthoredScript {
             return Err(Contradiction);
         }
         let own = match self.scoped_name(found, place, segment) {
-            None => self.name(found, segment)?,
+            None => match self.name(found, segment) {
+                Err(Contradiction) if self.is_given => None,
+                name => name?,
+            },
             scoped => scoped,
         };
         Ok(Some((authored, own.filter(|own| own != name))))
@@ -229,7 +240,7 @@ impl AuthoredScript {
         let mut words = Vec::with_capacity(found.name.len());
         for (at, word) in found.name.iter().enumerate() {
             let role = if at + 1 < found.name.len() { Role::Object } else { Role::Whole };
-            let Some(word) = self.word(word, role)? else { return Ok(None) };
+            let Some(word) = self.word(word, role, found.is_key)? else { return Ok(None) };
             if found.is_bound && at + 1 == found.name.len() && !word.binds(found, segment) {
                 return Ok(None);
             }
@@ -242,9 +253,11 @@ impl AuthoredScript {
     }
 
     /// What the authored file has instead of a word; `None` if nothing states it.
-    fn word(&self, word: &Range<usize>, role: Role) -> Result<Option<AuthoredWord<'_>>, Contradiction> {
+    /// `is_key`: it is the key of a property or method, which nothing renames unless it says so.
+    fn word(&self, word: &Range<usize>, role: Role, is_key: bool) -> Result<Option<AuthoredWord<'_>>, Contradiction> {
         let own = &self.text.as_str()[word.clone()];
         let role = if self.text.as_str()[..word.start].ends_with('.') { Role::Property } else { role };
+        let role = if is_key && role == Role::Whole { Role::Key } else { role };
         // Some tools map a private name behind its `#`.
         let places = [Some(word.start), own.starts_with('#').then_some(word.start + 1)];
         let segments = places.into_iter().flatten().flat_map(|at| self.map.exactly_at(self.text.place(at)));
@@ -257,10 +270,16 @@ impl AuthoredScript {
         });
         let Some((text, at)) = self.authored_text(segment) else {
             // Tools name properties by the objects that they are of.
-            let is_known = role != Role::Property || called.as_deref().is_none_or(|called| called == own);
+            let is_known =
+                !matches!(role, Role::Property | Role::Key) || called.as_deref().is_none_or(|called| called == own);
             let said = called.unwrap_or(Cow::Borrowed(own));
             return Ok(is_known.then_some(AuthoredWord { said, segment, function: None, is_argument: false }));
         };
+        if is_computed_key(text, at) {
+            // Its value is the name, which the engine has, unless a tool has renamed it and says so.
+            let value = called.filter(|called| Some(called.as_ref()) == string_key(text, at));
+            return Ok(value.map(|said| AuthoredWord { said, segment, function: None, is_argument: false }));
+        }
         let declared = Declared::find(text, at, called.as_deref().unwrap_or(own), role);
         let declared = declared.or_else(|| Declared::find(text, at, own, role).filter(|_| role == Role::Property));
         match declared {
@@ -269,6 +288,14 @@ impl AuthoredScript {
                 Ok(Some(AuthoredWord { said, segment, function, is_argument: declared.is_argument() }))
             }
             None if role == Role::Property => Ok(None),
+            // Tools that rename private names don't always say so: the map leads from one to the other.
+            None if called.is_none() && own.starts_with('#') && first_word(&text[at..]).starts_with('#') => {
+                let said = Cow::Borrowed(first_word(&text[at..]));
+                Ok(Some(AuthoredWord { said, segment, function: None, is_argument: false }))
+            }
+            // A word that a tool invented, or renamed without saying so, proves nothing; one that stands elsewhere does.
+            None if called.is_none() && own.len() < 2 => Ok(None),
+            None if !is_near(text, at, called.as_deref().unwrap_or(own).as_bytes()) => Ok(None),
             None => Err(Contradiction),
         }
     }
@@ -292,10 +319,13 @@ impl AuthoredScript {
     }
 
     fn fits_at(&self, number: usize) -> bool {
-        self.fit.at(&self.map, number, |segment| self.check(segment))
+        self.is_given || self.fit.at(&self.map, number, |segment| self.check(segment))
     }
 
-    /// True if a segment begins where a word does, and the authored text has the same word; `None` if it doesn't give.
+    /// False if a segment cannot be right: it begins behind the end of a line or in the middle of a word, leads to a place
+    /// that the authored text doesn't have, or to a line without its name, which stands elsewhere in the text. True if the
+    /// authored text has the name, or the same word, there. `None` if nothing proves anything: bundlers name what they
+    /// invent, and map it to the start of a file.
     fn check(&self, segment: &Segment) -> Option<bool> {
         let text = self.text.as_str();
         let Some(byte) = self.text.byte(segment.generated) else { return Some(false) };
@@ -312,8 +342,10 @@ impl AuthoredScript {
         };
         let Some(at) = content.byte(segment.authored) else { return Some(false) };
         match called {
+            Some(called) if is_on_line(content.as_str(), at, called) => Some(true),
             Some(called) => {
-                Some(is_on_line(content.as_str(), at, called) || is_import(called, first_word(&content.as_str()[at..])))
+                let is_elsewhere = at > 0 && is_near(content.as_str(), at, called);
+                is_elsewhere.then_some(false)
             }
             // Words of the language come and go.
             None => (own.len() > 1 && is_on_line(content.as_str(), at, own.as_bytes())).then_some(true),
@@ -321,10 +353,13 @@ impl AuthoredScript {
     }
 }
 
-/// True if a bundler made this of a word that was imported, with the name of the module in front: `is_isMap` of
-/// `isMap`.
-fn is_import(called: &[u8], word: &str) -> bool {
-    !word.is_empty() && called.strip_suffix(word.as_bytes()).is_some_and(|module| module.ends_with(b"_"))
+/// True if a text has a word around a place.
+fn is_near(text: &str, at: usize, word: &[u8]) -> bool {
+    let (near, _) = around(text, at, FAR, FAR);
+    let is_whole = |found: usize| {
+        near.is_char_boundary(found) && begins_word(near, found) && first_word(&near[found..]).as_bytes() == word
+    };
+    memchr::memmem::find_iter(near.as_bytes(), word).any(is_whole)
 }
 
 /// True if a word is in what follows a place on its line; in most cases, right there.

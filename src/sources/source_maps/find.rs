@@ -12,7 +12,7 @@ use crate::model::wasm_module::WasmModule;
 use crate::records::source_map;
 use crate::records::source_map::{About, Mention, scheme};
 use crate::resolve::authored::AuthoredScript;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use std::ffi::{OsStr, OsString};
@@ -40,6 +40,8 @@ pub(super) enum Lookup<T> {
         places: Vec<(PathBuf, PathBuf)>,
         /// The number of bytes that were read.
         size: usize,
+        /// True if the user named this very file.
+        is_given: bool,
     },
 }
 
@@ -79,6 +81,8 @@ struct Candidate {
     file: FileBytes,
     /// The directory that its sources are relative to.
     base: PathBuf,
+    /// True if the user named this very file.
+    is_given: bool,
 }
 
 /// The maps in a directory, by what they state they belong to.
@@ -102,14 +106,16 @@ pub(super) struct Finder<'a> {
     directories: RefCell<FxHashMap<PathBuf, Rc<MapDirectory>>>,
     /// What cannot be read of these.
     unread: RefCell<Warnings>,
+    /// The user's maps that belong to a script.
+    used: RefCell<FxHashSet<PathBuf>>,
     /// The WebAssembly modules that are available.
     pub(super) modules: OnceCell<Vec<ModuleFile>>,
 }
 
 impl<'a> Finder<'a> {
     pub(super) fn new(search: MapSearch<'a>) -> Self {
-        let (asked, directories, unread) = Default::default();
-        Self { search, asked, directories, unread, modules: OnceCell::new() }
+        let (asked, directories, unread, used) = Default::default();
+        Self { search, asked, directories, unread, used, modules: OnceCell::new() }
     }
 
     /// What cannot be read of the directories that the user named.
@@ -143,13 +149,14 @@ impl<'a> Finder<'a> {
             None => Lookup::Nothing,
             Some(Err((map, why))) => Lookup::Refused { map: Some(map), why },
             Some(Ok(found)) => {
-                let (map, path) = (found.name.clone(), found.path.clone());
+                let (map, path, is_given) = (found.name.clone(), found.path.clone(), found.is_given);
                 let debug_id = mention.debug_id.map(str::to_owned);
                 match self.load(text, debug_id, found, (&recorded, &place), DEEPEST) {
                     Ok((script, size)) => {
                         let path = path.map(|path| (map_path(&recorded, &place, &path), path));
                         let places = [(recorded, place)].into_iter().chain(path).collect();
-                        Lookup::Found { map, found: Box::new(script), places, size }
+                        let script = if is_given { script.given() } else { script };
+                        Lookup::Found { map, found: Box::new(script), places, size, is_given }
                     }
                     Err(why) => Lookup::Refused { map: Some(map), why },
                 }
@@ -163,7 +170,7 @@ impl<'a> Finder<'a> {
         &self,
         text: String,
         debug_id: Option<String>,
-        Candidate { file, base, .. }: Candidate,
+        Candidate { file, base, is_given, .. }: Candidate,
         (recorded, place): (&Path, &Path),
         deep: usize,
     ) -> Result<(AuthoredScript, usize), String> {
@@ -174,6 +181,7 @@ impl<'a> Finder<'a> {
         }
         let mut size = text.len() + file.bytes().len();
         if let (Some(of_map), Some(of_script)) = (&parsed.debug_id, debug_id)
+            && !is_given
             && !of_map.eq_ignore_ascii_case(&of_script)
         {
             return Err("its debugId is not the script's".to_owned());
@@ -269,11 +277,27 @@ impl<'a> Finder<'a> {
 
     /// The map that the user named for a script.
     fn given(&self, script: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
-        self.search.options.given.iter().find_map(|GivenMap { path, script: of }| match of {
-            Some(of) => script.ends_with(of).then(|| self.candidate(path, Named::User))?,
-            None if io::is_directory(path) => self.in_directory(path, script, mention),
-            None => self.if_of(path, script, mention),
-        })
+        for GivenMap { path, script: of } in &self.search.options.given {
+            let found = match of {
+                Some(of) if !script.ends_with(of) => None,
+                Some(_) => self.candidate(path, Named::User).map(as_given),
+                None if io::is_directory(path) => self.in_directory(path, script, mention),
+                None => self.if_of(path, script, mention).map(as_given),
+            };
+            if found.is_some() {
+                self.used.borrow_mut().insert(path.clone());
+                return found;
+            }
+        }
+        None
+    }
+
+    /// The maps that the user named and that belong to no script.
+    pub(super) fn unused(&self) -> Vec<&Path> {
+        let used = self.used.borrow();
+        let is_unused = |path: &&Path| path.extension().is_some_and(|kind| kind == "map") && !used.contains(*path);
+        let files = self.search.options.given.iter().map(|given| given.path.as_path());
+        files.filter(|path| is_unused(path) && !io::is_directory(path)).collect()
     }
 
     fn in_directory(
@@ -357,8 +381,13 @@ impl<'a> Finder<'a> {
     fn candidate_by(&self, path: &Path, door: Door<'_>) -> Option<Result<Candidate, Refusal>> {
         let name = path.display().to_string();
         let base = std::path::absolute(path).ok().and_then(|path| Some(path.parent()?.to_owned())).unwrap_or_default();
-        let candidate =
-            |bytes| Candidate { name: name.clone(), path: Some(path.to_owned()), file: FileBytes::new(bytes), base };
+        let candidate = |bytes| Candidate {
+            name: name.clone(),
+            path: Some(path.to_owned()),
+            file: FileBytes::new(bytes),
+            base,
+            is_given: false,
+        };
         Some(self.read_by(path, door, TEXT)?.map_err(|why| (name.clone(), why)).map(candidate))
     }
 
@@ -380,7 +409,7 @@ impl<'a> Finder<'a> {
                     return Some(Err((name, "its data: URL cannot be decoded".to_owned())));
                 };
                 let file = FileBytes::new(bytes);
-                return Some(Ok(Candidate { name, path: None, file, base: directory.to_owned() }));
+                return Some(Ok(Candidate { name, path: None, file, base: directory.to_owned(), is_given: false }));
             }
             Some(("file", _)) => Cow::Owned(file_of(url)?),
             Some(_) => {
@@ -408,6 +437,10 @@ impl<'a> Finder<'a> {
             None => beside(),
         }
     }
+}
+
+fn as_given(found: Result<Candidate, Refusal>) -> Result<Candidate, Refusal> {
+    Ok(Candidate { is_given: true, ..found? })
 }
 
 /// Where the map is looked for of a script that was read from `recorded` and is at `place`: as far from the one as it is from

@@ -72,6 +72,8 @@ pub struct MapAccount {
     pub contradicted: usize,
     /// Why the map is not used.
     pub trouble: Option<String>,
+    /// True if it is used although it doesn't seem to fit, because the user named it.
+    pub is_doubtful: bool,
     /// The script and its map, if that is a file: the path by which each is looked for, and where it is.
     pub files: Vec<(PathBuf, PathBuf)>,
 }
@@ -97,8 +99,15 @@ impl SourceMaps {
         }
         let mut maps = Self { shows_text: search.options.text, ..Self::default() };
         let finder = Finder::new(*search);
+        let has_scripts = !scripts.is_empty();
         for (script, functions) in scripts {
             maps.add(script, &functions, &finder, warnings);
+        }
+        for map in finder.unused().into_iter().filter(|_| has_scripts) {
+            let map = map.display();
+            warnings.push(Warning::new(format!(
+                "source map {map} is of none of the scripts; if it is, pass --source-maps {map}=SCRIPT"
+            )));
         }
         maps.add_native(native, &finder, warnings);
         warnings.append(finder.take_unread());
@@ -134,11 +143,12 @@ impl SourceMaps {
                 account.map = Some(map);
                 account.trouble = Some("all scripts and maps together are larger than 1 GiB".to_owned());
             }
-            Lookup::Found { map, found: loaded, places, size } => {
+            Lookup::Found { map, found: loaded, places, size, is_given } => {
                 self.size += size;
                 (account.map, account.files) = (Some(map), places);
+                account.is_doubtful = is_given && !loaded.fits();
                 let names = functions.keys().map(|(place, name)| (*name, *place));
-                match loaded.fits().then(|| loaded.functions(names)) {
+                match (is_given || loaded.fits()).then(|| loaded.functions(names)) {
                     None => account.trouble = Some("it does not fit the script".to_owned()),
                     Some(None) => account.trouble = Some("the script is not the one that ran".to_owned()),
                     Some(Some(answers)) => {
@@ -295,9 +305,12 @@ impl MapAccount {
     }
 
     fn remark(&self) -> Option<String> {
-        let Self { map: Some(map), functions, renamed, placed: 1.., third_party, contradicted, .. } = self else {
+        let Self { map: Some(map), functions, renamed, third_party, contradicted, trouble: None, .. } = self else {
             return None;
         };
+        if self.placed == 0 && *contradicted == 0 {
+            return None;
+        }
         let third_party = match third_party {
             0 => String::new(),
             count => format!("; {count} of these are third-party code (ignoreList)"),
@@ -313,6 +326,12 @@ impl MapAccount {
     }
 
     fn warning(&self) -> Option<Warning> {
+        if let (Some(map), true) = (&self.map, self.is_doubtful) {
+            return Some(Warning::new(format!(
+                "source map {map} doesn't seem to fit {}, and is used because --source-maps names it",
+                self.script
+            )));
+        }
         let Self { map: Some(map), script, functions, trouble: Some(why), .. } = self else { return None };
         let kind = if map.ends_with(".wasm") { "module" } else { "source map" };
         Some(Warning::new(format!(

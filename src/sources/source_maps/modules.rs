@@ -122,6 +122,7 @@ impl Finder<'_> {
             found: AuthoredModule::new(url, &modules, functions),
             places: same.iter().map(|file| (file.path.clone(), file.path.clone())).collect(),
             size: modules.iter().map(|module| module.file.bytes().len()).sum(),
+            is_given: false,
         }
     }
 

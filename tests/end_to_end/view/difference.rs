@@ -32,9 +32,10 @@ fn the_functions_that_changed_are_those_of_report() {
     let dir = profiles();
     let [before, after] = ["before.folded", "after.folded"].map(|name| dir.path().join(name));
     let before = before.to_str().unwrap();
-    let mut shown = Shown::with(&after, &[], &["--diff", before]).part("difference");
+    let mut shown = Shown::with(&after, &[], &["--diff", before, "--sample-weight", "1"]).part("difference");
     shown.page.click_on("#difference-noise");
-    let reported: Vec<Value> = serde_json::from_str(&shown.report(&["--format", "json", "--diff", before])).unwrap();
+    let reported: Vec<Value> =
+        serde_json::from_str(&shown.report(&["--format", "json", "--diff", before, "--sample-weight", "1"])).unwrap();
     let mut expected: Vec<Vec<String>> = Vec::new();
     for row in &reported {
         let percent = |key: &str| format!("{:.2}%", row[key].as_f64().unwrap());
@@ -67,7 +68,8 @@ fn the_functions_that_changed_are_those_of_report() {
 fn a_profile_and_itself_do_not_differ() {
     let dir = profiles();
     let after = dir.path().join("after.folded");
-    let mut shown = Shown::with(&after, &[], &["--diff", after.to_str().unwrap()]).part("difference");
+    let mut shown =
+        Shown::with(&after, &[], &["--diff", after.to_str().unwrap(), "--sample-weight", "1"]).part("difference");
     assert_eq!(rows(&mut shown), [["No function changed by more than sampling noise"]]);
     assert!(shown.text_of("#difference-facts").contains("+0.0 %"));
 }
@@ -78,7 +80,8 @@ fn amounts_as_they_are_differ_where_shares_do_not() {
     let [before, after] = ["before.folded", "after.folded"].map(|name| dir.path().join(name));
     fs::write(&before, "main;a 101\nmain;b 203\n").unwrap();
     fs::write(&after, "main;a 202\nmain;b 406\n").unwrap();
-    let mut shown = Shown::with(&after, &[], &["--diff", before.to_str().unwrap()]).part("difference");
+    let mut shown =
+        Shown::with(&after, &[], &["--diff", before.to_str().unwrap(), "--sample-weight", "1"]).part("difference");
     assert_eq!(change_of_b(&mut shown), "+0.0 %, may be chance");
     shown.page.click_on("#difference-normalise");
     assert_eq!(change_of_b(&mut shown), "+100.0 %, may be chance");

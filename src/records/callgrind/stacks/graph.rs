@@ -24,6 +24,8 @@ pub(super) struct CallGraph {
     pub(super) texts: Texts<u32>,
     /// The threads, in order of appearance.
     pub(super) threads: Vec<Thread>,
+    /// `creator:`
+    pub(super) creator: Vec<u8>,
     /// `cmd:`
     pub(super) command: Vec<u8>,
     /// `pid:`
@@ -193,6 +195,7 @@ impl GraphReader {
             // Each part states its thread if the file distinguishes threads.
             b"part" => self.enter_thread(None),
             b"thread" => self.enter_thread(decimal(value).and_then(|number| i32::try_from(number).ok())),
+            b"creator" if graph.creator.is_empty() => graph.creator = value.to_vec(),
             b"cmd" if graph.command.is_empty() => graph.command = value.to_vec(),
             b"pid" if graph.pid.is_none() => graph.pid = decimal(value).and_then(|pid| i32::try_from(pid).ok()),
             _ => {}

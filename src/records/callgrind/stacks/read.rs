@@ -5,7 +5,8 @@ use super::graph::{CallGraph, GraphFunction};
 use super::thread_graph::ThreadGraph;
 use crate::model::backing::base_name;
 use crate::model::stacks::{
-    Calls, Frame, FrameId, FrameKind, NameId, Profile, Row, SelfCost, Series, ThreadCalls, Track, TrackId, Unit,
+    Calls, Counting, Frame, FrameId, FrameKind, NameId, Profile, Row, SelfCost, Series, ThreadCalls, Track, TrackId,
+    Unit,
 };
 use crate::model::tier::Tier;
 use crate::model::{Pid, Tid};
@@ -24,8 +25,10 @@ struct FunctionFrames {
 pub(super) fn profile_of(graph: &CallGraph) -> Profile {
     let mut profile = Profile::new();
     let names = graph.events.iter().map(|name| String::from_utf8_lossy(name).into_owned());
-    profile.series =
-        names.map(|name| Series { name, unit: Unit::Named("count".to_owned()), ..Series::default() }).collect();
+    for name in names {
+        let counting = if is_measured(graph, &name) { Counting::Exact } else { Counting::Unknown };
+        profile.series.push(Series { name, unit: Unit::Named("count".to_owned()), counting, ..Series::default() });
+    }
     let runtimes = RuntimeSet::of_program(program(&graph.command));
     let mut tiers = Tiers::default();
     let mut frames = FunctionFrames { stated: Vec::new(), in_stacks: Vec::new() };
@@ -44,6 +47,12 @@ pub(super) fn profile_of(graph: &CallGraph) -> Profile {
         }
     }
     profile
+}
+
+/// True if each cost was counted. Converters write samples in this form, too: ours states itself, and pprof's events are
+/// called `cpu(nanoseconds)`.
+fn is_measured(graph: &CallGraph, event: &str) -> bool {
+    !graph.creator.starts_with(b"jitgraft") && !(graph.creator.is_empty() && event.ends_with(')'))
 }
 
 fn add_stacks(thread: &ThreadGraph<'_>, frames: &FunctionFrames, track: TrackId, profile: &mut Profile) {

@@ -1,24 +1,48 @@
-// Two profiles side by side: what of a change is more than sampling noise, by function.
+// Two profiles side by side: what of a change is real, by function. Samples are judged by chance; what was measured has
+// no noise, and is compared by amount; of sums whose number of samples isn't known, nothing is said.
 
 import { lastPart } from "./box_actions.js";
 import { functionSums } from "./functions.js";
-import { countOfOneSample, isSignificant } from "./significance.js";
+import { isSignificant } from "./significance.js";
 
-/** Both sides: {total, count, one}, and by what amounts of before are multiplied. */
+/** Both sides: {total, count}, how changes are judged, and by what amounts of before are multiplied. */
 export class Comparison {
-  constructor(before, after, rowsBefore, rowsAfter, normalise) {
-    const side = ({ total, count }, rows) => ({ total, count, one: countOfOneSample(rows.count) });
+  constructor(before, after, { kind, one }, normalise) {
+    const side = ({ total, count }) => ({ total, count });
     this.selections = { before, after };
-    this.before = side(before, rowsBefore);
-    this.after = side(after, rowsAfter);
+    this.before = side(before);
+    this.after = side(after);
+    this.kind = kind;
+    this.one = one;
     this.scale = normalise && before.total > 0 ? after.total / before.total : 1;
   }
 
-  /** True if this many samples before and after differ by more than chance. */
-  isSignificant(before, after) {
-    const share = (part, { count, one }) => ({ part: Math.floor(part / one), whole: Math.floor(count / one) });
-    return isSignificant(share(before, this.before), share(after, this.after));
+  /** True if a change from one {weight, count} to another is shown: it is more than chance, or real, or nobody knows. */
+  isShown(before, after) {
+    return this.kind === "samples" ? this.isSignificant(before, after) : before.weight !== after.weight;
   }
+
+  /** True if the samples before and after differ by more than chance. */
+  isSignificant(before, after) {
+    const [one, other] = this.one;
+    return isSignificant(shareOf(before, this.before, one), shareOf(after, this.after, other));
+  }
+
+  /** The word for a change; empty if nobody knows. */
+  wordOf(before, after, delta) {
+    if (this.kind === "nothing") return "";
+    if (this.kind === "samples" && !this.isSignificant(before, after)) return "noise";
+    if (before.weight === 0 && before.count === 0) return "new";
+    if (after.weight === 0 && after.count === 0) return "gone";
+    if (this.kind === "samples") return delta > 0 ? "more" : "less";
+    return after.weight === before.weight ? "same" : after.weight > before.weight ? "more" : "less";
+  }
+}
+
+/** The samples of a part and of all; `one` is what one sample weighs, where the user states it. */
+function shareOf(part, { total, count }, one) {
+  const samples = (weight) => Math.floor(weight / one);
+  return one === null ? { part: part.count, whole: count } : { part: samples(part.weight), whole: samples(total) };
 }
 
 /** The functions of both sides, those first whose share changed most, as `report --diff` gives them: [{name, module,
@@ -39,7 +63,9 @@ export function changedFunctions(page, comparison, byTotal) {
   }
   const changes = [...byName.values()];
   for (const change of changes) judge(change, comparison);
-  return changes.sort((a, b) => Math.abs(b.delta) - Math.abs(a.delta) || (a.name < b.name ? -1 : 1));
+  const size = ({ before, after, delta }) =>
+    comparison.kind === "exact" ? Math.abs(after.weight - before.weight) : Math.abs(delta);
+  return changes.sort((a, b) => size(b) - size(a) || (a.name < b.name ? -1 : 1));
 }
 
 /** The change of a function. A program may have moved, and the files of JIT code are called after the process: the
@@ -66,8 +92,5 @@ function judge(change, comparison) {
   const { before, after } = change,
     part = (sum, whole) => (whole > 0 ? (100 * sum.weight) / whole : 0);
   change.delta = part(after, comparison.after.total) - part(before, comparison.before.total);
-  if (!comparison.isSignificant(before.count, after.count)) change.word = "noise";
-  else if (before.count === 0) change.word = "new";
-  else if (after.count === 0) change.word = "gone";
-  else change.word = change.delta > 0 ? "more" : "less";
+  change.word = comparison.wordOf(before, after, change.delta);
 }

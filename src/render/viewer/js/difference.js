@@ -23,6 +23,8 @@ const LEGEND = [
   ["8", "much more, or new"],
 ];
 
+const NONE_CHANGED = { samples: "No function changed by more than sampling noise" };
+
 /** Mounts it. */
 export function mountDifference(root, page) {
   new DifferencePart(root, page);
@@ -157,7 +159,7 @@ class DifferencePart {
       baseline = page.baseline();
     return this.model.remember("comparison", [selection, baseline, state.normalise], () => {
       const event = Math.min(state.event, profile.events.length - 1);
-      return new Comparison(baseline, selection, profile.rows(event, "baseline"), profile.rows(event), state.normalise);
+      return new Comparison(baseline, selection, profile.baseline.evidence[event], state.normalise);
     });
   }
 
@@ -186,13 +188,14 @@ class DifferencePart {
     view.paint();
   }
 
-  factsOf({ before, after }, picture) {
+  factsOf({ before, after, kind }, picture) {
     const { unit } = this.page;
     const samples = ({ count }) => (unit === "samples" ? "" : ` in ${counted(count, "sample")}`);
     const words = [
       `before ${amount(before.total, unit)}${samples(before)}`,
       `after ${amount(after.total, unit)}${samples(after)}${changeInPercent(before.total, after.total)}`,
     ];
+    if (kind === "exact" && before.total !== after.total) words.push("the runs differ in length: compare amounts");
     const gone = picture.gone();
     if (gone > 0) words.push(`${percent(gone, before.total)} of the time before is in calls that are gone`);
     return words.join(" · ");
@@ -203,12 +206,17 @@ class DifferencePart {
     const changes = model.remember("changes", [comparison, page.groups(), byTotal], () =>
       changedFunctions(page, comparison, byTotal),
     );
-    const significant = changes.filter((change) => change.word !== "noise");
-    this.count.textContent = `${grouped(significant.length)} of ${counted(changes.length, "function")} changed by more than sampling noise`;
+    const significant = changes.filter(({ word }) => word !== "noise" && word !== "same");
+    const all = counted(changes.length, "function");
+    this.count.textContent = {
+      samples: `${grouped(significant.length)} of ${all} changed by more than sampling noise`,
+      exact: `${grouped(significant.length)} of ${all} changed (measured, not sampled)`,
+      nothing: `${all}; changes may be chance (the number of samples isn't known)`,
+    }[comparison.kind];
     const shown = (withNoise ? changes : significant).slice(0, MOST_ROWS);
     if (this.shown === changes && this.shownNoise === withNoise) return;
     [this.shown, this.shownNoise] = [changes, withNoise];
-    const none = element("tr", {}, element("td", { colspan: "8" }, "No function changed by more than sampling noise"));
+    const none = element("tr", {}, element("td", { colspan: "8" }, NONE_CHANGED[comparison.kind] ?? "No function changed"));
     this.table.replaceChildren(...(shown.length > 0 ? shown.map((change) => this.row(change, comparison)) : [none]));
   }
 

@@ -22,7 +22,8 @@ export class DifferencePicture extends TreePicture {
   }
 
   isChance(node) {
-    return !this.comparison.isSignificant(this.before.count[node], this.tree.count[node]);
+    const sum = ({ total, count }) => ({ weight: total[node], count: count[node] });
+    return !this.comparison.isShown(sum(this.before), sum(this.tree));
   }
 
   /** The distance of a color from "no change": from −4 to 4. */
@@ -49,7 +50,7 @@ export class DifferencePicture extends TreePicture {
 
   changeOf(node) {
     const { unit } = this.page,
-      chance = this.isChance(node) ? ", may be chance" : "";
+      chance = this.comparison.kind === "samples" && this.isChance(node) ? ", may be chance" : "";
     const before = this.amountBefore(node),
       after = this.tree.total[node];
     if (before === 0) return `new${chance}`;

@@ -26,16 +26,3 @@ function likelihoodTerm(expected, apart) {
   const observed = expected + apart;
   return observed > 0 ? observed * Math.log(observed / expected) : 0;
 }
-
-/** The weight of one sample: the greatest number of which all counts are multiples. More than 1 where an input holds
- * weights only, written as sums of one period. */
-export function countOfOneSample(counts) {
-  let divisor = 0;
-  for (const count of counts) {
-    let [a, b] = [divisor, count];
-    while (b !== 0) [a, b] = [b, a % b];
-    divisor = a;
-    if (divisor === 1) break;
-  }
-  return Math.max(divisor, 1);
-}

@@ -1,0 +1,454 @@
+//! The same function in two profiles, though the runs call it otherwise.
+//!
+//! Functions are paired in three steps: by their exact names, then with addresses removed, then with the numbers
+//! removed that belong to one run ([`run_names`](crate::runtimes::run_names)). In each step, directories and lines only
+//! choose between functions that are otherwise equal: an edited line above a function, or another build directory,
+//! makes no new function of it. Where several are left on both sides, those of one file are paired in the order of their
+//! lines; others by what they call and what calls them, then in the order of their numbers. Each function has at most one
+//! partner, so two lambdas of one class stay two.
+
+use crate::model::backing::base_name;
+use crate::model::stacks::{Frame, NameId, Profile, ScriptStart};
+use crate::runtimes::run_names::{PlacedName, without_addresses, without_run_numbers};
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// More functions than this of one name on a side are paired in order: each would be compared with each.
+const MOST_COMPARED: usize = 64;
+
+/// How names are made equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Exact,
+    WithoutAddresses,
+    WithoutRunNumbers,
+}
+
+/// What identifies a function within its profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct FunctionKey {
+    name: NameId,
+    module: Option<NameId>,
+    file: Option<NameId>,
+    start: ScriptStart,
+    is_jit: bool,
+}
+
+/// A function, as it is compared.
+#[derive(Debug)]
+struct Function<'p> {
+    key: FunctionKey,
+    name: &'p [u8],
+    /// The file of the module; of JIT code, which is in files called after the process, `[JIT]`.
+    module: &'p [u8],
+    /// The path of the file that it was written in; empty if it isn't known.
+    path: Cow<'p, [u8]>,
+    /// Where it starts in the file; 0 if that isn't known.
+    line: u32,
+    column: u32,
+    /// The name without a path and lines in it.
+    stem: Cow<'p, str>,
+}
+
+/// The functions of a profile.
+struct Functions<'p> {
+    profile: &'p Profile,
+    list: Vec<Function<'p>>,
+    /// By frame, its function.
+    of_frames: Vec<u32>,
+}
+
+/// The weights of a function's callers and callees, by their names; its own among them.
+type Neighbors = FxHashMap<(Side, u64), u64>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Side {
+    Caller,
+    Callee,
+}
+
+/// Returns `before` with its functions called as their partners in `after` are. With `exact_names`, only directories and
+/// lines may differ.
+pub fn align(before: &Profile, after: &Profile, exact_names: bool) -> Profile {
+    let (old, new) = (Functions::of(before), Functions::of(after));
+    let partners = pair(&old, &new, exact_names);
+    before.with_frames(|aligned, id, frame| {
+        let number = old.of_frames[id.index()] as usize;
+        let Some(partner) = partners[number].map(|partner| &new.list[partner].key) else {
+            return before.frame_in(aligned, frame);
+        };
+        let mut text = |name: NameId| aligned.name(after.name_of(name));
+        Frame {
+            name: text(partner.name),
+            module: partner.module.map(&mut text),
+            file: partner.file.map(&mut text),
+            start: partner.start,
+            build: frame.build.map(|build| aligned.name(before.name_of(build))),
+            ..*frame
+        }
+    })
+}
+
+/// The partner of each earlier function, if it has one.
+fn pair(old: &Functions<'_>, new: &Functions<'_>, exact_names: bool) -> Vec<Option<usize>> {
+    let mut pairs = Pairs { of_old: vec![None; old.list.len()], is_taken: vec![false; new.list.len()] };
+    pairs.add_identical(old, new);
+    let steps = [Step::Exact, Step::WithoutAddresses, Step::WithoutRunNumbers];
+    let steps = if exact_names { &steps[..1] } else { &steps[..] };
+    for step in steps {
+        let mut groups = BTreeMap::<_, (Vec<usize>, Vec<usize>)>::new();
+        for (at, function) in old.list.iter().enumerate().filter(|(at, _)| pairs.of_old[*at].is_none()) {
+            groups.entry(function.group(*step)).or_default().0.push(at);
+        }
+        for (at, function) in new.list.iter().enumerate().filter(|(at, _)| !pairs.is_taken[*at]) {
+            groups.entry(function.group(*step)).or_default().1.push(at);
+        }
+        let mut several = Vec::new();
+        for (earlier, later) in groups.into_values() {
+            match (&earlier[..], &later[..]) {
+                ([], _) | (_, []) => {}
+                ([one], [other]) => pairs.add(*one, *other),
+                _ => several.push((earlier, later)),
+            }
+        }
+        if several.is_empty() {
+            continue;
+        }
+        let wanted = |side: fn(&(Vec<usize>, Vec<usize>)) -> &Vec<usize>| several.iter().flat_map(side).copied();
+        let neighbors =
+            (old.neighbors(wanted(|group| &group.0), *step), new.neighbors(wanted(|group| &group.1), *step));
+        for (earlier, later) in several {
+            pairs.add_group((old, earlier), (new, later), &neighbors);
+        }
+    }
+    pairs.of_old
+}
+
+/// Pairs so far.
+struct Pairs {
+    of_old: Vec<Option<usize>>,
+    is_taken: Vec<bool>,
+}
+
+impl Pairs {
+    fn add(&mut self, old: usize, new: usize) {
+        self.of_old[old] = Some(new);
+        self.is_taken[new] = true;
+    }
+
+    /// Pairs functions that are alike in everything. An edit may have moved one to the line where another was: of several
+    /// functions of one name, most must be where they were.
+    fn add_identical(&mut self, old: &Functions<'_>, new: &Functions<'_>) {
+        let places: FxHashMap<_, usize> =
+            new.list.iter().enumerate().map(|(at, function)| (function.identity(), at)).collect();
+        let mut groups = BTreeMap::<_, Vec<(usize, Option<usize>)>>::new();
+        for (at, function) in old.list.iter().enumerate() {
+            let same = places.get(&function.identity()).copied();
+            groups.entry(function.group(Step::Exact)).or_default().push((at, same));
+        }
+        for group in groups.into_values() {
+            let same = group.iter().filter(|(_, same)| same.is_some()).count();
+            if same * 2 <= group.len() {
+                continue;
+            }
+            for (at, same) in group {
+                if let Some(same) = same.filter(|same| !self.is_taken[*same]) {
+                    self.add(at, same);
+                }
+            }
+        }
+    }
+
+    /// Pairs functions that are called alike.
+    fn add_group(
+        &mut self,
+        (old, mut earlier): (&Functions<'_>, Vec<usize>),
+        (new, mut later): (&Functions<'_>, Vec<usize>),
+        neighbors: &(FxHashMap<usize, Neighbors>, FxHashMap<usize, Neighbors>),
+    ) {
+        earlier.sort_by_cached_key(|at| old.list[*at].order());
+        later.sort_by_cached_key(|at| new.list[*at].order());
+        // Functions of one file: the lines of both are in the same order, wherever they moved.
+        let mut by_path = BTreeMap::<&[u8], (Vec<usize>, Vec<usize>)>::new();
+        for at in &earlier {
+            by_path.entry(&old.list[*at].path).or_default().0.push(*at);
+        }
+        for at in &later {
+            by_path.entry(&new.list[*at].path).or_default().1.push(*at);
+        }
+        let moved =
+            earlier.len() == later.len() && by_path.values().all(|(one, other)| one.is_empty() || other.is_empty());
+        let has_lines = |function: &Function<'_>| function.line > 0;
+        if moved && by_path.len() == 2 && earlier.iter().all(|at| has_lines(&old.list[*at])) {
+            // The same file in another directory.
+            earlier.iter().zip(&later).for_each(|(one, other)| self.add(*one, *other));
+            return;
+        }
+        for (one, other) in by_path.values().filter(|(one, other)| one.len() == other.len()) {
+            if one.len() == 1 || one.iter().all(|at| has_lines(&old.list[*at])) {
+                one.iter().zip(other).for_each(|(one, other)| self.add(*one, *other));
+            }
+        }
+        earlier.retain(|at| self.of_old[*at].is_none());
+        later.retain(|at| !self.is_taken[*at]);
+        if earlier.len().max(later.len()) > MOST_COMPARED {
+            earlier.iter().zip(&later).for_each(|(one, other)| self.add(*one, *other));
+            return;
+        }
+        let none = Neighbors::default();
+        let mut candidates = Vec::new();
+        for (rank, one) in earlier.iter().enumerate() {
+            for (other_rank, other) in later.iter().enumerate() {
+                let (function, partner) = (&old.list[*one], &new.list[*other]);
+                let same_place = (function.line, function.column) == (partner.line, partner.column);
+                let known = [neighbors.0.get(one), neighbors.1.get(other)].map(|known| known.unwrap_or(&none));
+                let key = (
+                    Reverse(common_ending(&function.path, &partner.path)),
+                    Reverse(same_place),
+                    Reverse(similarity(known[0], known[1])),
+                    rank.abs_diff(other_rank),
+                    rank,
+                    other_rank,
+                );
+                candidates.push((key, *one, *other));
+            }
+        }
+        candidates.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+        for (_, one, other) in candidates {
+            if self.of_old[one].is_none() && !self.is_taken[other] {
+                self.add(one, other);
+            }
+        }
+    }
+}
+
+/// The number of directories that two paths have in common, from the file upwards.
+fn common_ending(one: &[u8], other: &[u8]) -> usize {
+    let parts = |path| <[u8]>::rsplit(path, |byte: &u8| matches!(byte, b'/' | b'\\'));
+    parts(one).zip(parts(other)).take_while(|(one, other)| one == other).count()
+}
+
+/// How much of two functions' callers and callees is the same, in eighths: less would be chance.
+fn similarity(one: &Neighbors, other: &Neighbors) -> u32 {
+    let mut same = 0.0;
+    for side in [Side::Caller, Side::Callee] {
+        let whole = |neighbors: &Neighbors| {
+            neighbors.iter().filter(|((of, _), _)| *of == side).map(|(_, weight)| *weight as f64).sum::<f64>()
+        };
+        let (whole_one, whole_other) = (whole(one), whole(other));
+        if whole_one == 0.0 || whole_other == 0.0 {
+            continue;
+        }
+        for (neighbor, weight) in one.iter().filter(|((of, _), _)| *of == side) {
+            let other_weight = other.get(neighbor).copied().unwrap_or(0) as f64;
+            same += (*weight as f64 / whole_one).min(other_weight / whole_other);
+        }
+    }
+    (same * 4.0).round() as u32
+}
+
+impl<'p> Function<'p> {
+    fn of(profile: &'p Profile, key: FunctionKey) -> Self {
+        let name = profile.name_of(key.name);
+        let text = std::str::from_utf8(name).unwrap_or_default();
+        let module = match key.module {
+            _ if key.is_jit => b"[JIT]",
+            Some(module) => base_name(profile.name_of(module)),
+            None => b"",
+        };
+        let stated = key.file.map(|file| profile.name_of(file)).unwrap_or_default();
+        let ScriptStart { line, column } = key.start;
+        let unplaced =
+            Self { key, name, module, path: Cow::Borrowed(stated), line, column, stem: String::from_utf8_lossy(name) };
+        match PlacedName::parse(text) {
+            Some(PlacedName { before, path, line, column, after }) => {
+                let (path, stem) = (Cow::Borrowed(path.as_bytes()), Cow::Owned(format!("{before}{after}")));
+                Self { path, line, column, stem, ..unplaced }
+            }
+            None => unplaced,
+        }
+    }
+
+    /// What functions must have in common to be paired in a step: not directories and lines.
+    fn group(&self, step: Step) -> (&[u8], &[u8], String) {
+        (self.module, file_name(&self.path), self.called(step).into_owned())
+    }
+
+    fn called(&self, step: Step) -> Cow<'_, str> {
+        let called = match step {
+            Step::Exact => Cow::Borrowed(&*self.stem),
+            Step::WithoutAddresses => without_addresses(&self.stem),
+            Step::WithoutRunNumbers => without_run_numbers(&self.stem),
+        };
+        // A bare address is no name: nothing says that two of them are one function.
+        let is_name = called.replace("0x", "").contains(char::is_alphabetic);
+        if is_name { called } else { Cow::Borrowed(&self.stem) }
+    }
+
+    fn identity(&self) -> (&[u8], &[u8], &[u8], u32, u32) {
+        (self.module, self.name, &self.path, self.line, self.column)
+    }
+
+    /// The order in which functions of one file, or numbered by a runtime, were written or made.
+    fn order(&self) -> (Vec<u8>, u32, u32, Vec<u64>, Vec<u8>) {
+        (self.path.to_vec(), self.line, self.column, numbers(self.name), self.name.to_vec())
+    }
+}
+
+/// The numbers in a name, decimal, or hexadecimal behind `0x`.
+fn numbers(name: &[u8]) -> Vec<u64> {
+    let words = name.split(|byte| !byte.is_ascii_alphanumeric());
+    let number = |word: &[u8]| {
+        let word = std::str::from_utf8(word).ok()?;
+        match word.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16).ok(),
+            None => word.trim_start_matches(|letter: char| !letter.is_ascii_digit()).parse().ok(),
+        }
+    };
+    words.filter_map(number).collect()
+}
+
+fn file_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| matches!(byte, b'/' | b'\\')).next().unwrap_or(path)
+}
+
+impl<'p> Functions<'p> {
+    fn of(profile: &'p Profile) -> Self {
+        let (mut list, mut numbers, mut of_frames) = (Vec::new(), FxHashMap::default(), Vec::new());
+        for (_, frame) in profile.frames() {
+            let key = FunctionKey::of(frame);
+            let number = *numbers.entry(key).or_insert_with(|| {
+                list.push(Function::of(profile, key));
+                list.len() as u32 - 1
+            });
+            of_frames.push(number);
+        }
+        Self { profile, list, of_frames }
+    }
+
+    fn neighbors(&self, wanted: impl Iterator<Item = usize>, step: Step) -> FxHashMap<usize, Neighbors> {
+        let mut found: FxHashMap<usize, Neighbors> = wanted.map(|at| (at, Neighbors::default())).collect();
+        let mut weights = vec![0u64; self.profile.stack_count()];
+        for row in self.profile.series.iter().flat_map(|series| &series.rows) {
+            if let Some(stack) = row.stack {
+                let weight = &mut weights[stack.index()];
+                *weight = weight.saturating_add(row.weight.max(row.count));
+            }
+        }
+        let hashes: Vec<u64> = self.list.iter().map(|function| hash_of(&function.called(step))).collect();
+        // A callee's number is larger than its caller's: it has all of its weight when it is looked at.
+        for (at, (parent, frame)) in self.profile.stacks().enumerate().collect::<Vec<_>>().into_iter().rev() {
+            let Some(parent) = parent else { continue };
+            let weight = weights[at];
+            weights[parent.index()] = weights[parent.index()].saturating_add(weight);
+            let callee = self.of_frames[frame.index()] as usize;
+            let caller = self.of_frames[self.profile.stack_of(parent).1.index()] as usize;
+            if let Some(neighbors) = found.get_mut(&callee) {
+                let sum = neighbors.entry((Side::Caller, hashes[caller])).or_default();
+                *sum = sum.saturating_add(weight);
+            }
+            if let Some(neighbors) = found.get_mut(&caller) {
+                let sum = neighbors.entry((Side::Callee, hashes[callee])).or_default();
+                *sum = sum.saturating_add(weight);
+            }
+        }
+        found
+    }
+}
+
+impl FunctionKey {
+    fn of(frame: &Frame) -> Self {
+        let Frame { name, module, file, start, .. } = *frame;
+        Self { name, module, file, start, is_jit: frame.kind.is_jit() }
+    }
+}
+
+fn hash_of(text: &str) -> u64 {
+    use std::hash::{Hash, Hasher};
+    let mut hasher = rustc_hash::FxHasher::default();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::stacks::{FrameKind, Row, Track, Unit};
+
+    /// A profile of JIT frames: stacks of names separated by `|`, the outermost first, with their weights.
+    fn profile(stacks: &[(&str, u64)]) -> Profile {
+        let mut profile = Profile::new();
+        let (series, track) = (profile.series_named("e", Unit::Samples), profile.track(Track::default()));
+        for (names, weight) in stacks {
+            let mut stack = None;
+            for name in names.split('|') {
+                let name = profile.name(name.as_bytes());
+                let frame = profile.frame(Frame::new(name, FrameKind::Jit));
+                stack = Some(profile.stack(stack, frame));
+            }
+            profile.push(series, Row { track, stack, weight: *weight, count: *weight, time: None });
+        }
+        profile
+    }
+
+    /// The names of the first profile once it is aligned with the second.
+    fn aligned(before: &[(&str, u64)], after: &[(&str, u64)], exact_names: bool) -> Vec<String> {
+        let aligned = align(&profile(before), &profile(after), exact_names);
+        let innermost = |row: &Row| aligned.frame_of(aligned.frames_up(row.stack).next().unwrap()).name;
+        let rows = aligned.series[0].rows.iter();
+        rows.map(|row| String::from_utf8_lossy(aligned.name_of(innermost(row))).into_owned()).collect()
+    }
+
+    #[test]
+    fn lambdas_of_two_runs_are_paired_and_two_stay_two() {
+        let (one, two) = ("L$$Lambda$1/0x00007f01e4000a08.f", "L$$Lambda$2/0x00007f01e4000c48.f");
+        let (other_one, other_two) = ("L$$Lambda$1/0x00007fad04000a08.f", "L$$Lambda$2/0x00007fad04000c48.f");
+        assert_eq!(
+            aligned(&[(one, 80), (two, 17)], &[(other_two, 80), (other_one, 17)], false),
+            [other_one, other_two]
+        );
+        assert_eq!(aligned(&[(one, 80), (two, 17)], &[(other_two, 80), (other_one, 17)], true), [one, two]);
+        // Without numbers (JDK 21), what they call distinguishes them, though they were made in another order.
+        let (one, two) = ("L$$Lambda/0x00007f01e4000a08.f", "L$$Lambda/0x00007f01e4000c48.f");
+        let before = [
+            ("L$$Lambda/0x00007f01e4000a08.f|l$0", 80),
+            ("L$$Lambda/0x00007f01e4000c48.f|l$1", 17),
+            (one, 1),
+            (two, 1),
+        ];
+        let after = [("L$$Lambda/0x0000000800000010.f|l$1", 80), ("L$$Lambda/0x0000000800000020.f|l$0", 17)];
+        let names = aligned(&before, &after, false);
+        assert_eq!(names[2..], ["L$$Lambda/0x0000000800000020.f", "L$$Lambda/0x0000000800000010.f"]);
+        // One is really new.
+        assert_eq!(aligned(&[("P$Proxy7.f", 1)], &[("P$Proxy9.f", 1), ("P$Proxy10.f", 5)], false), ["P$Proxy9.f"]);
+    }
+
+    #[test]
+    fn lines_and_directories_make_no_new_function() {
+        let names = aligned(&[("JS:*f /old/a.js:8:10", 1)], &[("JS:*f /new/lib/a.js:12:10", 1)], true);
+        assert_eq!(names, ["JS:*f /new/lib/a.js:12:10"]);
+        // Two of one name in one file: each moved to where another was.
+        let before = [("JS:* /a.js:10:1", 1), ("JS:* /a.js:20:1", 1)];
+        let after = [("JS:* /a.js:20:1", 1), ("JS:* /a.js:30:1", 1)];
+        assert_eq!(aligned(&before, &after, false), ["JS:* /a.js:20:1", "JS:* /a.js:30:1"]);
+        // Of one name in two files.
+        let before = [("py::init:/x/a.py", 1), ("py::init:/x/b.py", 1)];
+        let after = [("py::init:/y/b.py", 1), ("py::init:/y/a.py", 1)];
+        assert_eq!(aligned(&before, &after, false), ["py::init:/y/a.py", "py::init:/y/b.py"]);
+        let before = [("py::init:/x/a/m.py", 1), ("py::init:/x/b/m.py", 1)];
+        let after = [("py::init:/y/b/m.py", 1), ("py::init:/y/a/m.py", 1)];
+        assert_eq!(aligned(&before, &after, false), ["py::init:/y/a/m.py", "py::init:/y/b/m.py"]);
+        // Another file is another function.
+        assert_eq!(aligned(&[("py::init:/x/a.py", 1)], &[("py::init:/x/b.py", 1)], false), ["py::init:/x/a.py"]);
+    }
+
+    #[test]
+    fn exact_names_are_paired_before_others() {
+        let names = aligned(&[("f<0x1>", 1), ("f<0x2>", 1)], &[("f<0x2>", 1), ("f<0x3>", 1)], false);
+        assert_eq!(names, ["f<0x3>", "f<0x2>"]);
+        assert_eq!(aligned(&[("f_1", 1)], &[("f_2", 1)], false), ["f_1"]);
+        assert_eq!(aligned(&[("0x7f01", 1)], &[("0x7f02", 1)], false), ["0x7f01"]);
+    }
+}

@@ -1,0 +1,172 @@
+//! Events that are almost JSON, as some writers have them, made into JSON: raw control characters and bytes that are not
+//! UTF-8 in strings, backslashes before other letters, halves of characters, `NaN`, `+1`, `.5`. Only what serde refuses
+//! comes here.
+
+use crate::bytes::escapes::utf16_letter;
+use serde::de::IgnoredAny;
+
+/// Why an event cannot be mended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unmendable {
+    /// The bytes end inside it: there may be more to come.
+    Short,
+    /// It is damaged, behind so many bytes.
+    Damaged(&'static str, usize),
+}
+
+/// The object that bytes begin with as JSON, and its length in the bytes.
+pub(super) fn mend(bytes: &[u8]) -> Result<(String, usize), Unmendable> {
+    let mut json = String::new();
+    // The brackets that are open: one that is missing must not take what follows for its own.
+    let mut open = Vec::new();
+    // True behind a value, where a comma, a colon or a bracket follows.
+    let mut is_behind_value = false;
+    let mut at = 0;
+    loop {
+        let byte = *bytes.get(at).ok_or(Unmendable::Short)?;
+        let is_blank = byte.is_ascii_whitespace();
+        if is_behind_value && !is_blank && !matches!(byte, b',' | b':' | b'}' | b']') {
+            return Err(Unmendable::Damaged("a comma or closing bracket is expected here", at));
+        }
+        match byte {
+            b'"' => {
+                at += mend_string(&bytes[at..], &mut json)?;
+                is_behind_value = true;
+                continue;
+            }
+            b'{' | b'[' => open.push(byte),
+            b'}' | b']' => {
+                let opened = if byte == b'}' { b'{' } else { b'[' };
+                if open.pop() != Some(opened) {
+                    return Err(Unmendable::Damaged("another bracket is to be closed here", at));
+                }
+                is_behind_value = true;
+            }
+            b',' | b':' => is_behind_value = false,
+            _ if is_blank => {}
+            _ if is_word(byte) => {
+                let len = bytes[at..].iter().take_while(|byte| is_word(**byte)).count();
+                let word = String::from_utf8_lossy(&bytes[at..at + len]);
+                if at + len == bytes.len() {
+                    return Err(Unmendable::Short);
+                }
+                if serde_json::from_str::<IgnoredAny>(&word).is_ok() {
+                    json.push_str(&word);
+                } else {
+                    json.push('"');
+                    json.push_str(&word);
+                    json.push('"');
+                }
+                at += len;
+                is_behind_value = true;
+                continue;
+            }
+            _ => return Err(Unmendable::Damaged("a value is expected here", at)),
+        }
+        json.push(char::from(byte));
+        at += 1;
+        if open.is_empty() {
+            return Ok((json, at));
+        }
+    }
+}
+
+/// The bytes that numbers and words such as `true` or `NaN` are made of.
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.')
+}
+
+/// Appends the string that bytes begin with, quotes included; gives its length in the bytes.
+fn mend_string(bytes: &[u8], json: &mut String) -> Result<usize, Unmendable> {
+    json.push('"');
+    let mut at = 1;
+    loop {
+        let rest = &bytes[at..];
+        let plain = rest.iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..0x20)).count();
+        json.push_str(&String::from_utf8_lossy(&rest[..plain]));
+        at += plain;
+        match (bytes.get(at), bytes.get(at + 1)) {
+            (None, _) | (Some(b'\\'), None) => return Err(Unmendable::Short),
+            (Some(b'"'), _) => {
+                json.push('"');
+                return Ok(at + 1);
+            }
+            (Some(b'\\'), Some(b'u')) => match utf16_letter(&bytes[at..]) {
+                Some((Some(_), len)) => {
+                    json.push_str(&String::from_utf8_lossy(&bytes[at..at + len]));
+                    at += len;
+                }
+                Some((None, len)) => {
+                    json.push_str("\\ufffd");
+                    at += len;
+                }
+                None => {
+                    json.push_str("\\ufffd");
+                    at += 2;
+                }
+            },
+            (Some(b'\\'), Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't')) => {
+                json.push_str(&String::from_utf8_lossy(&bytes[at..at + 2]));
+                at += 2;
+            }
+            (Some(b'\\'), Some(b'\'')) => {
+                json.push('\'');
+                at += 2;
+            }
+            // Of a path that nobody escaped.
+            (Some(b'\\'), Some(_)) => {
+                json.push_str("\\\\");
+                at += 1;
+            }
+            (Some(control), _) => {
+                json.push_str(&format!("\\u{control:04x}"));
+                at += 1;
+            }
+        }
+    }
+}
+
+/// The text of a JSON string that serde refuses.
+pub(super) fn lenient_text(json: &str) -> String {
+    let mut mended = String::new();
+    match mend_string(json.as_bytes(), &mut mended) {
+        Ok(_) => serde_json::from_str(&mended).unwrap_or(mended),
+        Err(_) => json.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::event::TraceEvent;
+    use super::*;
+
+    #[test]
+    fn what_is_almost_json_becomes_json() {
+        for (text, mended) in [
+            ("{\"a\":\"x\ty\"}", r#"{"a":"x\u0009y"}"#),
+            (r#"{"a":"\ud83d!\ude00\uzz\ud83d\ude00"}"#, r#"{"a":"\ufffd!\ufffd\ufffdzz\ud83d\ude00"}"#),
+            (r#"{"a":"C:\Users\'"}"#, r#"{"a":"C:\\Users'"}"#),
+            (
+                r#"{"a":NaN,"b":-Infinity,"c":[+1,.5,01,-2e3],"d":null}"#,
+                r#"{"a":"NaN","b":"-Infinity","c":["+1",".5","01",-2e3],"d":null}"#,
+            ),
+            ("{}rest", "{}"),
+        ] {
+            let (json, len) = mend(text.as_bytes()).unwrap();
+            assert_eq!((json.as_str(), text[len..].trim_end_matches("rest")), (mended, ""), "{text}");
+            TraceEvent::parse(json.as_bytes()).unwrap();
+            for cut in 0..len {
+                assert_eq!(mend(&text.as_bytes()[..cut]), Err(Unmendable::Short), "{cut}");
+            }
+        }
+        assert_eq!(mend(b"{\"a\":\"\xff\"}").unwrap().0, "{\"a\":\"\u{fffd}\"}");
+        assert_eq!(lenient_text(r#""\ud83d\n""#), "\u{fffd}\n");
+    }
+
+    #[test]
+    fn damage_is_not_mended() {
+        for text in [r#"{"a":"x,"ph":"X"}"#, r#"{"l":[1,{"c":1},2}"#, r#"{"a" 1}"#, "{\u{1}}"] {
+            assert!(matches!(mend(text.as_bytes()), Err(Unmendable::Damaged(..))), "{text}");
+        }
+    }
+}

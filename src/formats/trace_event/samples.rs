@@ -1,0 +1,192 @@
+//! Samples beside the events: the members `samples` and `stackFrames` of a trace, as Hermes and Chrome's perf sampling
+//! write them. A sample names its innermost frame, a frame its caller.
+
+use super::event::nanoseconds;
+use crate::analysis::timeline::UNNAMED;
+use crate::error::{Error, Skipped, Warnings};
+use crate::model::stacks::{Counting, Frame, FrameKind, Profile, Row, StackId, Track, Unit};
+use crate::model::{Nanos, Pid, Tid};
+use rustc_hash::FxHashMap;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A member of `samples`. Some writers have strings for numbers.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct SampleRecord {
+    name: Value,
+    pid: Value,
+    tid: Value,
+    ts: Value,
+    weight: Value,
+    sf: Value,
+}
+
+/// A member of `stackFrames`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct StackFrameRecord {
+    name: String,
+    category: String,
+    parent: Value,
+}
+
+/// The samples of a trace.
+#[derive(Debug, Default)]
+pub(super) struct TraceSamples {
+    samples: Vec<Sample>,
+    /// The frames by their ids.
+    frames: FxHashMap<String, StackFrameRecord>,
+    /// Names of events and ids of frames, by number.
+    texts: FxHashMap<String, u32>,
+}
+
+#[derive(Debug)]
+struct Sample {
+    event: u32,
+    frame: u32,
+    pid: Option<i64>,
+    tid: Option<i64>,
+    time: Option<i64>,
+    weight: u64,
+}
+
+impl TraceSamples {
+    pub(super) fn is_empty(&self) -> bool {
+        self.samples.is_empty()
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.samples.len() as u64
+    }
+
+    pub(super) fn add(&mut self, record: &SampleRecord) {
+        let number = |value: &Value| text(value).parse().ok();
+        let sample = Sample {
+            event: self.text(text(&record.name)),
+            frame: self.text(text(&record.sf)),
+            pid: number(&record.pid),
+            tid: number(&record.tid),
+            time: nanoseconds(&text(&record.ts)),
+            weight: text(&record.weight).parse::<f64>().map_or(1, |weight| weight.max(0.0).round() as u64),
+        };
+        self.samples.push(sample);
+    }
+
+    pub(super) fn add_frame(&mut self, id: String, frame: StackFrameRecord) {
+        self.frames.insert(id, frame);
+    }
+
+    fn text(&mut self, text: String) -> u32 {
+        let next = self.texts.len() as u32;
+        *self.texts.entry(text).or_insert(next)
+    }
+
+    /// Adds the samples to a profile; `name` gives what the thread of a process and thread number is called.
+    pub(super) fn push_to(
+        &self,
+        profile: &mut Profile,
+        name: impl Fn(i64, i64) -> Option<Vec<u8>>,
+        warnings: &mut Warnings,
+    ) {
+        let texts: BTreeMap<u32, &str> = self.texts.iter().map(|(text, number)| (*number, text.as_str())).collect();
+        let text = |number: u32| texts.get(&number).copied().unwrap_or_default();
+        let mut stacks = FxHashMap::default();
+        let mut skipped = Skipped::new("sample");
+        for (at, sample) in self.samples.iter().enumerate() {
+            let stack = *stacks.entry(sample.frame).or_insert_with(|| self.stack(text(sample.frame), profile));
+            let Some(stack) = stack else {
+                skipped.add(Error::new(format!("sample {at} names a stack frame that the file doesn't have")));
+                continue;
+            };
+            let event = text(sample.event);
+            let (event, unit) =
+                if event.is_empty() { ("samples", Unit::Samples) } else { (event, Unit::of_event(event)) };
+            let series = profile.series_named(event, unit);
+            profile.series[series].counting = Counting::Sampled;
+            let (pid, tid) = (sample.pid, sample.tid.or(sample.pid));
+            let comm = pid.or(Some(0)).zip(tid).and_then(|(pid, tid)| name(pid, tid));
+            let track = Track {
+                comm: comm.unwrap_or_else(|| b"samples".to_vec()),
+                pid: pid.map(|pid| Pid(pid as i32)),
+                tid: tid.map(|tid| Tid(tid as i32)),
+                ..Track::default()
+            };
+            let track = profile.track(track);
+            let time = sample.time.and_then(|time| u64::try_from(time).ok()).map(Nanos);
+            profile.push(series, Row { track, stack: Some(stack), weight: sample.weight, count: 1, time });
+        }
+        warnings.extend(skipped.into_warning());
+    }
+
+    /// The stack of a frame; `None` if the file doesn't have it.
+    fn stack(&self, innermost: &str, profile: &mut Profile) -> Option<StackId> {
+        let mut frames = Vec::new();
+        let mut next = Some(innermost.to_owned());
+        while let Some(id) = next {
+            // A frame of a damaged file may be its own ancestor: there are no more ancestors than frames.
+            let Some(frame) = self.frames.get(&id).filter(|_| frames.len() <= self.frames.len()) else { break };
+            frames.push(frame);
+            next = Some(text(&frame.parent)).filter(|parent| !parent.is_empty());
+        }
+        let mut stack = None;
+        for frame in frames.into_iter().rev() {
+            let name = if frame.name.is_empty() { UNNAMED } else { &frame.name };
+            let kind = if frame.category == "JavaScript" { FrameKind::Jit } else { FrameKind::User };
+            let frame = Frame::new(profile.name(name.as_bytes()), kind);
+            let frame = profile.frame(frame);
+            stack = Some(profile.stack(stack, frame));
+        }
+        stack
+    }
+}
+
+/// A string, or a number as it is written; empty for anything else.
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_name_their_innermost_frame_and_numbers_may_be_strings() {
+        let mut samples = TraceSamples::default();
+        for json in [
+            r#"{"cpu":"-1","name":"","ts":"1000","pid":7,"tid":"9","weight":"2","sf":5}"#,
+            r#"{"tid":9,"pid":7,"ts":2.5,"sf":"6"}"#,
+            r#"{"tid":9,"pid":7,"ts":3,"sf":99}"#,
+        ] {
+            samples.add(&serde_json::from_str(json).unwrap());
+        }
+        for (id, json) in [("5", r#"{"name":"g","category":"JavaScript","parent":6}"#), ("6", r#"{"name":""}"#)] {
+            samples.add_frame(id.to_owned(), serde_json::from_str(json).unwrap());
+        }
+        let (mut profile, mut warnings) = (Profile::new(), Warnings::new());
+        samples.push_to(&mut profile, |pid, tid| Some(format!("{pid}/{tid}").into_bytes()), &mut warnings);
+        let name = |id| profile.name_of(profile.frame_of(id).name);
+        let rows = profile.series[0].rows.iter();
+        let shown: Vec<_> =
+            rows.map(|row| (profile.frames_up(row.stack).map(name).collect::<Vec<_>>(), row.weight)).collect();
+        assert_eq!(shown, [(vec![&b"g"[..], b"[unnamed]"], 2), (vec![b"[unnamed]"], 1)]);
+        assert_eq!(profile.series[0].rows[1].time, Some(Nanos(2500)));
+        assert_eq!(profile.track_of(profile.series[0].rows[0].track).comm, b"7/9");
+        assert!(warnings.iter().next().unwrap().to_string().contains("sample 2 names a stack frame"));
+    }
+
+    #[test]
+    fn a_frame_that_is_its_own_caller_ends_somewhere() {
+        let mut samples = TraceSamples::default();
+        samples.add(&serde_json::from_str(r#"{"sf":1}"#).unwrap());
+        samples.add_frame("1".to_owned(), serde_json::from_str(r#"{"name":"a","parent":1}"#).unwrap());
+        let mut profile = Profile::new();
+        samples.push_to(&mut profile, |_, _| None, &mut Warnings::new());
+        assert_eq!(profile.series[0].rows.len(), 1);
+    }
+}

@@ -1,0 +1,325 @@
+//! The parts of function names that belong to one run of a program or to the place where it was built: addresses,
+//! numbers that a runtime counts up, directories and lines. Two profiles of a program are compared without them.
+//!
+//! | runtime | in one run | compared as |
+//! |---|---|---|
+//! | HotSpot | `L$$Lambda$14/0x00007f01e4000a08.run`, `LambdaForm$MH/0x…`, `LambdaForm$DMH/12345` | `L$$Lambda.run`, `LambdaForm$MH`, `LambdaForm$DMH` |
+//! | HotSpot | `GeneratedMethodAccessor12`, `$Proxy7`, `Foo$$EnhancerBySpringCGLIB$$1a2b3c4d` | the same without the number |
+//! | Julia | `julia_f_1234`, `jfptr_f_1234`, `japi1_f_1234` | `julia_f` … |
+//! | PHP, LuaJIT | `TRACE-8$App\f$5`, `TRACE_12::f.lua:3` | `TRACE-$App\f$5` … |
+//! | PostgreSQL | `evalexpr_0_12`, `deform_0_3` | `evalexpr`, `deform` |
+//! | .NET | `lambda_method12`, `Regex3_Scan` | `lambda_method`, `Regex_Scan` |
+
+use std::borrow::Cow;
+
+/// A name that says where its function was written: `JS:*f /app/src/a.js:8:10`, `py::f:/app/a.py`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedName<'n> {
+    /// The name before the path.
+    pub before: &'n str,
+    /// The path or URL of the file.
+    pub path: &'n str,
+    /// The line, from 1; 0 if the name has none.
+    pub line: u32,
+    /// The column, from 1; 0 if the name has none.
+    pub column: u32,
+    /// The name behind the place: a bracket, mostly.
+    pub after: &'n str,
+}
+
+impl<'n> PlacedName<'n> {
+    /// Takes a name apart; `None` if it names no file.
+    pub fn parse(name: &'n str) -> Option<Self> {
+        let Some(start) = path_start(name) else { return Self::parse_file(name) };
+        let (before, rest) = name.split_at(start);
+        // The path ends where a line begins, or with the name.
+        let is_scheme = rest.starts_with("http") || rest.starts_with("file:");
+        let skip = if is_scheme { rest.find("//")? } else { rest.len().min(2) };
+        let mut colons = rest.match_indices(':').map(|(at, _)| at).filter(|at| *at >= skip);
+        let line_start = colons.find(|at| rest[at + 1..].starts_with(|digit: char| digit.is_ascii_digit()));
+        let Some(end) = line_start else {
+            let is_python = before.starts_with("py::");
+            return is_python.then_some(Self { before, path: rest, line: 0, column: 0, after: "" });
+        };
+        let (line, after) = leading_number(&rest[end + 1..])?;
+        let (column, after) = after.strip_prefix(':').and_then(leading_number).unwrap_or((0, after));
+        Some(Self { before, path: &rest[..end], line, column, after })
+    }
+}
+
+impl<'n> PlacedName<'n> {
+    /// Takes a name with a file's name and a line and column apart: `f a.js:8:10`, `JS:*f node:fs:8:10`.
+    fn parse_file(name: &'n str) -> Option<Self> {
+        // A word for the tier may follow.
+        let placed = match name.rsplit_once(' ') {
+            Some((placed, tier)) if !tier.contains(':') => placed,
+            _ => name,
+        };
+        let after = &name[placed.len()..];
+        let (rest, column) = placed.rsplit_once(':')?;
+        let (rest, line) = rest.rsplit_once(':')?;
+        let start = rest.rfind(' ')? + 1;
+        let (line, column) = (line.parse().ok()?, column.parse().ok()?);
+        Some(Self { before: &name[..start], path: &rest[start..], line, column, after })
+    }
+}
+
+/// Where a path or URL begins in a name: behind a blank, colon, bracket or `@`.
+fn path_start(name: &str) -> Option<usize> {
+    // CPython's has colons in front, where a drive's letter might be.
+    if let Some(python) = name.strip_prefix("py::")
+        && let Some(colon) = python.find(":/")
+    {
+        return Some("py::".len() + colon + 1);
+    }
+    let is_path = |text: &str| {
+        let drive = text.as_bytes();
+        text.starts_with('/')
+            || ["file://", "http://", "https://"].iter().any(|scheme| text.starts_with(scheme))
+            || drive.len() > 2 && drive[0].is_ascii_alphabetic() && drive[1] == b':' && matches!(drive[2], b'\\' | b'/')
+    };
+    if ["file://", "http://", "https://"].iter().any(|scheme| name.starts_with(scheme)) {
+        return None;
+    }
+    let separators = name.match_indices([' ', ':', '(', '@']);
+    separators.map(|(at, _)| at + 1).find(|at| is_path(&name[*at..]))
+}
+
+fn leading_number(text: &str) -> Option<(u32, &str)> {
+    let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    Some((text[..end].parse().ok()?, &text[end..]))
+}
+
+/// A name whose addresses are replaced by `0x`: those behind `0x`, bare ones of 12 or 16 digits, and the hash that
+/// rustc appends.
+pub fn without_addresses(name: &str) -> Cow<'_, str> {
+    let bytes = name.as_bytes();
+    let mut text = String::new();
+    let mut copied = 0;
+    let mut at = 0;
+    while at < bytes.len() {
+        if !bytes[at].is_ascii_alphanumeric() && bytes[at] < 0x80 {
+            at += 1;
+            continue;
+        }
+        let end = word_end(bytes, at);
+        let word = &bytes[at..end];
+        if is_address(word) {
+            text.push_str(&name[copied..at]);
+            text.push_str("0x");
+            copied = end;
+        }
+        at = end;
+    }
+    if copied == 0 {
+        return Cow::Borrowed(name);
+    }
+    text.push_str(&name[copied..]);
+    Cow::Owned(text)
+}
+
+fn word_end(bytes: &[u8], start: usize) -> usize {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80;
+    start + bytes[start..].iter().take_while(|byte| is_word(byte)).count()
+}
+
+fn is_address(word: &[u8]) -> bool {
+    let is_hex = |digits: &[u8]| digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+    match word {
+        [b'0', b'x', digits @ ..] => !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit),
+        [b'h', hash @ ..] if hash.len() == 16 => is_hex(hash),
+        _ => matches!(word.len(), 12 | 16) && is_hex(word) && word.iter().any(u8::is_ascii_digit),
+    }
+}
+
+/// What precedes a number or a random word that a runtime makes anew in each run.
+const COUNTED: &[&str] = &[
+    "GeneratedMethodAccessor",
+    "GeneratedConstructorAccessor",
+    "GeneratedSerializationConstructorAccessor",
+    "$Proxy",
+    "lambda_method",
+    "TRACE-",
+    "TRACE_",
+];
+
+/// What precedes a random word, of letters and digits.
+const RANDOM: &[&str] = &["CGLIB$$", "ByGuice$$", "$ByteBuddy$", "$MockitoMock$", "$HibernateProxy$"];
+
+/// The starts of names of Julia, which end with a number.
+const JULIA: &[&str] = &["julia_", "jlsys_", "jfptr_", "japi1_", "jlplt_", "gfptr_", "jlcapi_"];
+
+/// A name without the numbers that a runtime counts up while it runs, and without addresses.
+pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
+    if !name.bytes().any(|byte| byte.is_ascii_digit()) {
+        return Cow::Borrowed(name);
+    }
+    let mut text = without_addresses(name).into_owned();
+    for prefix in JULIA {
+        if text.starts_with(prefix)
+            && let Some((rest, number)) = text.rsplit_once('_')
+            && is_number(number)
+            && rest.len() >= prefix.len()
+        {
+            text.truncate(rest.len());
+        }
+    }
+    for prefix in ["evalexpr_", "deform_"] {
+        if text.strip_prefix(prefix).is_some_and(|rest| rest.split('_').all(is_number)) {
+            text.truncate(prefix.len() - 1);
+        }
+    }
+    if let Some(rest) = text.strip_prefix("Regex") {
+        let end = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
+        if rest[end..].starts_with('_') {
+            text.replace_range("Regex".len().."Regex".len() + end, "");
+        }
+    }
+    for marker in COUNTED {
+        remove_behind(&mut text, marker, |rest| count_of(rest, |byte| byte.is_ascii_digit()));
+    }
+    // The trace that a side trace begins in: `TRACE-8/2$f$5`.
+    remove_behind(&mut text, "TRACE-", |rest| {
+        rest.strip_prefix('/').map_or(0, |rest| 1 + count_of(rest, |byte| byte.is_ascii_digit()))
+    });
+    for marker in RANDOM {
+        remove_behind(&mut text, marker, |rest| count_of(rest, |byte| byte.is_ascii_alphanumeric()));
+    }
+    remove_behind(&mut text, "$$Lambda", |rest| {
+        let number = rest.strip_prefix('$').map_or(0, |rest| match count_of(rest, |byte| byte.is_ascii_digit()) {
+            0 => 0,
+            digits => 1 + digits,
+        });
+        number + class_id_len(&rest[number..])
+    });
+    remove_behind(&mut text, "LambdaForm$", |rest| {
+        let kind = count_of(rest, |byte| byte.is_ascii_uppercase());
+        let digits = count_of(&rest[kind..], |byte| byte.is_ascii_digit());
+        digits + class_id_len(&rest[kind + digits..])
+    });
+    // Hidden classes of before JDK 15: `Foo/1234567.run`.
+    remove_decimal_class_id(&mut text);
+    Cow::Owned(text)
+}
+
+/// The length of what distinguishes a hidden class: `/0x` (without its address) or `/12345`.
+fn class_id_len(rest: &str) -> usize {
+    let Some(id) = rest.strip_prefix(['/', '.', '+']) else { return 0 };
+    if id.starts_with("0x") {
+        return 3;
+    }
+    match count_of(id, |byte| byte.is_ascii_digit()) {
+        0 => 0,
+        digits => 1 + digits,
+    }
+}
+
+fn remove_decimal_class_id(text: &mut String) {
+    let mut from = 0;
+    while let Some(found) = text[from..].find('/') {
+        let at = from + found;
+        let digits = count_of(&text[at + 1..], |byte| byte.is_ascii_digit());
+        let behind = text.as_bytes().get(at + 1 + digits);
+        let is_class = at > 0 && text.as_bytes()[at - 1].is_ascii_alphanumeric();
+        if is_class && digits > 4 && matches!(behind, None | Some(b'.' | b':')) {
+            text.replace_range(at..=at + digits, "");
+        }
+        from = at + 1;
+        if from > text.len() {
+            return;
+        }
+    }
+}
+
+/// Removes what `len` says follows each `marker`. For [`LambdaForm`](COUNTED) the kind stays.
+fn remove_behind(text: &mut String, marker: &str, len: impl Fn(&str) -> usize) {
+    let mut from = 0;
+    while let Some(found) = text.get(from..).and_then(|rest| rest.find(marker)) {
+        let mut start = from + found + marker.len();
+        let removed = len(&text[start..]);
+        if marker == "LambdaForm$" {
+            start += count_of(&text[start..], |byte| byte.is_ascii_uppercase());
+        }
+        text.replace_range(start..start + removed, "");
+        from = start;
+    }
+}
+
+fn count_of(text: &str, is_part: impl Fn(&u8) -> bool) -> usize {
+    text.bytes().take_while(|byte| is_part(byte)).count()
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_two_runs_become_equal() {
+        for (one, other, common) in [
+            ("L$$Lambda$14/0x00007f01e4000a08.run", "L$$Lambda$15/0x00007fad04000c48.run", "L$$Lambda.run"),
+            ("L$$Lambda/0x00007f01e4000a08.run()", "L$$Lambda/0x0000000800c03000.run()", "L$$Lambda.run()"),
+            ("L$$Lambda$3/1234567.run", "L$$Lambda$3/7654321.run", "L$$Lambda.run"),
+            (
+                "java.lang.invoke.LambdaForm$MH/0x00007f01e4000a08.invoke",
+                "java.lang.invoke.LambdaForm$MH/0x00007f01e4000c00.invoke",
+                "java.lang.invoke.LambdaForm$MH.invoke",
+            ),
+            ("LambdaForm$DMH/12345.go", "LambdaForm$DMH/99.go", "LambdaForm$DMH.go"),
+            (
+                "jdk.internal.reflect.GeneratedMethodAccessor12.invoke",
+                "jdk.internal.reflect.GeneratedMethodAccessor7.invoke",
+                "jdk.internal.reflect.GeneratedMethodAccessor.invoke",
+            ),
+            ("com.sun.proxy.$Proxy7.get", "com.sun.proxy.$Proxy12.get", "com.sun.proxy.$Proxy.get"),
+            (
+                "Foo$$EnhancerBySpringCGLIB$$1a2b3c4d.f",
+                "Foo$$EnhancerBySpringCGLIB$$deadbeef0.f",
+                "Foo$$EnhancerBySpringCGLIB$$.f",
+            ),
+            ("julia_f_1234", "julia_f_99", "julia_f"),
+            ("jfptr_my_f_1", "jfptr_my_f_22", "jfptr_my_f"),
+            (r"TRACE-8$App\Deep\mandel$5", r"TRACE-11$App\Deep\mandel$5", r"TRACE-$App\Deep\mandel$5"),
+            ("TRACE_12::f.lua:3", "TRACE_4::f.lua:3", "TRACE_::f.lua:3"),
+            ("evalexpr_0_12", "evalexpr_7_1", "evalexpr"),
+            ("DynamicClass::lambda_method12(x)", "DynamicClass::lambda_method3(x)", "DynamicClass::lambda_method(x)"),
+            ("Regex3_Scan", "Regex12_Scan", "Regex_Scan"),
+            ("core::f::h0123456789abcdef", "core::f::hfedcba9876543210", "core::f::0x"),
+        ] {
+            assert_eq!(without_run_numbers(one), common);
+            assert_eq!(without_run_numbers(other), common);
+        }
+    }
+
+    #[test]
+    fn numbers_that_distinguish_functions_stay() {
+        for name in
+            ["lambda$main$0", "f_12", "Foo$1.run", "vec<int, 16>", "julia_set", "Regexp1", "deform_it", "utf8", ""]
+        {
+            assert_eq!(without_run_numbers(name), name);
+            assert_eq!(without_addresses(name), name);
+        }
+        assert_eq!(without_addresses("f<0x1f>, 0xAB 7f01e4000a08 é0x1"), "f<0x>, 0x 0x é0x1");
+    }
+
+    #[test]
+    fn a_place_is_taken_off_a_name() {
+        let parts =
+            |name| PlacedName::parse(name).map(|name| (name.before, name.path, name.line, name.column, name.after));
+        assert_eq!(parts("JS:*f /app/src/a.js:8:10"), Some(("JS:*f ", "/app/src/a.js", 8, 10, "")));
+        assert_eq!(parts("JS:~ file:///app/a.mjs:1:2"), Some(("JS:~ ", "file:///app/a.mjs", 1, 2, "")));
+        assert_eq!(parts("Ion: f (/app/a.js:3:4)"), Some(("Ion: f (", "/app/a.js", 3, 4, ")")));
+        assert_eq!(parts("py::f:/app/a.py"), Some(("py::f:", "/app/a.py", 0, 0, "")));
+        assert_eq!(parts("py::F:/app/a.py"), Some(("py::F:", "/app/a.py", 0, 0, "")));
+        assert_eq!(parts(r"JS:*f C:\app\a.js:3:4"), Some(("JS:*f ", r"C:\app\a.js", 3, 4, "")));
+        assert_eq!(parts("f a.js:3:4 turbofan"), Some(("f ", "a.js", 3, 4, " turbofan")));
+        assert_eq!(parts("JS:*f node:fs:1:2"), Some(("JS:*f ", "node:fs", 1, 2, "")));
+        assert_eq!(parts("https://x.org:8080/a.js"), None);
+        for name in ["std::map<int, int>::operator/", "a / b", "f(/x)", "a 1:2", ":", "x:/", "", " "] {
+            assert_eq!(parts(name), None, "{name}");
+        }
+    }
+}

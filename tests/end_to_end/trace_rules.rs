@@ -1,0 +1,264 @@
+//! Trace events: rules of one producer are applied to that producer's traces only, and nothing is skipped in silence.
+
+use crate::support::runner::{jitgraft, stdout};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+fn file(text: &str) -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("trace.json");
+    fs::write(&path, text).unwrap();
+    (dir, path)
+}
+
+/// The stacks of a trace without their roots, with the microseconds of each.
+fn stacks(text: &str) -> BTreeMap<String, u64> {
+    let (_dir, path) = file(text);
+    let folded = stdout(&["collapse", "-q"], &path);
+    let line = |line: &str| {
+        let (names, weight) = line.rsplit_once(' ').unwrap();
+        let (_, names) = names.split_once(';').unwrap();
+        (names.to_owned(), weight.parse::<u64>().unwrap() / 1000)
+    };
+    folded.lines().map(line).collect()
+}
+
+fn expected(stacks: &[(&str, u64)]) -> BTreeMap<String, u64> {
+    stacks.iter().map(|(names, weight)| ((*names).to_owned(), *weight)).collect()
+}
+
+/// Events from their phases, ids, times in microseconds and names.
+fn events(list: &[(&str, &str, u64, &str)], more: &str) -> String {
+    let event = |(phase, id, time, name): &(&str, &str, u64, &str)| {
+        format!(r#"{{"ph":"{phase}","id":"{id}","ts":{time},"name":"{name}","pid":1,"tid":2{more}}}"#)
+    };
+    format!("[{}]", list.iter().map(event).collect::<Vec<_>>().join(",\n"))
+}
+
+/// Says what stderr does, and whether `--strict` fails.
+fn said(args: &[&str], text: &str) -> (String, bool) {
+    let (_dir, path) = file(text);
+    let output = jitgraft(args, &path);
+    let strict = jitgraft(&[args, &["--strict"]].concat(), &path);
+    (String::from_utf8(output.stderr).unwrap(), !strict.status.success())
+}
+
+#[test]
+fn operations_of_different_ids_are_side_by_side() {
+    // A 20 + db 80, B 30 + parse 10, both at a time, in the middle of `main`.
+    let list = [
+        ("B", "", 0, "main"),
+        ("b", "1", 0, "A"),
+        ("b", "1", 10, "db"),
+        ("b", "2", 20, "B"),
+        ("b", "2", 30, "parse"),
+        ("e", "2", 40, "parse"),
+        ("e", "2", 60, "B"),
+        ("e", "1", 90, "db"),
+        ("e", "1", 100, "A"),
+        ("b", "2", 150, "C"),
+        ("e", "2", 170, "C"),
+        ("E", "", 200, "main"),
+    ];
+    let want = expected(&[("main", 200), ("A", 20), ("A;db", 80), ("B", 30), ("B;parse", 10), ("C", 20)]);
+    assert_eq!(stacks(&events(&list, r#","cat":"srv""#)), want);
+    // The same ids in two categories are two operations; so are those of the old phases.
+    let old = [("S", "5", 0, "req"), ("S", "1", 10, "dns"), ("F", "1", 20, "dns"), ("F", "5", 30, "req")];
+    assert_eq!(stacks(&events(&old, "")), expected(&[("req", 30), ("dns", 10)]));
+    // What an operation does on another thread is a part of it.
+    let across: Vec<String> = [("b", 1, 0, "A"), ("b", 2, 10, "db"), ("e", 2, 30, "db"), ("e", 3, 40, "A")]
+        .map(|(phase, tid, time, name)| {
+            format!(r#"{{"ph":"{phase}","id":1,"ts":{time},"name":"{name}","pid":1,"tid":{tid}}}"#)
+        })
+        .to_vec();
+    assert_eq!(stacks(&format!("[{}]", across.join(","))), expected(&[("A", 20), ("A;db", 20)]));
+    let local: Vec<String> = [(1, "b", 0), (2, "b", 1), (2, "e", 3), (1, "e", 4)]
+        .map(|(pid, phase, time)| {
+            format!(r#"{{"ph":"{phase}","id2":{{"local":"0x1"}},"ts":{time},"name":"p{pid}","pid":{pid},"tid":1}}"#)
+        })
+        .to_vec();
+    assert_eq!(stacks(&format!("[{}]", local.join(","))), expected(&[("p1", 4), ("p2", 2)]));
+}
+
+#[test]
+fn frames_and_steps_are_nested_and_hidden_in_miris_traces_only() {
+    let list = [("b", "1", 0, "frame"), ("b", "2", 10, "step"), ("e", "2", 20, "step"), ("e", "1", 30, "frame")];
+    let game = events(&list, r#","cat":"bevy_app","args":{"frame":"7"}"#);
+    let miri = events(&list, r#","args":{"message":"f","step":"eval_place"}"#);
+    assert_eq!(stacks(&miri), expected(&[("f", 20), ("f;step", 10)]));
+    assert_eq!(stacks(&game), expected(&[("frame", 30), ("step", 10)]));
+    let rows = |text: &str, more: &[&str]| {
+        let (_dir, path) = file(text);
+        let csv = stdout(&[&["stats", "--format", "csv"], more].concat(), &path);
+        csv.lines().skip(3).map(|line| line.split(',').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(&game, &[]), ["frame", "step"]);
+    assert!(rows(&miri, &[]).is_empty());
+    assert_eq!(rows(&game, &["--exclude", "step"]), ["frame"]);
+    assert_eq!(rows(&miri, &["--exclude", ""]), ["frame", "step"]);
+}
+
+const CLANG: &str = r#"{"traceEvents":[
+{"pid":1,"tid":1,"ph":"X","ts":0,"dur":9000,"name":"ExecuteCompiler"},
+{"pid":1,"tid":1,"ph":"X","ts":200,"dur":3000,"name":"Source","args":{"detail":"a/vector"}},
+{"pid":1,"tid":1,"ph":"X","ts":300,"dur":1000,"name":"Source","args":{"detail":"a/algo.h"}},
+{"pid":1,"tid":1,"ph":"X","ts":3400,"dur":2000,"name":"InstantiateFunction","args":{"detail":"std::sort<int *>"}},
+{"pid":1,"tid":1,"ph":"X","ts":6000,"dur":500,"name":"Source","args":{"detail":"a/vector"}},
+{"pid":1,"tid":2,"ph":"X","ts":0,"dur":4000,"name":"Total Source","args":{"count":2,"avg ms":2}},
+{"cat":"","pid":1,"tid":1,"ts":0,"ph":"M","name":"process_name","args":{"name":"clang-16"}}],"beginningOfTime":1}"#;
+
+#[test]
+fn clangs_sums_are_no_work_and_time_by_argument_is_told() {
+    let all = stacks(CLANG);
+    assert!(all.keys().all(|names| !names.contains("Total")), "{all:?}");
+    assert_eq!(all.values().sum::<u64>(), 9000);
+    let (_dir, path) = file(CLANG);
+    let csv = stdout(&["stats", "--by-arg", "detail", "--format", "csv"], &path);
+    let rows: Vec<&str> = csv.lines().map(|line| line.rsplitn(5, ',').last().unwrap()).collect();
+    // Name, value, count, sum and self in nanoseconds.
+    let want = [
+        "name,value,count,sum,self",
+        "Source,a/vector,2,3500000,2500000",
+        "InstantiateFunction,std::sort<int *>,1,2000000,2000000",
+        "Source,a/algo.h,1,1000000,1000000",
+    ];
+    assert_eq!(rows, want);
+    assert!(stdout(&["stats", "--sub", "Source"], &path).contains("a/vector"));
+    let preset = stdout(&["stats", "--preset", "clang"], &path);
+    assert!(preset.contains("# time by detail") && preset.contains("# all spans"), "{preset}");
+    // Another producer's detail is no action, but can be asked for; its totals are work.
+    let other = CLANG.replace("clang-16", "game").replace("avg ms", "mean");
+    assert!(stacks(&other).contains_key("Total Source"));
+    let (_dir, path) = file(&other);
+    assert!(!stdout(&["stats", "--sub", "Source"], &path).contains("a/vector"));
+    assert!(stdout(&["stats", "--by-arg", "detail"], &path).contains("a/vector"));
+}
+
+#[test]
+fn events_without_a_thread_belong_to_that_of_the_process_and_nameless_spans_are_unnamed() {
+    let text = r#"[{"ph":"X","ts":1,"dur":5,"pid":7},{"name":"Parent","ph":"X","ts":1,"dur":10,"pid":7,"tid":7},
+        {"name":"","ph":"B","ts":20,"pid":7,"tid":7},{"ph":"E","ts":30,"pid":7}]"#;
+    assert_eq!(stacks(text), expected(&[("Parent", 5), ("Parent;[unnamed]", 5), ("[unnamed]", 10)]));
+}
+
+#[test]
+fn sampled_threads_keep_their_names() {
+    let chunk = |id: u32, tid: u32, function: &str| {
+        format!(
+            r#"{{"name":"Profile","ph":"P","id":"0x{id}","pid":10,"tid":{tid},"args":{{"data":{{"startTime":1000}}}}}},
+            {{"name":"ProfileChunk","ph":"P","id":"0x{id}","pid":10,"tid":99,"args":{{"data":{{"cpuProfile":{{"nodes":[{{"id":1,"callFrame":{{"functionName":"(root)"}}}},
+            {{"id":2,"parent":1,"callFrame":{{"functionName":"{function}"}}}}],"samples":[2]}},"timeDeltas":[100],"endTime":1400}}}}}}"#
+        )
+    };
+    let name = |tid: u32, name: &str| {
+        format!(r#"{{"name":"thread_name","ph":"M","pid":10,"tid":{tid},"args":{{"name":"{name}"}}}}"#)
+    };
+    // A name may come behind the samples; one thread has none.
+    let text = format!(
+        "[{},{},{},{},{}]",
+        name(1, "Main"),
+        chunk(1, 1, "page"),
+        chunk(2, 7, "worker"),
+        chunk(3, 8, "other"),
+        name(7, "Worker thread")
+    );
+    let (_dir, path) = file(&text);
+    let csv = stdout(&["report", "-s", "comm", "--event", "cpu", "--format", "csv"], &path);
+    for name in ["Main", "Worker thread", "JavaScript"] {
+        assert!(csv.contains(name), "{csv}");
+    }
+}
+
+#[test]
+fn samples_beside_the_events_are_read() {
+    let samples = r#""samples":[{"cpu":0,"name":"cycles","ts":1000,"pid":7,"tid":9,"weight":1,"sf":2},
+        {"name":"cycles","ts":2000,"pid":7,"tid":9,"weight":1,"sf":2},{"name":"cycles","ts":3000,"pid":7,"tid":9,"weight":1,"sf":1},
+        {"name":"cycles","ts":4000,"pid":7,"tid":9,"weight":1,"sf":77}]"#;
+    let frames = r#""stackFrames":{"1":{"category":"JavaScript","name":"render"},"2":{"name":"layout","parent":"1"}}"#;
+    let events = r#""traceEvents":[{"name":"thread_name","ph":"M","pid":7,"tid":9,"args":{"name":"mqt_js"}}]"#;
+    for text in [
+        format!("{{{events},{samples},{frames}}}"),
+        format!("{{{frames},{samples},{events}}}"),
+        format!("{{{samples},{frames}}}"),
+    ] {
+        let (_dir, path) = file(&text);
+        let folded = stdout(&["collapse", "-q"], &path);
+        let root = if text.contains("mqt_js") { "mqt_js" } else { "samples" };
+        assert_eq!(folded, format!("{root};render 1\n{root};render;layout 2\n"), "{text}");
+        let (said, fails) = said(&["collapse", "-o", "/dev/null"], &text);
+        assert!(said.contains("1 sample skipped") && fails, "{said}");
+    }
+}
+
+#[test]
+fn whole_profiles_in_an_event_are_read_and_stacks_of_instants_are_counted() {
+    let profile = r#"{"nodes":[{"id":1,"callFrame":{"functionName":"(root)"},"children":[2]},{"id":2,"callFrame":{"functionName":"f"}}],
+        "startTime":1000,"endTime":1300,"samples":[2,2],"timestamps":[1100,1200]}"#;
+    let text = format!(
+        r#"[{{"name":"CpuProfile","ph":"I","pid":1,"tid":2,"ts":1,"args":{{"data":{{"cpuProfile":{profile}}}}}}}]"#
+    );
+    assert_eq!(stacks(&text), expected(&[("f", 200)]));
+    let instants = r#"[{"name":"a","ph":"i","ts":1,"stack":["f","g"]},{"name":"b","ph":"I","ts":2,"sf":3},{"name":"c","ph":"X","ts":2,"dur":1}]"#;
+    let (said, fails) = said(&["collapse", "-o", "/dev/null"], instants);
+    assert!(said.contains("2 instants have call stacks") && fails, "{said}");
+}
+
+#[test]
+fn all_spans_says_what_it_leaves_out_and_json_has_one_shape() {
+    let text = r#"[{"name":"a","ph":"X","ts":0,"dur":5},{"name":"b","ph":"X","ts":1,"dur":0},{"name":"c","ph":"i","ts":2},
+        {"name":"d","ph":"i","ts":3},{"name":"e","ph":"B","ts":4}]"#;
+    let (told, _) = said(&["stats", "--all"], text);
+    assert!(told.contains("all spans: 2 instants, 1 span of no duration, 1 span that never ends left out"), "{told}");
+    let (_dir, path) = file(text);
+    for (questions, keys) in [(&["--all"][..], vec!["all spans"]), (&["--all", "--gaps"], vec!["all spans", "gaps"])] {
+        let args = [&["stats", "-q", "--format", "json"], questions].concat();
+        let json: serde_json::Value = serde_json::from_str(&stdout(&args, &path)).unwrap();
+        let found: Vec<&String> = json.as_object().unwrap().keys().collect();
+        assert_eq!(found, keys);
+    }
+}
+
+#[test]
+fn almost_json_is_read_and_damage_is_told_once_without_quoting_it() {
+    let good = |name: &str| format!(r#"{{"name":"{name}","ph":"X","ts":1,"dur":2,"pid":1,"tid":1}}"#);
+    let almost = [
+        "{\"name\":\"tab\there\",\"ph\":\"X\",\"ts\":5,\"dur\":2,\"pid\":1,\"tid\":1}".to_owned(),
+        r#"{"name":"C:\Users","ph":"X","ts":10,"dur":2,"pid":1,"tid":1,"args":{"x":NaN}}"#.to_owned(),
+        r#"{"name":"half \ud83d","ph":"X","ts":15,"dur":+2,"pid":1,"tid":1}"#.to_owned(),
+    ];
+    let text = format!("[{},\n{}\n]", good("a"), almost.join(",\n"));
+    let names: Vec<String> = stacks(&text).into_keys().collect();
+    assert_eq!(names, ["C:\\Users", "a", "half \u{fffd}", "tab\there"]);
+    assert_eq!(said(&["collapse", "-o", "/dev/null"], &text).0, "");
+    let secret = r#"{"name":"secret","ph":"X" "ts":9}"#;
+    let (told, fails) =
+        said(&["collapse", "-o", "/dev/null"], &format!("[{},\n{secret},\n{secret},\n{}", good("a"), good("b")));
+    assert!(fails && told.contains("2 trace events skipped") && !told.contains("secret"), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+}
+
+#[test]
+fn nesting_of_any_depth_does_not_overflow() {
+    let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+    let text = format!(r#"[{{"name":"a","ph":"X","ts":0,"dur":5,"args":{{"x":{deep}}},"y":{deep}}}]"#);
+    assert_eq!(stacks(&text), expected(&[("a", 5)]));
+    let open = format!(r#"[{{"ph":"X","ts":1,"dur":1}},{}"#, r#"{"a":["#.repeat(100_000));
+    let (told, _) = said(&["collapse", "-o", "/dev/null"], &open);
+    assert!(told.contains("skipped"), "{told}");
+    for member in ["samples", "stackFrames"] {
+        let value = if member == "samples" { format!(r#"[{{"sf":{deep}}}]"#) } else { format!(r#"{{"1":{deep}}}"#) };
+        let (told, fails) =
+            said(&["collapse", "-o", "/dev/null"], &format!(r#"{{"traceEvents":[],"{member}":{value}}}"#));
+        assert!(fails && told.contains("skipped"), "{told}");
+    }
+}
+
+#[test]
+fn samples_come_first_where_spans_take_no_time() {
+    let text = r#"{"traceEvents":[{"name":"js","ph":"X","ts":"5","dur":0,"pid":7,"tid":"9"}],
+        "samples":[{"cpu":"-1","name":"","ts":"6","pid":7,"tid":"9","weight":"2","sf":5}],"stackFrames":{"5":{"name":"f"}}}"#;
+    let (_dir, path) = file(text);
+    assert_eq!(stdout(&["collapse"], &path), "samples;f 2\n");
+}
