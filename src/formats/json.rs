@@ -3,7 +3,8 @@
 //! ```text
 //! {"about":{"command":[…],"host":…,"arch":…,"kernel":…,"cpus":…,"epoch":…,"first":…,"last":…,"lost":0,
 //!   "modules":[{"path":…,"build_id":…},…],"processes":[{"pid":…,"parent":…,"started":…,"ended":…},…]},
-//!  "frames":[{"name":…,"module":…,"file":…,"line":…,"address":"0x…","kind":"jit","tier":"baseline"},…],
+//!  "frames":[{"name":…,"module":…,"file":…,"line":…,"start_line":…,"start_column":…,"address":"0x…",
+//!   "kind":"jit","tier":"baseline"},…],
 //!  "events":[{"name":"cycles","unit":"cycles","frequency":…,"stacks":[{"comm":…,"pid":…,"tid":…,"cpu":…,"time":…,
 //!   "weight":…,"count":…,"frames":[root, …, leaf]},…]},…]}
 //! ```
@@ -67,6 +68,11 @@ impl Serialize for FrameJson<'_> {
         put(&mut map, "module", frame.module.map(text))?;
         put(&mut map, "file", frame.file.map(text))?;
         put(&mut map, "line", Some(frame.line).filter(|line| *line > 0))?;
+        if frame.start.file != frame.file {
+            map.serialize_entry("start_file", &frame.start.file.map(text))?;
+        }
+        put(&mut map, "start_line", Some(frame.start.line).filter(|line| *line > 0))?;
+        put(&mut map, "start_column", Some(frame.start.column).filter(|column| *column > 0))?;
         put(&mut map, "address", frame.addr.map(|addr| format!("{addr:#x}")))?;
         map.serialize_entry("kind", frame.kind.key())?;
         put(&mut map, "tier", frame.tier.map(Tier::name))?;

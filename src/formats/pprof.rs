@@ -202,7 +202,8 @@ fn location_id(frame: FrameId) -> u64 {
     u64::from(frame.0) + 1
 }
 
-/// One location for each frame, one function for each name in a module and file.
+/// One location for each frame, one entry for each function. Where only the files of lines are known, there is one for
+/// each of these: the format has a file for functions only.
 fn locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) {
     let mut found = Vec::new();
     let mut pieces = MappedPieces::new(profile, &mut |piece| found.push(piece));
@@ -210,10 +211,11 @@ fn locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfi
     for (id, frame) in profile.frames() {
         let name = strings.id(&label::function(profile, frame));
         let next = functions.len() as u64 + 1;
-        let function_id = *functions.entry((name, frame.module, frame.file)).or_insert(next);
+        let function_id = *functions.entry((name, frame.module, frame.file, frame.start)).or_insert(next);
         if function_id == next {
             let filename = frame.file.map_or(0, |file| strings.id_of(profile.name_of(file)));
-            file.function.push(PprofFunction { id: next, name, system_name: name, filename });
+            let start_line = frame.start.line.into();
+            file.function.push(PprofFunction { id: next, name, system_name: name, filename, start_line });
         }
         let place = pieces.place(profile, frame, &mut |piece| found.push(piece));
         let line = vec![PprofLine { function_id, line: frame.line.into() }];

@@ -15,6 +15,7 @@ pub use part::{Part, Renumbered, Taken};
 pub use renamed::ChangedFrame;
 
 use super::about::About;
+use super::backing::Backing;
 use super::interner::{self, Interner};
 use super::prefix_tree::PrefixTree;
 use super::recorded::{Labels, Recording};
@@ -42,14 +43,14 @@ pub struct Frame {
     /// The build ID of the module, in hexadecimal digits, where the profile states it: a path may be another build on another
     /// machine or in another container.
     pub build: Option<NameId>,
-    /// Source file.
+    /// The source file of the line.
     pub file: Option<NameId>,
-    /// Source line, 0 if unknown.
+    /// The source line that ran, 0 if unknown. It says nothing about where the function starts.
     pub line: u32,
-    /// The column of that line, from 1; 0 if unknown. Readers fill it and `start` for source maps only.
+    /// The column of that line, from 1; 0 if unknown. Readers fill it for source maps only.
     pub column: u32,
-    /// The start of the function in a script, if the profile contains that apart from its name.
-    pub start: ScriptStart,
+    /// Where the function starts.
+    pub start: FunctionStart,
     /// The address inside the module (or absolute for code without one), where a format wants it.
     pub addr: Option<u64>,
     /// Its kind of code: decides annotation and color.
@@ -71,7 +72,7 @@ impl Frame {
             file: None,
             line: 0,
             column: 0,
-            start: ScriptStart::default(),
+            start: FunctionStart::default(),
             addr: None,
             kind,
             tier: None,
@@ -80,20 +81,38 @@ impl Frame {
     }
 }
 
-/// Line and column at which a function of a script starts, both from 1; 0 if unknown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct ScriptStart {
-    /// The line.
+/// Where a function starts in its source; what the input doesn't state is empty.
+///
+/// An input that states only which line ran leaves the line and the column empty: a function that ran at several lines
+/// would become several. Recordings of addresses leave the file empty, too, because debug information states the file
+/// of a line, which may be a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct FunctionStart {
+    /// The source file.
+    pub file: Option<NameId>,
+    /// The line, from 1; 0 if unknown.
     pub line: u32,
-    /// The column, in UTF-16 units.
+    /// The column, from 1, in UTF-16 units; 0 if unknown.
     pub column: u32,
 }
 
-impl ScriptStart {
-    /// True if it is known.
-    pub fn is_known(self) -> bool {
-        self.line > 0 && self.column > 0
+impl FunctionStart {
+    /// The same with its file in another profile's names.
+    fn renumbered(self, name: impl Fn(NameId) -> NameId) -> Self {
+        Self { file: self.file.map(name), ..self }
     }
+}
+
+/// A function. Two frames are of one function if these are equal ([`Profile::function_of`]); every table, tree, page
+/// and output goes by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Function {
+    /// Its name.
+    pub name: NameId,
+    /// Its module. JIT code has none here: what holds it (`perf-7.map`, `jitted-7-3.so`) is called after the process.
+    pub module: Option<NameId>,
+    /// Where it starts.
+    pub start: FunctionStart,
 }
 
 /// The kind of code of a frame. Code of programs without a name has kinds of its own; the kernel's stays the kernel's.
@@ -413,6 +432,22 @@ impl Profile {
         own.or_else(|| Some(Cow::Owned(agreed()?.to_string().into_bytes())))
     }
 
+    /// The function that a frame is of.
+    pub fn function_of(&self, frame: &Frame) -> Function {
+        let module = frame.module.filter(|module| !frame.kind.is_jit() && !is_of_process(self.name_of(*module)));
+        Function { name: frame.name, module, start: frame.start }
+    }
+
+    /// File and line of a frame for outputs that have room for one place: the line that ran, else where the function
+    /// starts.
+    pub fn place_of(&self, frame: &Frame) -> Option<(NameId, u32)> {
+        match (frame.file, frame.start.file) {
+            (Some(file), _) if frame.line > 0 => Some((file, frame.line)),
+            (_, Some(file)) => Some((file, frame.start.line)),
+            (file, None) => file.map(|file| (file, 0)),
+        }
+    }
+
     /// The frame of that number.
     pub fn frame_of(&self, id: FrameId) -> &Frame {
         &self.frames.items()[id.index()]
@@ -520,6 +555,12 @@ impl Profile {
             }
         }
     }
+}
+
+/// True if a module is called after the process that made its code.
+fn is_of_process(module: &[u8]) -> bool {
+    let backing = Backing::of(module);
+    backing.is_jit_object() || backing.is_perf_map() || backing.may_hold_jit_code()
 }
 
 /// Adds a row to the sum of its thread and stack.

@@ -1,9 +1,11 @@
 //! A tree as the boxes of a flame graph: which stretch of the whole each node takes, and how far up it stands.
 
-use super::{CallTree, FrameLabel, NO_LABEL, ROOT};
+use super::{CallTree, FrameLabel, LabelStart, NO_LABEL, ROOT};
 use crate::analysis::category::Category;
 use crate::analysis::tier_shares::TierShares;
+use crate::model::backing::base_name;
 use crate::model::stacks::TRUNCATED;
+use rustc_hash::FxHashMap;
 
 /// The stretch of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +36,23 @@ impl CallTree {
     /// The label of that number.
     pub fn name(&self, label: u32) -> &str {
         &self.labels[label as usize].text
+    }
+
+    /// By label, where its function starts (`db.py:10`), if functions that start elsewhere are called like it.
+    pub fn starts_of_namesakes(&self) -> Vec<Option<String>> {
+        let mut starts: FxHashMap<&str, Option<&LabelStart>> = FxHashMap::default();
+        let mut is_shared: FxHashMap<&str, bool> = FxHashMap::default();
+        for label in &self.labels {
+            let first = *starts.entry(label.text.as_str()).or_insert(label.start.as_ref());
+            *is_shared.entry(label.text.as_str()).or_default() |= first != label.start.as_ref();
+        }
+        let shown = |label: &FrameLabel| {
+            let start = label.start.as_ref().filter(|_| is_shared[label.text.as_str()])?;
+            let base = base_name(start.file.as_bytes());
+            let base = String::from_utf8_lossy(base);
+            Some(if start.line > 0 { format!("{base}:{}", start.line) } else { base.into_owned() })
+        };
+        self.labels.iter().map(shown).collect()
     }
 
     /// The category of the frames of that label; `None` for those that show whose stack it is.

@@ -56,7 +56,7 @@ impl Group {
         let [own, total] = [own, total].map(|weight| Sum { weight, count: weight });
         let mut categories = CategoryShares::default();
         categories.add(Category::of(frame), own.weight);
-        let place = frame.file.map(|file| (file, frame.line));
+        let place = profile.place_of(frame);
         Self { track: 0, frame: Some(grouping.of_frames()[function.index()]), own, total, categories, place }
     }
 
@@ -199,8 +199,8 @@ impl GatheredGroup {
         self.own += own;
         let frame = profile.frame_of(frame);
         self.categories.add(Category::of(frame), own.weight);
-        if let Some(file) = frame.file {
-            self.lines.add((file, frame.line), own);
+        if let Some(place) = profile.place_of(frame) {
+            self.lines.add(place, own);
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::analysis::category::Category;
 use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::model::stacks::{FrameId, FrameKind, Profile, Row, ScriptStart, StackId, Track, TrackId, Unit};
+use crate::model::stacks::{FrameId, FrameKind, Profile, Row, StackId, Track, TrackId, Unit};
 use crate::model::{Nanos, Pid, Tid};
 use serde::Deserialize;
 
@@ -275,18 +275,16 @@ impl<'f> Resolving<'f> {
         let file = of(self.sources.map(|table| &table.filename), source)
             .or_else(|| of(funcs.map(|funcs| &funcs.file_name), func));
         let start_line = of(funcs.map(|funcs| &funcs.line_number), func);
-        let line = row(&table.line, at).or(start_line);
         let number = |number: Option<usize>| number.and_then(|number| u32::try_from(number).ok()).unwrap_or(0);
-        let of_maps = |column: Option<usize>| number(column.filter(|_| self.columns));
         let start_column = of(funcs.map(|funcs| &funcs.column_number), func);
         StatedFrame {
             function: self.string(of(funcs.map(|funcs| &funcs.name), func)),
             module: lib.and_then(|lib| self.libs.get(lib)).map_or(&[], Lib::module),
             build: &[],
             file: self.string(file),
-            line: number(line),
-            column: of_maps(row(&table.column, at)),
-            start: ScriptStart { line: of_maps(start_line), column: of_maps(start_column) },
+            line: number(row(&table.line, at)),
+            column: number(row(&table.column, at).filter(|_| self.columns)),
+            start: (number(start_line), number(start_column)),
             addr: table.address.get(at).copied().flatten().filter(|addr| *addr >= 0.0).map(|addr| addr as u64),
             kind: self.kind(table, at, func),
             tier: None,

@@ -6,7 +6,7 @@ use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::stacks::{FrameId, FrameKind, Profile, Row, Sampling, Track, Unit};
 use crate::model::tier::Tier;
 use crate::model::{Nanos, Pid, Tid};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// True if an input begins as such a file does: with its frames, or what is known of the whole before them.
 pub fn sniff(head: &[u8]) -> bool {
@@ -35,12 +35,23 @@ struct JsonFrame {
     file: String,
     #[serde(default)]
     line: u32,
+    #[serde(default, deserialize_with = "stated")]
+    start_file: Option<Option<String>>,
+    #[serde(default)]
+    start_line: u32,
+    #[serde(default)]
+    start_column: u32,
     #[serde(default)]
     address: String,
     #[serde(default)]
     kind: String,
     #[serde(default)]
     tier: Option<String>,
+}
+
+/// A member that is there, `null` or not.
+fn stated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
 }
 
 #[derive(Deserialize)]
@@ -97,19 +108,24 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 }
 
 fn frame(entry: &JsonFrame, named: &mut NamedFrames, profile: &mut Profile) -> FrameId {
-    named.frame(
+    let id = named.frame(
         profile,
         StatedFrame {
             function: entry.name.as_bytes(),
             module: entry.module.as_bytes(),
             file: entry.file.as_bytes(),
             line: entry.line,
+            start: (entry.start_line, entry.start_column),
             addr: entry.address.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()),
             kind: FrameKind::of_key(&entry.kind),
             tier: entry.tier.as_deref().and_then(Tier::named),
             ..StatedFrame::default()
         },
-    )
+    );
+    let Some(start_file) = &entry.start_file else { return id };
+    let mut frame = *profile.frame_of(id);
+    frame.start.file = start_file.as_ref().map(|file| profile.name(file.as_bytes()));
+    profile.frame(frame)
 }
 
 fn row(entry: &StackEntry, frames: &[FrameId], profile: &mut Profile) -> Option<Row> {

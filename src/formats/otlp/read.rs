@@ -93,6 +93,7 @@ fn frames(len: usize, Message { dictionary, version, .. }: &Message<'_>, to: &mu
                 function: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
                 file: dictionary.string(function.file),
                 line: u32::try_from(line.line).unwrap_or(0),
+                start: (u32::try_from(function.start_line).unwrap_or(0), 0),
                 ..whole
             }
         });

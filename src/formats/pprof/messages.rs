@@ -122,6 +122,8 @@ pub(super) struct PprofFunction {
     pub(super) system_name: i64,
     #[prost(int64, tag = "4")]
     pub(super) filename: i64,
+    #[prost(int64, tag = "5")]
+    pub(super) start_line: i64,
 }
 
 /// The string table: position 0 is the empty string.

@@ -8,14 +8,14 @@
 //! Samples name locations by number and a location names any number of lines, so a small file can ask for much:
 //! there is an end to it.
 
-use super::tables::{Label, Line, Tables, ValueType, is_pid, is_tid};
+use super::tables::{Label, Tables, ValueType, is_pid, is_tid};
 use crate::analysis::named_frames::{LocationFrames, NamedFrames, StatedFrame};
 use crate::bytes::protobuf::{FieldValue, Fields, inner};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::about::{About, TimeExtent, joined};
 use crate::model::process::BuildId;
-use crate::model::stacks::{Profile, Row, Sampling, ScriptStart, Track, Unit};
+use crate::model::stacks::{Profile, Row, Sampling, Track, Unit};
 use crate::model::{Nanos, Pid, Tid};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -175,19 +175,14 @@ fn frames(len: usize, tables: &Tables<'_>, columns: bool, profile: &mut Profile)
                 function: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
                 file: tables.string(function.file),
                 line: number(line.line),
-                start: if columns { start(line) } else { ScriptStart::default() },
+                column: if columns { number(line.column) } else { 0 },
+                start: (number(function.start_line), 0),
                 ..whole
             }
         });
         frames.add(location.id, whole, lines, &mut named, profile);
     }
     frames
-}
-
-/// Profilers for node state where a function starts instead of where it ran, as V8's own profiles do. If a line's place
-/// is another one, the script states it, and it isn't used.
-fn start(line: Line) -> ScriptStart {
-    ScriptStart { line: number(line.line), column: number(line.column) }
 }
 
 fn number(number: u64) -> u32 {

@@ -49,6 +49,7 @@ pub(super) struct Function {
     pub(super) name: u64,
     pub(super) system_name: u64,
     pub(super) file: u64,
+    pub(super) start_line: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -142,8 +143,8 @@ fn mapping(message: &[u8]) -> (u64, Mapping) {
 }
 
 fn function(message: &[u8]) -> (u64, Function) {
-    let [id, name, system_name, file] = numbers(message);
-    (id, Function { name, system_name, file })
+    let [id, name, system_name, file, start_line] = numbers(message);
+    (id, Function { name, system_name, file, start_line })
 }
 
 fn location(message: &[u8]) -> Location<'_> {

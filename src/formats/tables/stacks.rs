@@ -9,7 +9,7 @@ use crate::analysis::label;
 use crate::analysis::named_frames::kind_of_unnamed;
 use crate::error::Result;
 use crate::model::process::BuildId;
-use crate::model::stacks::{Frame, FrameKind, NameId, Profile, StackId, UNKNOWN};
+use crate::model::stacks::{Frame, FrameKind, FunctionStart, NameId, Profile, StackId, UNKNOWN};
 use crate::model::tier::Tier;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -140,7 +140,8 @@ impl StackReader {
             kind => kind,
         };
         let (file, tier) = (frames.files.at(place).flatten(), frames.tiers.at(place).flatten());
-        Frame { module, build, file, line, addr, tier, ..Frame::new(name, kind) }
+        let start = FunctionStart { file, ..FunctionStart::default() };
+        Frame { module, build, file, line, start, addr, tier, ..Frame::new(name, kind) }
     }
 
     /// Unnamed functions get their module's name there, as everywhere.

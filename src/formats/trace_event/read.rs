@@ -38,7 +38,7 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
             tid: tid.parse().ok().map(Tid),
             ..Track::default()
         };
-        chunks.push_to(&mut profile, track, options, warnings);
+        chunks.push_to(&mut profile, track, warnings);
     }
     Ok(profile)
 }

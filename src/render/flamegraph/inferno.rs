@@ -19,7 +19,7 @@ pub(super) fn draw(profile: &Profile, options: &WriteOptions, look: &mut Look, o
     let series = profile.series.get(options.series).ok_or_else(nothing)?;
     look.count_name.get_or_insert_with(|| count_name(series, options.weight));
     let (by, annotate, tidied) = (options.by, options.annotate, options.tidied);
-    let spelling = Spelling { by, annotate, tidied, reversed: look.reversed, by_category: false };
+    let spelling = Spelling { by, annotate, tidied, reversed: look.reversed, by_category: false, by_start: false };
     let mut lines = Vec::new();
     if look.flame_chart {
         CallTree::in_time(profile, series, options.weight, spelling, |stack, weight| lines.push(line(stack, weight)));

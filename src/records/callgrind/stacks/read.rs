@@ -5,7 +5,8 @@ use super::graph::{CallGraph, GraphFunction};
 use super::thread_graph::ThreadGraph;
 use crate::model::backing::base_name;
 use crate::model::stacks::{
-    Calls, Frame, FrameId, FrameKind, NameId, Profile, Row, SelfCost, Series, ThreadCalls, Track, TrackId, Unit,
+    Calls, Frame, FrameId, FrameKind, FunctionStart, NameId, Profile, Row, SelfCost, Series, ThreadCalls, Track,
+    TrackId, Unit,
 };
 use crate::model::tier::Tier;
 use crate::model::{Pid, Tid};
@@ -113,12 +114,14 @@ impl FunctionFrames {
             _ => FrameKind::User,
         };
         let kind = if raw_name(stated).is_some() { kind.unnamed() } else { kind };
+        let file = file.map(|file| profile.name(file));
         let text = without_recursion(stated);
         let name = profile.name(text);
         let frame = Frame {
             tier: if kind == FrameKind::Jit { tier(name, text) } else { None },
             module: object.map(|object| profile.name(object)),
-            file: file.map(|file| profile.name(file)),
+            file,
+            start: FunctionStart { file, ..FunctionStart::default() },
             ..Frame::new(name, kind)
         };
         self.in_stacks.push(profile.frame(frame));

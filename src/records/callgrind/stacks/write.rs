@@ -13,7 +13,7 @@ use crate::analysis::groups::{Step, Sum, Walk};
 use crate::analysis::label;
 use crate::contract::format::WriteOptions;
 use crate::error::Result;
-use crate::model::stacks::{Frame, FrameId, NameId, Profile};
+use crate::model::stacks::{Frame, FrameId, FunctionStart, NameId, Profile};
 use crate::records::callgrind::grammar::{Columns, IdSpace, Position, PositionEncoder, UNKNOWN};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -51,14 +51,15 @@ struct CostSums<'a> {
     events: usize,
     has_addrs: bool,
     of_frame: Vec<FunctionId>,
-    /// By frame, whether it is a function of an input that states calls: there a file has functions of its own.
-    is_stated: Vec<bool>,
     functions: Vec<FunctionCosts>,
 }
 
 struct FunctionCosts {
-    /// A frame of it that states its name, module and file.
+    /// A frame of it that states its module and file.
     frame: FrameId,
+    /// Its name, with the place where it starts if others of its file are called like it: readers know functions by name
+    /// and file.
+    name: String,
     /// Lowest address and line seen.
     entry: (u64, u32),
     own: BTreeMap<CostSite, Vec<u64>>,
@@ -116,27 +117,45 @@ impl<'a> CostSums<'a> {
             events: profile.series.len(),
             has_addrs: false,
             of_frame: Vec::new(),
-            is_stated: vec![false; profile.frame_count()],
             functions: Vec::new(),
         };
-        for own in profile.calls.iter().flat_map(|calls| &calls.functions) {
-            sums.is_stated[own.function.index()] = true;
-        }
         let mut numbers = FxHashMap::default();
         for (id, frame) in profile.frames() {
             let next = sums.functions.len();
-            let file = frame.file.filter(|_| sums.is_stated[id.index()]);
-            let function = *numbers.entry((label::function(profile, frame), frame.module, file)).or_insert(next);
-            let entry = (frame.addr.unwrap_or(0), frame.line);
+            let name = label::function(profile, frame);
+            let function = *numbers.entry((name.clone(), frame.module, frame.start)).or_insert(next);
+            let line = if frame.start.line > 0 { frame.start.line } else { frame.line };
+            let entry = (frame.addr.unwrap_or(0), line);
             if function == next {
-                sums.functions.push(FunctionCosts { frame: id, entry, own: BTreeMap::new(), calls: BTreeMap::new() });
+                let (name, own, calls) = (name.into_owned(), BTreeMap::new(), BTreeMap::new());
+                sums.functions.push(FunctionCosts { frame: id, name, entry, own, calls });
             }
             let lowest = &mut sums.functions[function].entry;
             *lowest = (*lowest).min(entry);
             sums.has_addrs |= frame.addr.is_some();
             sums.of_frame.push(function);
         }
+        sums.tell_apart();
         sums
+    }
+
+    /// Appends the place where it starts to the name of each function that shares name, module and file with another.
+    fn tell_apart(&mut self) {
+        let profile = self.profile;
+        let key = |function: &FunctionCosts| {
+            let frame = profile.frame_of(function.frame);
+            (function.name.clone(), frame.module, file_of(frame))
+        };
+        let mut counts: FxHashMap<_, u32> = FxHashMap::default();
+        for function in &self.functions {
+            *counts.entry(key(function)).or_default() += 1;
+        }
+        for function in &mut self.functions {
+            let FunctionStart { line, column, .. } = profile.frame_of(function.frame).start;
+            if counts[&key(function)] > 1 && line > 0 {
+                function.name += &if column > 0 { format!(":{line}:{column}") } else { format!(":{line}") };
+            }
+        }
     }
 
     fn site(&self, frame: FrameId) -> CostSite {
@@ -296,11 +315,11 @@ impl GraphWriter<'_> {
             return;
         }
         let frame = self.profile.frame_of(function.frame);
-        self.statement("ob", IdSpace::Object, frame);
-        self.statement("fl", IdSpace::File, frame);
-        self.statement("fn", IdSpace::Function, frame);
+        self.statement("ob", IdSpace::Object, at);
+        self.statement("fl", IdSpace::File, at);
+        self.statement("fn", IdSpace::Function, at);
         let mut encoder = PositionEncoder::new(self.columns(), true);
-        let mut file = frame.file;
+        let mut file = file_of(frame);
         for (&(own_file, addr, line), costs) in &function.own {
             self.switch_file(&mut file, own_file, frame);
             encoder.cost(self.position(addr, line), &mut self.text);
@@ -325,8 +344,9 @@ impl GraphWriter<'_> {
 
     fn switch_file(&mut self, current: &mut Option<NameId>, file: Option<NameId>, function: &Frame) {
         if *current != file {
-            let key = if file == function.file { "fe" } else { "fi" };
-            self.statement(key, IdSpace::File, &Frame { file, ..*function });
+            let key = if file == file_of(function) { "fe" } else { "fi" };
+            let name = one_line(file.map_or(UNKNOWN, |id| self.profile.name_of(id)));
+            self.text_statement(key, IdSpace::File, name.clone(), name);
             *current = file;
         }
     }
@@ -335,24 +355,30 @@ impl GraphWriter<'_> {
     fn callee(&mut self, callee: FunctionId, caller: &Frame) {
         let frame = self.profile.frame_of(self.sums.functions[callee].frame);
         if frame.module != caller.module {
-            self.statement("cob", IdSpace::Object, frame);
+            self.statement("cob", IdSpace::Object, callee);
         }
-        self.statement("cfi", IdSpace::File, frame);
-        self.statement("cfn", IdSpace::Function, frame);
+        self.statement("cfi", IdSpace::File, callee);
+        self.statement("cfn", IdSpace::Function, callee);
     }
 
-    fn statement(&mut self, key: &str, space: IdSpace, frame: &Frame) {
+    /// States the object, the file or the name of a function.
+    fn statement(&mut self, key: &str, space: IdSpace, function: FunctionId) {
+        let frame = self.profile.frame_of(self.sums.functions[function].frame);
         let name_of = |id: Option<NameId>| one_line(id.map_or(UNKNOWN, |id| self.profile.name_of(id)));
-        let (identity, name) = match space {
-            IdSpace::Object => (name_of(frame.module), None),
-            IdSpace::File => (name_of(frame.file), None),
+        let (object, file) = (name_of(frame.module), name_of(file_of(frame)));
+        match space {
+            IdSpace::Object => self.text_statement(key, space, object.clone(), object),
+            IdSpace::File => self.text_statement(key, space, file.clone(), file),
             // One name may be in several objects and files: each is a function of its own.
             IdSpace::Function => {
-                let name = one_line(label::function(self.profile, frame).as_bytes());
-                ([name_of(frame.module), name_of(frame.file), name.clone()].join(&b'\n'), Some(name))
+                let name = one_line(self.sums.functions[function].name.as_bytes());
+                self.text_statement(key, space, [object, file, name.clone()].join(&b'\n'), name);
             }
-        };
-        let name = name.unwrap_or_else(|| identity.clone());
+        }
+    }
+
+    /// States a text by its ID, with the text itself where it is the first of that identity.
+    fn text_statement(&mut self, key: &str, space: IdSpace, identity: Vec<u8>, name: Vec<u8>) {
         let ids = &mut self.ids[space as usize];
         let next = ids.len() + 1;
         let id = *ids.entry(identity).or_insert(next);
@@ -363,6 +389,11 @@ impl GraphWriter<'_> {
         }
         self.put("\n");
     }
+}
+
+/// The file of a function, or else that of a line of it.
+fn file_of(frame: &Frame) -> Option<NameId> {
+    frame.start.file.or(frame.file)
 }
 
 /// A name without ends of lines. An ID without a name is unknown: an ID with nothing behind it refers to what has that
