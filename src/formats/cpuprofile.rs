@@ -188,7 +188,7 @@ impl<'a> ProfileMembers<'a> {
     /// Takes the nested tree of an old profile.
     fn take_head(&mut self, head: &RawValue) -> serde_json::Result<()> {
         self.nodes = head::nodes(head.get().as_bytes())?;
-        (self.start, self.end) = (self.start * 1e6, self.end * 1e6);
+        (self.start, self.end) = ((self.start * 1e6).round(), (self.end * 1e6).round());
         // Those without times are taken to be at equal distances, as DevTools does.
         if self.timestamps.is_empty() && self.deltas.is_empty() && self.end > self.start {
             let (count, length) = (self.samples.len() as f64, self.end - self.start);
@@ -223,7 +223,10 @@ impl<'a> ProfileMembers<'a> {
                 continue;
             };
             let TimedSample { line, weight, count, time, .. } = *sample;
-            let stack = stack.map(|stack| at_line(stack, line, profile));
+            let stack = match stack {
+                Some(stack) => Some(at_line(stack, line, profile)),
+                None => Some(profile.unknown_stack()),
+            };
             profile.push(series, Row { track, stack, weight, count, time });
         }
         warnings.extend(skipped.into_warning());

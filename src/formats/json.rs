@@ -23,7 +23,7 @@ use crate::error::Result;
 use crate::model::Pid;
 use crate::model::about::{About, Module, ProcessLife};
 use crate::model::each::Each;
-use crate::model::stacks::{Frame, NameId, Profile, Row, Sampling, Series, UNKNOWN};
+use crate::model::stacks::{Frame, NameId, Profile, Row, Sampling, Series, UNKNOWN, Weight};
 use crate::model::tier::Tier;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -54,7 +54,7 @@ fn put<M: SerializeMap>(map: &mut M, name: &str, value: Option<impl Serialize>) 
 
 struct FrameJson<'a>(&'a Profile, &'a Frame);
 struct EventJson<'a>(&'a Profile, &'a Series);
-struct RowJson<'a>(&'a Profile, &'a Row);
+struct RowJson<'a>(&'a Profile, &'a Row, i64);
 /// Facts about the profile as a whole.
 struct AboutJson<'a>(&'a About);
 
@@ -91,14 +91,17 @@ impl Serialize for EventJson<'_> {
             Some(Sampling::Period(period)) => map.serialize_entry("period", &period)?,
             None => {}
         }
-        map.serialize_entry("stacks", &Each(|| series.rows.iter().map(|row| RowJson(profile, row))))?;
+        map.serialize_entry(
+            "stacks",
+            &Each(|| series.signed_rows(Weight::Period).map(|(row, weight)| RowJson(profile, row, weight))),
+        )?;
         map.end()
     }
 }
 
 impl Serialize for RowJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(profile, row) = *self;
+        let Self(profile, row, weight) = *self;
         let track = profile.track_of(row.track);
         let mut map = serializer.serialize_map(None)?;
         let comm = Some(&track.comm).filter(|comm| !comm.is_empty());
@@ -107,7 +110,7 @@ impl Serialize for RowJson<'_> {
         put(&mut map, "tid", track.tid.map(|tid| tid.0))?;
         put(&mut map, "cpu", track.cpu)?;
         put(&mut map, "time", row.time.map(|time| time.0))?;
-        map.serialize_entry("weight", &row.weight)?;
+        map.serialize_entry("weight", &weight)?;
         map.serialize_entry("count", &row.count)?;
         let mut frames: Vec<u32> = profile.frames_up(row.stack).map(|frame| frame.0).collect();
         frames.reverse();

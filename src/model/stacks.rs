@@ -290,6 +290,9 @@ pub struct Series {
     pub uncounted: bool,
     /// Samples in the order read, or sums: see [`Keep`]. They come in by [`Profile::push`].
     pub rows: Vec<Row>,
+    /// Rows whose weight is to be subtracted, such as memory that was freed; each has the amount. Tables and formats
+    /// with negative numbers count them, pictures can't.
+    pub negative: Vec<Row>,
 }
 
 impl Series {
@@ -306,6 +309,24 @@ impl Series {
     pub fn is_counted(&self) -> bool {
         let is_the_weight = self.unit == Unit::Samples && self.name == "samples";
         !self.uncounted && !is_the_weight
+    }
+
+    /// All rows with their weights, those below zero at the end.
+    pub fn signed_rows(&self, weight: Weight) -> impl Iterator<Item = (&Row, i64)> {
+        let amount = move |row: &Row| i64::try_from(weight.of(row)).unwrap_or(i64::MAX);
+        let sign = if weight == Weight::Period { -1 } else { 1 };
+        let above = self.rows.iter().map(move |row| (row, amount(row)));
+        above.chain(self.negative.iter().map(move |row| (row, sign * amount(row))))
+    }
+
+    /// True if it has no samples.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.negative.is_empty()
+    }
+
+    /// The sum of all weights.
+    pub fn signed_total(&self, weight: Weight) -> i64 {
+        self.signed_rows(weight).fold(0, |sum, (_, weight)| sum.saturating_add(weight))
     }
 
     /// The identity that series must share for their rows to be added.
@@ -381,6 +402,19 @@ impl Profile {
         }
     }
 
+    /// Takes a row of the series of that index whose weight is below zero; `row` has the amount.
+    pub fn push_negative(&mut self, series: usize, row: Row) {
+        let rows = &mut self.series[series].negative;
+        let is_same = |other: &&mut Row| (other.track, other.stack) == (row.track, row.stack);
+        match rows.last_mut().filter(|other| self.keep == Keep::Sums && is_same(other)) {
+            Some(sum) => {
+                sum.weight = sum.weight.saturating_add(row.weight);
+                sum.count = sum.count.saturating_add(row.count);
+            }
+            None => rows.push(row),
+        }
+    }
+
     /// The number of a name.
     pub fn name(&mut self, name: &[u8]) -> NameId {
         self.names.intern(name)
@@ -396,6 +430,13 @@ impl Profile {
         StackId(self.stacks.child(parent.map(|parent| parent.0), frame))
     }
 
+    /// The stack of a sample of which no frame is known.
+    pub fn unknown_stack(&mut self) -> StackId {
+        let name = self.name(UNKNOWN);
+        let frame = self.frame(Frame::new(name, FrameKind::Unknown));
+        self.stack(None, frame)
+    }
+
     /// The number of a track.
     pub fn track(&mut self, track: Track) -> TrackId {
         self.tracks.intern(track)
@@ -405,7 +446,10 @@ impl Profile {
     pub fn forget_rows(&mut self) {
         self.stacks.clear();
         self.calls.clear();
-        self.series.iter_mut().for_each(|series| series.rows.clear());
+        for series in &mut self.series {
+            series.rows.clear();
+            series.negative.clear();
+        }
         self.sums.iter_mut().for_each(FxHashMap::clear);
     }
 
@@ -552,6 +596,10 @@ impl Profile {
             for row in &series.rows {
                 let stack = row.stack.map(|stack| stacks[stack.index()]);
                 self.push(to, Row { track: tracks[row.track.index()], stack, ..*row });
+            }
+            for row in &series.negative {
+                let stack = row.stack.map(|stack| stacks[stack.index()]);
+                self.push_negative(to, Row { track: tracks[row.track.index()], stack, ..*row });
             }
         }
     }

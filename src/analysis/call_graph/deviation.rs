@@ -2,7 +2,7 @@
 
 use super::CallGraph;
 use crate::analysis::groups::{Step, Sum, Walk};
-use crate::model::stacks::{FrameId, Profile, Series};
+use crate::model::stacks::{FrameId, Profile, Series, Weight};
 
 /// The largest differences between the inclusive costs of functions in stacks and those that are stated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,7 +27,7 @@ impl CallGraph {
     /// Compares the stacks of the event that the graph is of.
     pub fn deviations(&self, profile: &Profile, series: &Series) -> Deviations {
         let (totals, cycles) = (totals(profile, series), self.cycles());
-        let whole = self.functions.iter().fold(0u64, |sum, function| sum.saturating_add(function.own));
+        let whole = self.functions.iter().fold(0i64, |sum, function| sum.saturating_add(function.own));
         let mut found = Deviations::default();
         // A level of recursion that is distinguished is inside of its function's first level.
         let first_levels =
@@ -46,14 +46,14 @@ impl CallGraph {
 }
 
 /// The costs of the stacks through each frame; recursion counts once.
-fn totals(profile: &Profile, series: &Series) -> Vec<u64> {
+fn totals(profile: &Profile, series: &Series) -> Vec<i64> {
     let mut walk = Walk::new(profile);
-    for row in &series.rows {
+    for (row, weight) in series.signed_rows(Weight::Period) {
         if let Some(stack) = row.stack {
-            walk.add(stack, Sum { weight: row.weight, count: row.count });
+            walk.add(stack, Sum { weight, count: row.count });
         }
     }
-    let (mut totals, mut open) = (vec![0u64; profile.frame_count()], vec![0u32; profile.frame_count()]);
+    let (mut totals, mut open) = (vec![0i64; profile.frame_count()], vec![0u32; profile.frame_count()]);
     walk.run(|walk, step| {
         let (Step::Enter(stack) | Step::Leave(stack)) = step;
         let at = profile.stack_of(stack).1.index();

@@ -68,7 +68,7 @@ impl ListingPage<'_> {
 
     /// The event's kind of samples, and the instruction that they are at.
     fn event(&self, event: &EventTotal) -> String {
-        let total = quantity(event.total.weight, &event.unit, Weight::Period);
+        let total = quantity(event.total.weight.unsigned_abs(), &event.unit, Weight::Period);
         let (total, said) = (escaped(total.as_bytes()), event.precision.text());
         let name = escaped(event.name.as_bytes());
         match event.precision {

@@ -119,7 +119,9 @@ impl<'a> Drawn<'a> {
         for node in 0..roots as u32 {
             children[tree.parent(node).map_or(roots, |parent| parent as usize)].push(node);
         }
-        let key = |node: &u32| (Reverse(tree.total(*node).weight), grouping.frame_values(tree.part(*node)).last());
+        let key = |node: &u32| {
+            (Reverse(tree.total(*node).weight.unsigned_abs()), grouping.frame_values(tree.part(*node)).last())
+        };
         for list in &mut children {
             list.sort_by(|a, b| key(a).cmp(&key(b)));
         }
@@ -133,7 +135,7 @@ impl<'a> Drawn<'a> {
     }
 
     fn weight(&self, node: u32) -> u64 {
-        self.tree.total(node).weight
+        self.tree.total(node).weight.unsigned_abs()
     }
 
     /// As many lines as there is room for: those of the heaviest nodes.
@@ -244,7 +246,7 @@ impl<'a> Drawn<'a> {
             let (own, total) = (self.tree.own(node), self.tree.total(node));
             let mut cells = vec![Cell::Count(depth)];
             cells.extend(self.shares(node));
-            cells.extend([total.weight, own.weight, total.count].map(Cell::Count));
+            cells.extend([Cell::Signed(total.weight), Cell::Signed(own.weight), Cell::Count(total.count)]);
             cells.extend(self.called(node).map(cell));
             table.rows.push(cells);
             let first = todo.len();

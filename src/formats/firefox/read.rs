@@ -333,7 +333,7 @@ impl ReadSamples {
         for at in 0..self.stack.len() {
             time = self.time(at, time);
             let stack = match self.stack[at] {
-                None => None,
+                None => Some(profile.unknown_stack()),
                 Some(number) => match row(&self.stack, at).and_then(|at| stacks.get(at).copied().flatten()) {
                     None => {
                         skipped.add(Error::new(format!("sample {at} is of stack {number}, which the file has not")));
@@ -343,16 +343,17 @@ impl ReadSamples {
                 },
             };
             let exact = self.weight(at) * scale + rest;
-            if exact < -0.5 {
-                skipped.add(Error::new(format!("sample {at} has a weight below zero, as freed memory has")));
-                continue;
-            }
             // The remainder of rounding one is added to the next.
             let weight = exact.round();
             rest = exact - weight;
-            let weight = weight as u64;
+            let (is_negative, weight) = (weight < 0.0, weight.abs() as u64);
             let time = self.has_times().then_some(Nanos((time * 1e6).round() as u64));
-            profile.push(series, Row { track, stack, weight, count: if counts { weight } else { 1 }, time });
+            let row = Row { track, stack, weight, count: if counts { weight } else { 1 }, time };
+            if is_negative {
+                profile.push_negative(series, row);
+            } else {
+                profile.push(series, row);
+            }
         }
     }
 
@@ -412,7 +413,7 @@ mod tests {
         let track = "samples GeckoMain Some(Pid(7))/Some(Tid(9))";
         let expected = [
             format!("{track} f@:Jit<main@:User 1 Some(500000)"),
-            format!("{track}  1 Some(1500000)"),
+            format!("{track} [unknown]@:Unknown 1 Some(1500000)"),
             format!("{track} [unknown]@/x/libxul.so:NativeUnnamed<main@:User 1 Some(2000000)"),
         ];
         assert_eq!(lines(text), (expected.to_vec(), Vec::new()));

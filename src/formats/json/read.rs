@@ -75,7 +75,7 @@ struct StackEntry {
     tid: Option<i32>,
     cpu: Option<u32>,
     time: Option<u64>,
-    weight: u64,
+    weight: i64,
     #[serde(default)]
     count: u64,
     #[serde(default)]
@@ -100,7 +100,11 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
                 skipped.add(Error::new(format!("stack {at} of {} has a frame that the file has not", event.name)));
                 continue;
             };
-            profile.push(series, row);
+            if entry.weight < 0 {
+                profile.push_negative(series, row);
+            } else {
+                profile.push(series, row);
+            }
         }
     }
     warnings.extend(skipped.into_warning());
@@ -140,5 +144,5 @@ fn row(entry: &StackEntry, frames: &[FrameId], profile: &mut Profile) -> Option<
         cpu: entry.cpu,
         ..Track::default()
     });
-    Some(Row { track, stack, weight: entry.weight, count: entry.count, time: entry.time.map(Nanos) })
+    Some(Row { track, stack, weight: entry.weight.unsigned_abs(), count: entry.count, time: entry.time.map(Nanos) })
 }

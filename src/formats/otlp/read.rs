@@ -237,6 +237,8 @@ impl<'d> MessageReading<'_, 'd> {
             Some(range) if self.version.range.is_some() && sample.stack == 0 => self.of_range(range, locations)?,
             _ => self.of_table(sample.stack)?,
         };
+        let stack = stack.unwrap_or_else(|| self.to.profile.unknown_stack());
+        let stack = Some(stack);
         let track = tracks.of_sample(sample, &self.dictionary, &mut self.to.profile);
         let times = sample.times(&self.version);
         match events {
@@ -258,39 +260,41 @@ impl<'d> MessageReading<'_, 'd> {
         (values, counts): (&[i64], Option<&[i64]>),
         times: &[u64],
     ) -> Result<()> {
-        let weight = |value: i64| -> Result<u64> {
-            let wrong = || Error::new("has a value below zero, as the difference of two profiles has");
-            Ok(u64::try_from(value).map_err(|_| wrong())?.saturating_mul(event.scale))
-        };
+        let scale = i64::try_from(event.scale).unwrap_or(i64::MAX);
+        let weight = |value: i64| value.saturating_mul(scale);
         let times: Vec<Nanos> = times.iter().map(|time| Nanos(*time)).collect();
-        let rows: Vec<(u64, Option<Nanos>)> = match (values, &times[..]) {
+        let rows: Vec<(i64, Option<Nanos>)> = match (values, &times[..]) {
             ([], []) => return Err(Error::new("has neither values nor times")),
-            ([], times) => times.iter().map(|time| (event.scale, Some(*time))).collect(),
+            ([], times) => times.iter().map(|time| (scale, Some(*time))).collect(),
             (values, []) => {
                 self.to.profile.series[event.series].uncounted |= !event.counts && counts.is_none();
-                values.iter().map(|value| Ok((weight(*value)?, None))).collect::<Result<_>>()?
+                values.iter().map(|value| (weight(*value), None)).collect()
             }
             (values, times) if values.len() == times.len() => {
                 let pairs = values.iter().zip(times);
-                pairs.map(|(value, time)| Ok((weight(*value)?, Some(*time)))).collect::<Result<_>>()?
+                pairs.map(|(value, time)| (weight(*value), Some(*time))).collect()
             }
             // Up to 1.7: the sum of all.
             ([value], times) => {
-                let (whole, count) = (weight(*value)?, times.len() as u64);
-                let share = |at: u64| whole / count + u64::from(at < whole % count);
+                let (whole, count) = (weight(*value), times.len() as i64);
+                let share = |at: i64| whole.div_euclid(count) + i64::from(at < whole.rem_euclid(count));
                 (0..).zip(times).map(|(at, time)| (share(at), Some(*time))).collect()
             }
             _ => return Err(Error::new(format!("has {} values and {} times", values.len(), times.len()))),
         };
-        for (at, (weight, time)) in rows.into_iter().enumerate() {
+        for (at, (signed, time)) in rows.into_iter().enumerate() {
+            let weight = signed.unsigned_abs();
             self.to.sampled = joined(self.to.sampled, time.map(TimeExtent::at));
             let count = match counts.and_then(|counts| counts.get(at)) {
-                Some(count) => u64::try_from(*count).unwrap_or(0),
+                Some(count) => count.unsigned_abs(),
                 None if event.counts => weight,
                 None => u64::from(weight > 0 || time.is_some()),
             };
-            if weight > 0 || count > 0 {
-                self.to.profile.push(event.series, Row { track, stack, weight, count, time });
+            let row = Row { track, stack, weight, count, time };
+            if signed < 0 {
+                self.to.profile.push_negative(event.series, row);
+            } else if weight > 0 || count > 0 {
+                self.to.profile.push(event.series, row);
             }
         }
         Ok(())

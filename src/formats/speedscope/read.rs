@@ -174,6 +174,7 @@ impl SpeedscopeReading {
                 continue;
             };
             let stack = frames.into_iter().fold(None, |stack, frame| Some(self.profile.stack(stack, frame)));
+            let stack = stack.or_else(|| Some(self.profile.unknown_stack()));
             weights.push(&mut self.profile, stack, weight);
         }
     }
@@ -219,12 +220,16 @@ struct Rounded {
 impl Rounded {
     fn push(&mut self, profile: &mut Profile, stack: Option<StackId>, weight: f64) {
         let time = self.start.map(|start| Nanos((start + self.sum) as u64));
-        let exact = (weight * self.scale).max(0.0) + self.rest;
+        let exact = weight * self.scale + self.rest;
         let weight = exact.round();
         self.rest = exact - weight;
-        self.sum += weight;
-        let row = Row { track: self.track, stack, weight: weight as u64, count: 1, time };
-        profile.push(self.series, row);
+        self.sum += weight.max(0.0);
+        let row = Row { track: self.track, stack, weight: weight.abs() as u64, count: 1, time };
+        if weight < 0.0 {
+            profile.push_negative(self.series, row);
+        } else {
+            profile.push(self.series, row);
+        }
     }
 
     /// Lets time pass that belongs to no stack.

@@ -95,7 +95,7 @@ impl Profile {
     pub fn map_tracks(&mut self, to: impl Fn(&Track) -> Track) {
         let before = std::mem::take(&mut self.tracks);
         let numbers: Vec<TrackId> = before.items().iter().map(|track| self.track(to(track))).collect();
-        let rows = self.series.iter_mut().flat_map(|series| &mut series.rows);
+        let rows = self.series.iter_mut().flat_map(|series| series.rows.iter_mut().chain(&mut series.negative));
         rows.for_each(|row| row.track = numbers[row.track.index()]);
         self.calls.iter_mut().for_each(|calls| calls.track = numbers[calls.track.index()]);
         if self.keep == Keep::Sums && self.tracks.items().len() < before.items().len() {

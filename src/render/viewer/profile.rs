@@ -90,7 +90,7 @@ pub fn sections(
 fn emptied(series: &Series) -> Series {
     let Series { name, unit, sampling, uncounted, .. } = series;
     let (name, unit) = (name.clone(), unit.clone());
-    Series { name, unit, sampling: *sampling, uncounted: *uncounted, rows: Vec::new() }
+    Series { name, unit, sampling: *sampling, uncounted: *uncounted, ..Series::default() }
 }
 
 /// Functions, stacks and threads, each once.
@@ -240,7 +240,7 @@ fn calls(profile: &Profile, is_stated: &[bool], numbers: &PageNumbers, mut secti
             || threads().flat_map(|(thread, event, track)| thread.functions.iter().map(move |of| (of, event, track)));
         let calls =
             || threads().flat_map(|(thread, event, track)| thread.calls.iter().map(move |of| (of, event, track)));
-        let cost = |costs: &[u64], event: usize| costs.get(event).copied().unwrap_or(0);
+        let cost = |costs: &[i64], event: usize| costs.get(event).map_or(0, |cost| u64::try_from(*cost).unwrap_or(0));
         let column = |name: &str| format!("calls.{event}.{name}");
         section = section
             .numbers(column("function"), functions().map(|(of, ..)| function(of.function)))

@@ -16,8 +16,10 @@ use std::io::Read;
 /// The graph of all parts of a file together.
 #[derive(Debug, Default)]
 pub(super) struct CallGraph {
-    /// The names of the events.
+    /// The names of the events; behind those of the file, those that are computed from them.
     pub(super) events: Vec<Vec<u8>>,
+    /// The formulas of `event:` headers, by the name of the event.
+    formulas: Vec<(Vec<u8>, Vec<u8>)>,
     /// The functions in order of appearance.
     pub(super) functions: Vec<GraphFunction>,
     /// Their names, files and objects.
@@ -43,9 +45,9 @@ pub(super) struct Thread {
     pub(super) calls: FxHashMap<(u32, u32), Calls>,
 }
 
-/// Costs by event; those at the end may be missing, and are 0.
+/// Costs by event; those at the end may be missing, and are 0. Memory that is freed costs less than nothing.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Costs(Vec<u64>);
+pub(super) struct Costs(Vec<i64>);
 
 /// One function, by the numbers of its texts.
 #[derive(Debug, Clone, Copy)]
@@ -66,19 +68,115 @@ pub(super) struct Calls {
 
 impl Costs {
     /// The cost of an event.
-    pub(super) fn of(&self, event: usize) -> u64 {
+    pub(super) fn of(&self, event: usize) -> i64 {
         self.0.get(event).copied().unwrap_or(0)
     }
 
     fn add<'t>(&mut self, words: impl Iterator<Item = &'t [u8]>) -> Result<()> {
         for (event, word) in words.enumerate() {
-            let cost = number(word).ok_or_else(not_a_number)?;
+            let cost = signed_number(word).ok_or_else(not_a_number)?;
             if self.0.len() <= event {
                 self.0.resize(event + 1, 0);
             }
             self.0[event] = self.0[event].saturating_add(cost);
         }
         Ok(())
+    }
+}
+
+/// A cost, which may be below zero.
+fn signed_number(word: &[u8]) -> Option<i64> {
+    match word.strip_prefix(b"-") {
+        Some(digits) => Some(0i64.saturating_sub_unsigned(number(digits)?)),
+        None => Some(i64::try_from(number(word)?).unwrap_or(i64::MAX)),
+    }
+}
+
+/// What an event costs that is computed from others: the factors of these, by their places.
+struct DerivedEvent(Vec<(usize, i64)>);
+
+impl DerivedEvent {
+    /// Reads a formula such as `Ir + 10 Bm`, given the events that it can be of; `None` if it isn't one.
+    fn parse(formula: &[u8], events: &[Vec<u8>]) -> Option<Self> {
+        let (mut terms, mut sign, mut factor) = (Vec::new(), 1i64, None);
+        let spaced: Vec<u8> = formula
+            .iter()
+            .flat_map(|byte| match byte {
+                b'+' | b'-' | b'*' => vec![b' ', *byte, b' '],
+                _ => vec![*byte],
+            })
+            .collect();
+        let mut needs_sign = false;
+        for word in spaced.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
+            match word {
+                b"+" | b"-" => {
+                    (sign, factor, needs_sign) = (if word == b"-" { -1 } else { 1 }, None, false);
+                }
+                b"*" if factor.is_some() => {}
+                _ if needs_sign => return None,
+                word if word[0].is_ascii_digit() => {
+                    // `10Bm` is ten times Bm, too.
+                    let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
+                    let number = i64::try_from(decimal(&word[..digits])?).ok()?;
+                    factor = Some(number);
+                    if digits < word.len() {
+                        terms.push((place_of(&word[digits..], events)?, sign.checked_mul(number)?));
+                        needs_sign = true;
+                    }
+                }
+                name => {
+                    terms.push((place_of(name, events)?, sign.checked_mul(factor.unwrap_or(1))?));
+                    needs_sign = true;
+                }
+            }
+        }
+        (needs_sign && !terms.is_empty()).then_some(Self(terms))
+    }
+
+    fn cost(&self, costs: &Costs) -> i64 {
+        let terms = self.0.iter().map(|(event, factor)| costs.of(*event).saturating_mul(*factor));
+        terms.fold(0, i64::saturating_add)
+    }
+}
+
+fn place_of(name: &[u8], events: &[Vec<u8>]) -> Option<usize> {
+    events.iter().position(|event| event == name)
+}
+
+impl CallGraph {
+    /// Adds the events that are computed from others. A formula may name one that is computed, too.
+    fn derive_events(&mut self, skipped: &mut Skipped) {
+        let mut left = std::mem::take(&mut self.formulas);
+        loop {
+            let before = left.len();
+            left.retain(|(name, formula)| {
+                let is_taken = self.events.contains(name);
+                let derived = DerivedEvent::parse(formula, &self.events).filter(|_| !is_taken);
+                if let Some(derived) = &derived {
+                    self.events.push(name.clone());
+                    self.add_derived(self.events.len() - 1, derived);
+                }
+                derived.is_none() && !is_taken
+            });
+            if left.len() == before {
+                break;
+            }
+        }
+        for (name, formula) in left {
+            let [name, formula] = [name, formula].map(|text| String::from_utf8_lossy(&text).into_owned());
+            skipped.add(Error::new(format!("event {name} is {formula}, which the events of the file don't give")));
+        }
+    }
+
+    fn add_derived(&mut self, event: usize, derived: &DerivedEvent) {
+        for thread in &mut self.threads {
+            let own = thread.costs.iter_mut().map(|(_, costs)| costs);
+            for costs in own.chain(thread.calls.values_mut().map(|calls| &mut calls.costs)) {
+                let cost = derived.cost(costs);
+                costs.0.resize(event + 1, 0);
+                costs.0[event] = cost;
+            }
+        }
     }
 }
 
@@ -108,7 +206,10 @@ pub(super) fn read(input: impl Read, warnings: &mut Warnings) -> Result<CallGrap
             }
         }
     }
+    let mut formulas = Skipped::new("formula");
+    reader.graph.derive_events(&mut formulas);
     warnings.extend(reader.skipped.into_warning());
+    warnings.extend(formulas.into_warning());
     Ok(reader.graph)
 }
 
@@ -193,6 +294,16 @@ impl GraphReader {
             // Each part states its thread if the file distinguishes threads.
             b"part" => self.enter_thread(None),
             b"thread" => self.enter_thread(decimal(value).and_then(|number| i32::try_from(number).ok())),
+            b"event" => {
+                // `event: NAME = FORMULA : LONG NAME`; without a formula, it's the long name of one of the file's.
+                let text = value.split(|byte| *byte == b':').next().unwrap_or_default();
+                if let Some(at) = text.iter().position(|byte| *byte == b'=') {
+                    let [name, formula] = [&text[..at], &text[at + 1..]].map(|text| text.trim_ascii().to_vec());
+                    if !graph.formulas.iter().any(|(known, _)| *known == name) {
+                        graph.formulas.push((name, formula));
+                    }
+                }
+            }
             b"cmd" if graph.command.is_empty() => graph.command = value.to_vec(),
             b"pid" if graph.pid.is_none() => graph.pid = decimal(value).and_then(|pid| i32::try_from(pid).ok()),
             _ => {}

@@ -52,9 +52,11 @@ fn add_stacks(thread: &ThreadGraph<'_>, frames: &FunctionFrames, track: TrackId,
     for event in 0..profile.series.len() {
         let flow = thread.flow(event);
         let found = stacks(&flow, &thread.order, &of_function, profile);
-        let rows = &mut profile.series[event].rows;
         for function in &found {
-            share_out(thread.own(event, function.function as usize), &function.stacks, |stack, weight| {
+            let own = thread.own(event, function.function as usize);
+            let series = &mut profile.series[event];
+            let rows = if own < 0 { &mut series.negative } else { &mut series.rows };
+            share_out(own.unsigned_abs(), &function.stacks, |stack, weight| {
                 rows.push(Row { track, stack: Some(stack), weight, count: weight, time: None });
             });
         }

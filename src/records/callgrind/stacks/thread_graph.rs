@@ -55,7 +55,7 @@ impl<'g> ThreadGraph<'g> {
     }
 
     /// The self cost of a function.
-    pub(super) fn own(&self, event: usize, function: usize) -> u64 {
+    pub(super) fn own(&self, event: usize, function: usize) -> i64 {
         self.own[function].map_or(0, |at| self.thread.costs[at].1.of(event))
     }
 
@@ -63,7 +63,7 @@ impl<'g> ThreadGraph<'g> {
     fn weights(&self, event: usize) -> Lists<(u32, f64)> {
         let others = self.calls.iter().filter(|(caller, callee, _)| caller != callee);
         let weighted = others.map(|&(caller, callee, calls)| {
-            let cost = calls.costs.of(event);
+            let cost = calls.costs.of(event).unsigned_abs();
             // Calls without cost still state who called: far below any with a cost.
             let weight = if cost > 0 { cost as f64 } else { calls.count.max(1) as f64 * 1e-9 };
             (caller, (callee, weight))
@@ -74,17 +74,17 @@ impl<'g> ThreadGraph<'g> {
     /// The excess of each function and its calls over the cost of the calls to it: what was called before anything was
     /// recorded, or by nothing, as the first function of a thread.
     fn begun(&self, event: usize) -> Vec<f64> {
-        let own = (0..self.functions.len()).map(|function| i128::from(self.own(event, function)));
+        let own = (0..self.functions.len()).map(|function| i128::from(self.own(event, function).unsigned_abs()));
         let mut begun: Vec<i128> = own.collect();
         for &(caller, callee, calls) in &self.calls {
-            let cost = i128::from(calls.costs.of(event));
+            let cost = i128::from(calls.costs.of(event).unsigned_abs());
             begun[caller as usize] += cost;
             begun[callee as usize] -= cost;
         }
         begun.into_iter().map(|cost| cost.max(0) as f64).collect()
     }
 
-    /// The way an event's cost came to the functions.
+    /// The way an event's cost came to the functions. What is below zero came as its amount does.
     pub(super) fn flow(&self, event: usize) -> EventFlow {
         let count = self.functions.len();
         let mut places = vec![0; count];
@@ -101,7 +101,7 @@ impl<'g> ThreadGraph<'g> {
         for (begun, sum) in begun.iter_mut().zip(&sums) {
             *begun = if *sum > 0.0 { *begun / sum } else { 1.0 };
         }
-        let own: Vec<f64> = (0..count).map(|function| self.own(event, function) as f64).collect();
+        let own: Vec<f64> = (0..count).map(|function| self.own(event, function).unsigned_abs() as f64).collect();
         let mut below = own.clone();
         for &function in self.order.iter().rev() {
             let callees = callees[function as usize].iter();

@@ -28,11 +28,11 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
             sums.add_graph(event, &graph);
             continue;
         }
-        for row in &series.rows {
+        for (row, weight) in series.signed_rows(options.weight) {
             if let Some(stack) = row.stack {
                 // It is in the file even if it costs nothing.
                 sums.own(profile.stack_of(stack).1);
-                walk.add(stack, Sum { weight: options.weight.of(row), count: row.count });
+                walk.add(stack, Sum { weight, count: row.count });
             }
         }
         sums.add(event, &mut walk);
@@ -62,14 +62,14 @@ struct FunctionCosts {
     name: String,
     /// Lowest address and line seen.
     entry: (u64, u32),
-    own: BTreeMap<CostSite, Vec<u64>>,
+    own: BTreeMap<CostSite, Vec<i64>>,
     calls: BTreeMap<(CostSite, FunctionId), CallCosts>,
 }
 
 impl FunctionCosts {
     /// Drops calls that are reported elsewhere in each of their stacks.
     fn drop_uncounted(&mut self) {
-        self.calls.retain(|_, calls| calls.count > 0 || calls.costs.iter().any(|cost| *cost > 0));
+        self.calls.retain(|_, calls| calls.count > 0 || calls.costs.iter().any(|cost| *cost != 0));
     }
 }
 
@@ -78,7 +78,7 @@ impl FunctionCosts {
 struct CallCosts {
     count: u64,
     /// By event.
-    costs: Vec<u64>,
+    costs: Vec<i64>,
 }
 
 /// A call: from where, to which function.
@@ -181,7 +181,7 @@ impl<'a> CostSums<'a> {
     /// Adds the calls of an event as they are stated.
     fn add_graph(&mut self, event: usize, graph: &CallGraph) {
         for function in graph.functions() {
-            self.add_own(event, function.frame, Sum { weight: function.own, count: function.own });
+            self.add_own(event, function.frame, Sum { weight: function.own, count: function.own.unsigned_abs() });
         }
         for edge in graph.edges() {
             let [caller, callee] = [edge.caller, edge.callee].map(|frame| self.of_frame[frame.index()]);
@@ -200,7 +200,7 @@ impl<'a> CostSums<'a> {
     }
 
     /// The self cost of a function, by event.
-    fn own(&mut self, frame: FrameId) -> &mut Vec<u64> {
+    fn own(&mut self, frame: FrameId) -> &mut Vec<i64> {
         let (events, site) = (self.events, self.site(frame));
         self.functions[self.of_frame[frame.index()]].own.entry(site).or_insert_with(|| vec![0; events])
     }
@@ -238,8 +238,8 @@ impl<'a> CostSums<'a> {
         self.functions[caller].calls.entry((site, callee)).or_insert_with(none)
     }
 
-    fn totals(&self) -> Vec<u64> {
-        let mut totals = vec![0u64; self.events];
+    fn totals(&self) -> Vec<i64> {
+        let mut totals = vec![0i64; self.events];
         for own in self.functions.iter().flat_map(|function| function.own.values()) {
             for (total, cost) in totals.iter_mut().zip(own) {
                 *total = total.saturating_add(*cost);
@@ -408,8 +408,8 @@ fn event_name(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
-fn joined(costs: &[u64]) -> String {
-    costs.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
+fn joined(costs: &[i64]) -> String {
+    costs.iter().map(i64::to_string).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -448,7 +448,7 @@ mod tests {
             let mut sums = CostSums::new(&profile);
             let mut walk = Walk::new(&profile);
             for row in &profile.series[0].rows {
-                walk.add(row.stack.unwrap(), Sum { weight: row.weight, count: 1 });
+                walk.add(row.stack.unwrap(), Sum { weight: row.weight as i64, count: 1 });
             }
             sums.add(0, &mut walk);
             sums.functions.iter_mut().for_each(FunctionCosts::drop_uncounted);
