@@ -11,6 +11,7 @@ pub mod indented_tree;
 pub mod label;
 pub mod mapped_pieces;
 pub mod named_frames;
+pub mod namesakes;
 pub mod quantity;
 pub mod significance;
 pub mod sorted_stacks;

@@ -2,7 +2,8 @@
 
 use super::CallGraph;
 use crate::analysis::groups::{Step, Sum, Walk};
-use crate::model::stacks::{FrameId, Profile, Series, Weight};
+use crate::model::stacks::{Frame, FrameId, Profile, Series, Weight};
+use rustc_hash::FxHashMap;
 
 /// The largest differences between the inclusive costs of functions in stacks and those that are stated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,10 +54,20 @@ fn totals(profile: &Profile, series: &Series) -> Vec<i64> {
             walk.add(stack, Sum { weight, count: row.count });
         }
     }
+    // Frames of a function that differ in the line that ran are one.
+    let mut first: FxHashMap<Frame, usize> = FxHashMap::default();
+    let function = |frame: &Frame| Frame { file: frame.start.file, line: 0, ..*frame };
+    for (id, frame) in profile.frames().filter(|(_, frame)| frame.line == 0) {
+        first.entry(function(frame)).or_insert(id.index());
+    }
+    let function_at: Vec<usize> = profile
+        .frames()
+        .map(|(id, frame)| first.get(&function(frame)).copied().filter(|_| frame.line > 0).unwrap_or(id.index()))
+        .collect();
     let (mut totals, mut open) = (vec![0i64; profile.frame_count()], vec![0u32; profile.frame_count()]);
     walk.run(|walk, step| {
         let (Step::Enter(stack) | Step::Leave(stack)) = step;
-        let at = profile.stack_of(stack).1.index();
+        let at = function_at[profile.stack_of(stack).1.index()];
         if step == Step::Leave(stack) {
             open[at] -= 1;
             return;

@@ -2,10 +2,9 @@
 
 use super::{CallTree, FrameLabel, LabelStart, NO_LABEL, ROOT};
 use crate::analysis::category::Category;
+use crate::analysis::namesakes::{StartPlace, places_of_namesakes};
 use crate::analysis::tier_shares::TierShares;
-use crate::model::backing::base_name;
 use crate::model::stacks::TRUNCATED;
-use rustc_hash::FxHashMap;
 
 /// The stretch of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,21 +37,9 @@ impl CallTree {
         &self.labels[label as usize].text
     }
 
-    /// By label, where its function starts (`db.py:10`), if functions that start elsewhere are called like it.
-    pub fn starts_of_namesakes(&self) -> Vec<Option<String>> {
-        let mut starts: FxHashMap<&str, Option<&LabelStart>> = FxHashMap::default();
-        let mut is_shared: FxHashMap<&str, bool> = FxHashMap::default();
-        for label in &self.labels {
-            let first = *starts.entry(label.text.as_str()).or_insert(label.start.as_ref());
-            *is_shared.entry(label.text.as_str()).or_default() |= first != label.start.as_ref();
-        }
-        let shown = |label: &FrameLabel| {
-            let start = label.start.as_ref().filter(|_| is_shared[label.text.as_str()])?;
-            let base = base_name(start.file.as_bytes());
-            let base = String::from_utf8_lossy(base);
-            Some(if start.line > 0 { format!("{base}:{}", start.line) } else { base.into_owned() })
-        };
-        self.labels.iter().map(shown).collect()
+    /// By label, where its function starts, if functions that start elsewhere are called like it.
+    pub fn places_of_namesakes(&self) -> Vec<Option<String>> {
+        places_of_namesakes(self.labels.iter().map(|label| (&*label.text, label.start.as_ref().map(LabelStart::place))))
     }
 
     /// The category of the frames of that label; `None` for those that show whose stack it is.
@@ -146,6 +133,12 @@ impl CallTree {
 
     fn label_of(&self, node: u32) -> Option<u32> {
         Some(self.nodes.get(node).1).filter(|label| *label != NO_LABEL)
+    }
+}
+
+impl LabelStart {
+    fn place(&self) -> StartPlace<'_> {
+        StartPlace { file: self.file.as_bytes(), line: self.line, column: self.column }
     }
 }
 

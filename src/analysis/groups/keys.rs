@@ -2,6 +2,7 @@
 
 use crate::analysis::category::Category;
 use crate::analysis::label;
+use crate::analysis::namesakes::{StartPlace, places_of_namesakes};
 use crate::model::interner::{InternedNumbers, hash_of};
 use crate::model::printable::printable;
 use crate::model::stacks::{Frame, Function, NameId, Profile, Track, UNKNOWN};
@@ -196,6 +197,17 @@ impl Grouping {
     /// The function of a frame's part; `None` if functions are not distinguished, or it has no name.
     pub fn function(&self, part: u32) -> Option<Function> {
         self.frames.functions[part as usize]
+    }
+
+    /// By part, where its function starts, if functions that start elsewhere are called like it.
+    pub fn places_of_namesakes(&self, profile: &Profile) -> Vec<Option<String>> {
+        let functions = self.frames.functions.iter().map(|function| {
+            let Some(Function { name, start, .. }) = function else { return ("", None) };
+            let name = std::str::from_utf8(profile.name_of(*name)).unwrap_or_default();
+            let place = |file| StartPlace { file: profile.name_of(file), line: start.line, column: start.column };
+            (name, start.file.map(place))
+        });
+        places_of_namesakes(functions)
     }
 
     /// The name of a frame's part, by those keys that frames decide.

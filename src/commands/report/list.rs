@@ -8,7 +8,7 @@ use crate::analysis::category::Category;
 use crate::analysis::groups::{Group, Grouping, Key, Value, groups, kind};
 use crate::analysis::tier_shares::TierShares;
 use crate::model::stacks::Profile;
-use crate::pipeline::table::{Cell, Table};
+use crate::pipeline::table::{Cell, Layout, Table};
 use std::cmp::Reverse;
 
 /// The keys that functions are put together by.
@@ -46,7 +46,11 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Report {
     groups.sort_by(|a, b| compare(a, b, options.order, &grouping));
     let whole = scene.whole;
     let table = match keys {
-        Some(keys) => of_groups(&groups, &grouping, keys, whole, scene.is_on_terminal()),
+        Some(keys) => {
+            let is_text = options.layout == Layout::Text;
+            let places = if is_text { grouping.places_of_namesakes(scene.profile) } else { Vec::new() };
+            of_groups(&groups, &grouping, (keys, &places), whole, scene.is_on_terminal())
+        }
         None => of_functions(&groups, &grouping, scene),
     };
     Report::new(scene, scene.head(), table)
@@ -119,7 +123,14 @@ fn row(group: &Group, grouping: &Grouping, scene: &Scene<'_>, columns: FunctionC
     cells
 }
 
-fn of_groups(groups: &[Group], grouping: &Grouping, keys: &[Key], whole: i64, on_terminal: bool) -> Table {
+/// `places` has, for each part of the grouping, what tells a function from those called alike.
+fn of_groups(
+    groups: &[Group],
+    grouping: &Grouping,
+    (keys, places): (&[Key], &[Option<String>]),
+    whole: i64,
+    on_terminal: bool,
+) -> Table {
     let mut columns = vec!["self%", "total%"];
     let more = ["self", "total", "samples"];
     columns.extend(if on_terminal { &more[2..] } else { &more[..] });
@@ -131,6 +142,10 @@ fn of_groups(groups: &[Group], grouping: &Grouping, keys: &[Key], whole: i64, on
         cells.extend(sums(group).into_iter().skip(if on_terminal { 2 } else { 0 }));
         cells.extend(keys.iter().zip(group.values(grouping)).map(|(key, value)| match key {
             Key::Module if on_terminal => Cell::text(base_name(value.text())),
+            Key::Function => match group.frame.and_then(|part| places.get(part as usize)?.as_ref()) {
+                Some(place) => Cell::text(format!("{} ({place})", value.text())),
+                None => cell(value),
+            },
             _ => cell(value),
         }));
         table.rows.push(cells);

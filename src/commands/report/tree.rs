@@ -30,6 +30,8 @@ struct Drawn<'a> {
     tree: GroupTree,
     /// By node, the last one for the roots; the heaviest first.
     children: Vec<Vec<u32>>,
+    /// By group, what tells it from those called alike.
+    places: Vec<Option<String>>,
 }
 
 /// A line of a tree.
@@ -125,7 +127,8 @@ impl<'a> Drawn<'a> {
         for list in &mut children {
             list.sort_by(|a, b| key(a).cmp(&key(b)));
         }
-        Self { scene, grouping, tree, children }
+        let places = grouping.places_of_namesakes(scene.profile);
+        Self { scene, grouping, tree, children, places }
     }
 
     fn children(&self, node: Option<u32>, least: f64) -> impl Iterator<Item = u32> + Clone + '_ {
@@ -222,7 +225,11 @@ impl<'a> Drawn<'a> {
             let (mut shares, module, name, drawn) = match line {
                 TreeLine::Node { node, lines } => {
                     let [module, name] = self.called(*node);
-                    (self.shares(*node), Cell::text(base_name(module.text())), name.text().to_owned(), lines)
+                    let mut name = name.text().to_owned();
+                    if let Some(place) = &self.places[self.tree.part(*node) as usize] {
+                        name += &format!(" ({place})");
+                    }
+                    (self.shares(*node), Cell::text(base_name(module.text())), name, lines)
                 }
                 TreeLine::Folded { nodes, lines } => {
                     let name = format!("⋮ {}", counted(*nodes as u64, "frame"));

@@ -66,6 +66,12 @@ struct ReadThread {
     #[serde(default)]
     libs: Vec<Lib>,
     samples: ReadSamples,
+    /// What JavaScript allocated.
+    #[serde(default)]
+    js_allocations: Option<ReadSamples>,
+    /// What native code allocated and freed.
+    #[serde(default)]
+    native_allocations: Option<ReadSamples>,
     #[serde(flatten)]
     tables: ReadTables,
 }
@@ -186,7 +192,14 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             }
         };
         let track = profile.track(thread.track());
-        thread.samples.push(stacks, track, &mut profile, &mut skipped);
+        thread.samples.push(None, stacks, track, &mut profile, &mut skipped);
+        for (name, table) in
+            [("js-allocations", &thread.js_allocations), ("native-allocations", &thread.native_allocations)]
+        {
+            if let Some(table) = table {
+                table.push(Some(name), stacks, track, &mut profile, &mut skipped);
+            }
+        }
     }
     warnings.extend(skipped.into_warning());
     Ok(profile)
@@ -321,14 +334,22 @@ impl Lib {
 }
 
 impl ReadSamples {
-    fn push(&self, stacks: &[Option<StackId>], track: TrackId, profile: &mut Profile, skipped: &mut Skipped) {
-        let (name, unit, scale) = match self.weight_type.as_deref() {
+    /// Adds its rows to the event of that name, or else to the one that its unit stands for.
+    fn push(
+        &self,
+        name: Option<&str>,
+        stacks: &[Option<StackId>],
+        track: TrackId,
+        profile: &mut Profile,
+        skipped: &mut Skipped,
+    ) {
+        let (unit_name, unit, scale) = match self.weight_type.as_deref() {
             Some("tracing-ms") => ("time", Unit::Nanos, 1e6),
             Some("samples") | None => ("samples", Unit::Samples, 1.0),
             Some(unit) => (unit, Unit::Named(unit.to_owned()), 1.0),
         };
         let counts = unit == Unit::Samples;
-        let series = profile.series_named(name, unit);
+        let series = profile.series_named(name.unwrap_or(unit_name), unit);
         let (mut time, mut rest) = (0.0, 0.0);
         for at in 0..self.stack.len() {
             time = self.time(at, time);
@@ -438,6 +459,20 @@ mod tests {
         ];
         assert_eq!(rows, expected);
         assert!(said[0].contains("1 sample skipped: sample 1 is of stack 9"), "{said:?}");
+    }
+
+    #[test]
+    fn allocations_are_events_and_what_is_freed_is_below_zero() {
+        let text = r#"{"meta":{"preprocessedProfileVersion":58},"shared":{"stringArray":["f"],
+            "stackTable":{"frame":[0],"prefix":[null]},"frameTable":{"func":[0]},"funcTable":{"name":[0]}},
+            "threads":[{"name":"a","samples":{"stack":[0]},
+            "nativeAllocations":{"time":[1,2],"weight":[64,-24],"weightType":"bytes","stack":[0,0],"length":2}}]}"#;
+        let profile = read(text.as_bytes(), &ReadOptions::default(), &mut Warnings::new()).unwrap();
+        let series = &profile.series[1];
+        assert_eq!((series.name.as_str(), series.unit.name()), ("native-allocations", "bytes"));
+        let weights: Vec<i64> =
+            series.signed_rows(crate::model::stacks::Weight::Period).map(|(_, weight)| weight).collect();
+        assert_eq!(weights, [64, -24]);
     }
 
     #[test]

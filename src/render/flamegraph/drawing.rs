@@ -176,7 +176,7 @@ impl Drawing {
         drawing.total = tree.total();
         drawing.legend = legend(&own, drawing.total);
         drawing.facts = facts(profile, series, options.weight, &drawing.amounts.text(drawing.total));
-        let (mut names, starts) = (NameTable::default(), tree.starts_of_namesakes());
+        let (mut names, starts) = (NameTable::default(), tree.places_of_namesakes());
         let mut numbers: FxHashMap<Option<u32>, u32> = FxHashMap::default();
         for (placed, shares) in tree.boxes_merging_tiers(look.narrowest(drawing.total)) {
             let number = || names.number_of(&tree, placed.label, &starts);
@@ -234,7 +234,7 @@ impl Drawing {
             let time = Series { unit: Unit::Nanos, ..Series::default() };
             drawing.amounts = Amounts::of(&time, Weight::Period, None, None);
         }
-        let (mut names, starts) = (NameTable::default(), chart.tree.starts_of_namesakes());
+        let (mut names, starts) = (NameTable::default(), chart.tree.places_of_namesakes());
         let narrow = look.narrowest(chart.length);
         // The first thread is the topmost: rows are counted from below unless the picture is inverted.
         let order: Vec<_> =

@@ -7,10 +7,11 @@ use crate::bytes::digits::decimal;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::texts::Texts;
 use crate::records::callgrind::grammar::{
-    CHUNK_SIZE, Columns, IdSpace, IdTable, Keyword, NameField, ReadChunks, Statement, event_names, lines, name_field,
-    number,
+    CHUNK_SIZE, Columns, IdSpace, IdTable, Keyword, NameField, PositionDecoder, ReadChunks, Statement, event_names,
+    lines, name_field, number,
 };
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::io::Read;
 
 /// The graph of all parts of a file together.
@@ -39,6 +40,8 @@ pub(super) struct Thread {
     pub(super) number: Option<i32>,
     /// Self costs of the functions that have any.
     pub(super) costs: Vec<(u32, Costs)>,
+    /// The same by file and line, for each entry of `costs`; empty if lines aren't asked for, or not stated.
+    pub(super) lines: Vec<BTreeMap<(TextNumber, u32), Costs>>,
     /// The index of a function in `costs`.
     places: FxHashMap<u32, usize>,
     /// Calls by (caller, callee), numbers in `functions`.
@@ -171,6 +174,7 @@ impl CallGraph {
     fn add_derived(&mut self, event: usize, derived: &DerivedEvent) {
         for thread in &mut self.threads {
             let own = thread.costs.iter_mut().map(|(_, costs)| costs);
+            let own = own.chain(thread.lines.iter_mut().flat_map(BTreeMap::values_mut));
             for costs in own.chain(thread.calls.values_mut().map(|calls| &mut calls.costs)) {
                 let cost = derived.cost(costs);
                 costs.0.resize(event + 1, 0);
@@ -187,14 +191,15 @@ impl Thread {
         let place = *self.places.entry(function).or_insert(next);
         if place == next {
             self.costs.push((function, Costs::default()));
+            self.lines.push(BTreeMap::new());
         }
         place
     }
 }
 
 /// Reads a whole stream.
-pub(super) fn read(input: impl Read, warnings: &mut Warnings) -> Result<CallGraph> {
-    let mut reader = GraphReader { skipped: Skipped::new("line"), ..GraphReader::default() };
+pub(super) fn read(input: impl Read, with_lines: bool, warnings: &mut Warnings) -> Result<CallGraph> {
+    let mut reader = GraphReader { with_lines, skipped: Skipped::new("line"), ..GraphReader::default() };
     // Number 0, which objects and files have until one is stated.
     reader.text(b"");
     reader.enter_thread(None);
@@ -225,6 +230,12 @@ struct GraphReader {
     function_ids: IdTable,
     known: FxHashMap<[TextNumber; 3], u32>,
     columns: Columns,
+    /// True if the lines of self costs are asked for.
+    with_lines: bool,
+    /// Reads their positions.
+    decoder: PositionDecoder,
+    /// True if lines behind `calls=` move relative positions.
+    every_line_moves: bool,
     /// The number of the thread that costs are of.
     thread: usize,
     /// The threads by number.
@@ -280,7 +291,9 @@ impl GraphReader {
         match word {
             b"positions" => {
                 self.columns = Columns::required(value)?;
+                self.decoder = PositionDecoder::new(self.columns, self.every_line_moves);
             }
+            b"creator" => self.every_line_moves = !value.starts_with(b"callgrind-"),
             b"events" => {
                 let events = event_names(value);
                 if graph.events.is_empty() {
@@ -325,6 +338,7 @@ impl GraphReader {
             Keyword::Fn => {
                 self.file = self.fl;
                 (self.function, self.place) = (None, None);
+                self.decoder = PositionDecoder::new(self.columns, self.every_line_moves);
                 self.function = Some(self.function(value, self.ob, self.fl)?);
             }
             Keyword::Cfn => {
@@ -373,8 +387,22 @@ impl GraphReader {
         Ok(function)
     }
 
+    /// The line of a cost line; 0 if it states none, or is of a call.
+    fn line_of(&mut self, text: &[u8], next_cost: NextCost) -> u32 {
+        let position = match next_cost {
+            NextCost::SelfCost => self.decoder.cost(text),
+            NextCost::Inclusive(_) | NextCost::Jump => {
+                self.decoder.site(text);
+                None
+            }
+        };
+        let line = position.zip(self.columns.line).map(|((position, _), column)| position.0[column]);
+        line.and_then(|line| u32::try_from(line).ok()).unwrap_or(0)
+    }
+
     fn cost(&mut self, text: &[u8]) -> Result<()> {
         let next_cost = std::mem::take(&mut self.next_cost);
+        let line = if self.with_lines { self.line_of(text, next_cost) } else { 0 };
         let costs = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).skip(self.columns.count);
         let Some(function) = self.function else {
             return Err(Error::new("a cost line before any fn= that is understood"));
@@ -385,6 +413,9 @@ impl GraphReader {
             NextCost::Jump => Ok(()),
             NextCost::SelfCost => {
                 let place = *self.place.get_or_insert_with(|| thread.place(function));
+                if line > 0 {
+                    thread.lines[place].entry((self.file, line)).or_default().add(costs.clone())?;
+                }
                 thread.costs[place].1.add(costs)
             }
             NextCost::Inclusive(count) => {

@@ -18,6 +18,16 @@ pub(super) struct ThreadGraph<'g> {
     pub(super) order: Vec<u32>,
 }
 
+/// What a line of a function cost itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LineCost {
+    /// The number of the file's name in the file's graph.
+    pub(super) file: u32,
+    pub(super) line: u32,
+    /// The amount.
+    pub(super) cost: u64,
+}
+
 /// The way the cost of one event came to each function, without the calls that close a cycle.
 pub(super) struct EventFlow {
     /// The self cost of each function.
@@ -57,6 +67,21 @@ impl<'g> ThreadGraph<'g> {
     /// The self cost of a function.
     pub(super) fn own(&self, event: usize, function: usize) -> i64 {
         self.own[function].map_or(0, |at| self.thread.costs[at].1.of(event))
+    }
+
+    /// What each line of a function cost itself, by file and line; nothing unless the parts have the sign of the whole.
+    pub(super) fn lines(&self, event: usize, function: usize) -> Vec<LineCost> {
+        let Some(at) = self.own[function] else { return Vec::new() };
+        let sign = self.own(event, function).signum();
+        let lines = self.thread.lines[at].iter().map(|(&(file, line), costs)| (file, line, costs.of(event)));
+        let mut costs = Vec::new();
+        for (file, line, cost) in lines.filter(|(.., cost)| *cost != 0) {
+            if cost.signum() != sign {
+                return Vec::new();
+            }
+            costs.push(LineCost { file, line, cost: cost.unsigned_abs() });
+        }
+        costs
     }
 
     /// The callees of each function, with the cost of the calls.
