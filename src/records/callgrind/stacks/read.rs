@@ -238,13 +238,13 @@ mod tests {
         let calls = CallGraph::of(&profile, series).unwrap();
         let mut own = vec![0; profile.frame_count()];
         for row in &series.rows {
-            own[profile.stack_of(row.stack.unwrap()).1.index()] += row.weight;
+            own[profile.stack_of(row.stack.unwrap()).1.index()] += row.weight as i64;
         }
         assert!(calls.functions().iter().all(|function| own[function.frame.index()] == function.own));
         let deviations = calls.deviations(&profile, series);
         assert_eq!(deviations.in_cycles, None);
-        let (largest, total) = (deviations.outside_cycles.unwrap().cost, own.iter().sum::<u64>());
-        assert!(largest * 100 <= total, "{largest} of {total}");
+        let (largest, total) = (deviations.outside_cycles.unwrap().cost, own.iter().sum::<i64>());
+        assert!(largest as i64 * 100 <= total, "{largest} of {total}");
         profile.stack_count()
     }
 

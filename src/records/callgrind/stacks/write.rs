@@ -458,7 +458,7 @@ mod tests {
             };
             let calls = (0..sums.functions.len()).flat_map(|caller| {
                 let calls = sums.functions[caller].calls.iter();
-                calls.map(move |(&(_, callee), calls)| ((caller, callee), (calls.count, calls.costs[0])))
+                calls.map(move |(&(_, callee), calls)| ((caller, callee), (calls.count, calls.costs[0] as u64)))
             });
             let told: BTreeMap<_, _> =
                 calls.map(|((caller, callee), calls)| ((name(caller), name(callee)), calls)).collect();

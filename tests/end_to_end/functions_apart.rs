@@ -1,15 +1,12 @@
 //! Functions that are called alike are told apart by where they start, in every table, picture and export; and no
 //! sample of a profile gets lost between the file and the rows.
 
-#[path = "support/runner.rs"]
-mod runner;
-
+use crate::support::runner::{jitgraft, stdout};
 use jitgraft::contract::format::{Read, ReadOptions, WriteOptions};
 use jitgraft::error::Warnings;
 use jitgraft::formats::{FORMATS, named};
 use jitgraft::model::stacks::{Frame, FrameKind, FunctionStart, Profile, Row, Track, Unit};
 use proptest::prelude::*;
-use runner::{jitgraft, stdout};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
