@@ -67,6 +67,7 @@ impl Filter {
         let keeps = |row: &Row| tracks[row.track.index()] && (cut || placed.time(row.time));
         for series in &mut profile.series {
             series.rows.retain(keeps);
+            series.negative.retain(keeps);
         }
         profile.calls.retain(|calls| tracks[calls.track.index()] && (cut || placed.time(None)));
     }

@@ -12,6 +12,7 @@ pub mod indented_tree;
 pub mod label;
 pub mod mapped_pieces;
 pub mod named_frames;
+pub mod namesakes;
 pub mod pairing;
 pub mod quantity;
 pub mod significance;

@@ -6,7 +6,7 @@
 use crate::error::{Error, Result};
 use crate::model::backing::Backing;
 use crate::model::backing::base_name;
-use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, ScriptStart, StackId, UNKNOWN};
+use crate::model::stacks::{Frame, FrameId, FrameKind, FunctionStart, Profile, StackId, UNKNOWN};
 use crate::model::tier::Tier;
 use crate::runtimes::{RuntimeSet, Tiers};
 use rustc_hash::FxHashMap;
@@ -21,14 +21,14 @@ pub struct StatedFrame<'a> {
     pub module: &'a [u8],
     /// The build ID of the module, as [`Frame::build`] has it; empty: not reported.
     pub build: &'a [u8],
-    /// The source file; empty: not reported.
+    /// The source file of the function; empty: not reported.
     pub file: &'a [u8],
-    /// The source line, 0 if not reported.
+    /// The source line that ran, 0 if not reported.
     pub line: u32,
     /// As [`Frame::column`] has it.
     pub column: u32,
-    /// As [`Frame::start`] has it.
-    pub start: ScriptStart,
+    /// Line and column at which the function starts, from 1; 0 if not reported.
+    pub start: (u32, u32),
     /// The address, as [`Frame::addr`] has it.
     pub addr: Option<u64>,
     /// Its kind, if the file gives it; else its module does.
@@ -64,7 +64,10 @@ impl NamedFrames {
         let known = |bytes: &[u8]| (!bytes.is_empty()).then(|| profile.name(bytes));
         let [module, build, file] = [module, told.build, file].map(known);
         let (line, column) = if file.is_some() { (line, told.column) } else { (0, 0) };
-        let start = if file.is_some() { told.start } else { ScriptStart::default() };
+        let start = match file {
+            Some(_) => FunctionStart { file, line: told.start.0, column: told.start.1 },
+            None => FunctionStart::default(),
+        };
         profile.frame(Frame { module, build, file, line, column, start, addr, tier, ..Frame::new(name, kind) })
     }
 }

@@ -27,7 +27,7 @@ impl Costs {
     }
 
     /// By what is hotter than other costs: the first event before the second.
-    pub(super) fn heat(&self, weight: Weight) -> Vec<u64> {
+    pub(super) fn heat(&self, weight: Weight) -> Vec<i64> {
         self.0.iter().map(|cost| cost.of(weight)).collect()
     }
 

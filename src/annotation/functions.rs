@@ -2,6 +2,7 @@
 
 use super::costs::{Cost, Costs};
 use crate::analysis::category::Category;
+use crate::contract::rows::clamp;
 use crate::error::Warnings;
 use crate::model::bpf::BpfFunctionId;
 use crate::model::chains::{Chains, PlaceId};
@@ -139,7 +140,7 @@ impl Sampled<'_> {
         for row in rows {
             let Some(place) = chains.up(row.chain).next() else { continue };
             let (sum, time) = (&mut sums[place.0 as usize], row.time.unwrap_or(UNTIMED));
-            sum.costs.add(row.event as usize, Cost { weight: row.period, count: row.count });
+            sum.costs.add(row.event as usize, Cost { weight: clamp(row.period), count: row.count });
             if time >= sum.time {
                 let pid = tracks.items().get(row.track as usize).and_then(|track| track.pid);
                 (sum.time, sum.pid, sum.ip) = (time, pid.unwrap_or(Pid(-1)), row.ip);

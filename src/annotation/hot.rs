@@ -6,6 +6,7 @@ use super::functions::{CodePlace, Function, FunctionPlace, Functions, Sampled};
 use super::lister::Lister;
 use super::names::Names;
 use super::options::{CodeOptions, FunctionPattern};
+use crate::contract::rows::clamp;
 use crate::error::Warnings;
 use crate::model::chains::PlaceId;
 use crate::model::printable::printable;
@@ -85,7 +86,7 @@ fn totals(examined: &Examined<'_>) -> Vec<EventTotal> {
     let mut totals = vec![Cost::default(); events.len()];
     for row in &examined.samples.rows {
         if let Some(total) = totals.get_mut(row.event as usize) {
-            *total += Cost { weight: row.period, count: row.count };
+            *total += Cost { weight: clamp(row.period), count: row.count };
         }
     }
     let sampled = totals.into_iter().zip(events).enumerate().filter(|(_, (total, _))| total.count > 0);

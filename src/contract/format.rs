@@ -117,6 +117,8 @@ pub struct Writer {
     pub jit_names: JitNames,
     /// True if it gives the processor of a sample.
     pub by_cpu: bool,
+    /// True if it has numbers below zero.
+    pub signed: bool,
     /// Starts an output of spans, which inputs that hold spans then become without being summed; `None` if it holds
     /// no spans.
     pub spans: Option<StartSpansFn>,

@@ -6,15 +6,24 @@
 //! it. V8 may write samples out of order (a negative delta): they are put in order first. Without samples, or without
 //! their times, nodes count their own hits.
 //!
+//! A node's line is where its function starts. Where its samples were is in `positionTicks`: lines, each with a number
+//! of samples, of which it isn't known which ones. They are given out in the order of the list.
+//!
+//! Until Chrome 57 the tree was nested below `head`, lines and columns were counted from 1, the start and the end were
+//! in seconds, and `timestamps` had the time of each sample in microseconds.
+//!
 //! See <https://chromedevtools.github.io/devtools-protocol/tot/Profiler/#type-Profile>.
+
+mod head;
 
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warning, Warnings, without_values};
 use crate::model::Nanos;
-use crate::model::stacks::{Frame, FrameKind, Profile, Row, ScriptStart, StackId, Track, Unit};
+use crate::model::stacks::{Frame, FrameKind, FunctionStart, Profile, Row, StackId, Track, Unit};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -23,8 +32,17 @@ pub fn sniff(head: &[u8]) -> bool {
     let Some(members) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
     let members = members.trim_ascii_start();
     let own: [&[u8]; 5] = [b"\"nodes\"", b"\"startTime\"", b"\"endTime\"", b"\"samples\"", b"\"timeDeltas\""];
+    // `title` precedes it where DevTools saved several.
+    let is_old = [&b"\"head\""[..], b"\"title\"", b"\"typeId\"", b"\"uid\""].iter().any(|own| members.starts_with(own));
     let has = |text: &[u8]| memchr::memmem::find(head, text).is_some();
-    own.iter().any(|own| members.starts_with(own)) && !has(b"\"traceEvents\"") && (has(b"\"callFrame\"") || has(own[4]))
+    if has(b"\"traceEvents\"") {
+        return false;
+    }
+    let has_head = has(b"\"head\"") && has(b"\"functionName\"") && has(b"\"hitCount\"");
+    if is_old || has(b"\"head\"") {
+        return has_head;
+    }
+    own.iter().any(|own| members.starts_with(own)) && (has(b"\"callFrame\"") || has(own[4]))
 }
 
 /// Reads a profile; one that is cut off, as far as it goes.
@@ -39,7 +57,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     }
     let mut profile = Profile::keeping(options.keep);
     let track = Track { comm: b"JavaScript".to_vec(), ..Track::default() };
-    parts.push_to(&mut profile, track, options, warnings);
+    parts.push_to(&mut profile, track, warnings);
     Ok(profile)
 }
 
@@ -58,7 +76,7 @@ impl ProfileChunks {
     }
 
     /// Adds the samples of a thread to a profile.
-    pub(super) fn push_to(&self, profile: &mut Profile, track: Track, options: &ReadOptions, warnings: &mut Warnings) {
+    pub(super) fn push_to(&self, profile: &mut Profile, track: Track, warnings: &mut Warnings) {
         let (mut parts, mut skipped) = (ProfileMembers::default(), Skipped::new("ProfileChunk"));
         for args in &self.0 {
             match serde_json::from_slice(args) {
@@ -69,7 +87,7 @@ impl ProfileChunks {
         }
         warnings.extend(skipped.into_warning());
         if !parts.samples.is_empty() {
-            parts.push_to(profile, track, options, warnings);
+            parts.push_to(profile, track, warnings);
         }
     }
 }
@@ -108,12 +126,14 @@ struct ChunkProfile<'a> {
 /// A future row, its stack still a node.
 struct TimedSample {
     node: u64,
+    /// The line that ran; 0 if unknown.
+    line: u32,
     weight: u64,
     count: u64,
     time: Option<Nanos>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct ProfileNode<'a> {
     id: u64,
@@ -125,9 +145,18 @@ struct ProfileNode<'a> {
     children: Vec<u64>,
     /// Profiles that are sent while they are taken name the parent instead.
     parent: Option<u64>,
+    #[serde(default)]
+    position_ticks: Vec<LineTicks>,
 }
 
-#[derive(Deserialize)]
+/// The number of samples that were taken in a line.
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct LineTicks {
+    line: u32,
+    ticks: u64,
+}
+
+#[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct CallFrame<'a> {
     #[serde(borrow, default)]
@@ -147,27 +176,47 @@ struct ProfileMembers<'a> {
     nodes: Vec<ProfileNode<'a>>,
     samples: Vec<u64>,
     deltas: Vec<i64>,
-    start: i64,
-    end: i64,
+    /// In microseconds.
+    start: f64,
+    end: f64,
+    /// The time of each sample, in old profiles.
+    timestamps: Vec<f64>,
 }
 
 impl<'a> ProfileMembers<'a> {
     /// Adds what a profile states next.
     fn append(&mut self, ProfileChunk { start_time, end_time, cpu_profile, time_deltas }: ProfileChunk<'a>) {
-        self.start = start_time.or(cpu_profile.start_time).map_or(self.start, |time| time as i64);
-        self.end = end_time.or(cpu_profile.end_time).map_or(self.end, |time| time as i64);
+        self.start = start_time.or(cpu_profile.start_time).unwrap_or(self.start);
+        self.end = end_time.or(cpu_profile.end_time).unwrap_or(self.end);
         self.nodes.extend(cpu_profile.nodes);
         self.samples.extend(cpu_profile.samples);
         self.deltas.extend(time_deltas);
         self.deltas.extend(cpu_profile.time_deltas);
-        let mut last = self.start;
+        let mut last = self.start as i64;
         for time in cpu_profile.timestamps {
             self.deltas.push((time as i64).saturating_sub(last));
             last = time as i64;
         }
     }
 
-    fn push_to(mut self, profile: &mut Profile, track: Track, options: &ReadOptions, warnings: &mut Warnings) {
+    /// Takes the nested tree of an old profile.
+    fn take_head(&mut self, head: &RawValue) -> serde_json::Result<()> {
+        self.nodes = head::nodes(head.get().as_bytes())?;
+        (self.start, self.end) = ((self.start * 1e6).round(), (self.end * 1e6).round());
+        // Those without times are taken to be at equal distances, as DevTools does.
+        if self.timestamps.is_empty() && self.deltas.is_empty() && self.end > self.start {
+            let (count, length) = (self.samples.len() as f64, self.end - self.start);
+            self.timestamps = (0..self.samples.len()).map(|at| self.start + length * at as f64 / count).collect();
+        }
+        let mut before = self.start;
+        for time in std::mem::take(&mut self.timestamps) {
+            self.deltas.push(time as i64 - before as i64);
+            before = time;
+        }
+        Ok(())
+    }
+
+    fn push_to(mut self, profile: &mut Profile, track: Track, warnings: &mut Warnings) {
         if self.deltas.len() < self.samples.len() {
             let (samples, times) = (self.samples.len(), self.deltas.len());
             let message =
@@ -176,7 +225,7 @@ impl<'a> ProfileMembers<'a> {
             self.samples.clear();
         }
         let mut skipped = Skipped::new("sample");
-        let stacks = stacks(&self.nodes, options.columns, profile);
+        let stacks = stacks(&self.nodes, profile);
         let track = profile.track(track);
         let has_times = !self.samples.is_empty();
         let unit = if has_times { Unit::Nanos } else { Unit::Samples };
@@ -187,7 +236,11 @@ impl<'a> ProfileMembers<'a> {
                 skipped.add(Error::new(format!("sample {at} is of node {}, which is not in the tree", sample.node)));
                 continue;
             };
-            let TimedSample { weight, count, time, .. } = *sample;
+            let TimedSample { line, weight, count, time, .. } = *sample;
+            let stack = match stack {
+                Some(stack) => Some(at_line(stack, line, profile)),
+                None => Some(profile.unknown_stack()),
+            };
             profile.push(series, Row { track, stack, weight, count, time });
         }
         warnings.extend(skipped.into_warning());
@@ -195,17 +248,19 @@ impl<'a> ProfileMembers<'a> {
 
     /// The samples in order of time, each with the time until the next one.
     fn timed(&self) -> Vec<TimedSample> {
-        let mut time = self.start;
+        let (mut time, end) = (self.start as i64, self.end as i64);
         let mut at: Vec<(i64, u64)> = Vec::with_capacity(self.samples.len());
         for (number, &node) in self.samples.iter().enumerate() {
             time = time.saturating_add(self.deltas.get(number).copied().unwrap_or(0));
             at.push((time, node));
         }
         at.sort_by_key(|(time, _)| *time);
-        let next = at.iter().skip(1).map(|(time, _)| *time).chain([self.end]);
+        let next = at.iter().skip(1).map(|(time, _)| *time).chain([end]);
         let nanos = |micros: i64| u64::try_from(micros).unwrap_or(0).saturating_mul(1000);
+        let mut lines = LinesOfNodes::of(&self.nodes);
         let sample = |(&(time, node), next): (&(i64, u64), i64)| TimedSample {
             node,
+            line: lines.next(node),
             weight: nanos(next.saturating_sub(time)),
             count: 1,
             time: Some(Nanos(nanos(time))),
@@ -214,14 +269,57 @@ impl<'a> ProfileMembers<'a> {
     }
 
     fn hits(&self) -> Vec<TimedSample> {
-        let hit = self.nodes.iter().filter(|node| node.hit_count > 0);
-        hit.map(|node| TimedSample { node: node.id, weight: node.hit_count, count: node.hit_count, time: None })
-            .collect()
+        let mut rows = Vec::new();
+        for node in &self.nodes {
+            let mut left = node.hit_count;
+            let rest = LineTicks { line: 0, ticks: u64::MAX };
+            for LineTicks { line, ticks } in node.position_ticks.iter().copied().chain([rest]) {
+                let hits = ticks.min(left);
+                left -= hits;
+                if hits > 0 {
+                    rows.push(TimedSample { node: node.id, line, weight: hits, count: hits, time: None });
+                }
+            }
+        }
+        rows
     }
 }
 
+/// The lines that the samples of each node are in, one after the other.
+struct LinesOfNodes<'n>(FxHashMap<u64, (std::slice::Iter<'n, LineTicks>, LineTicks)>);
+
+impl<'n> LinesOfNodes<'n> {
+    fn of(nodes: &'n [ProfileNode<'_>]) -> Self {
+        let with_lines = nodes.iter().filter(|node| !node.position_ticks.is_empty());
+        let none = LineTicks { line: 0, ticks: 0 };
+        Self(with_lines.map(|node| (node.id, (node.position_ticks.iter(), none))).collect())
+    }
+
+    /// The line of the next sample of a node; 0 if unknown.
+    fn next(&mut self, node: u64) -> u32 {
+        let Some((rest, current)) = self.0.get_mut(&node) else { return 0 };
+        while current.ticks == 0 {
+            let Some(next) = rest.next() else { return 0 };
+            *current = *next;
+        }
+        current.ticks -= 1;
+        current.line
+    }
+}
+
+/// A stack whose last frame ran at this line.
+fn at_line(stack: StackId, line: u32, profile: &mut Profile) -> StackId {
+    let (caller, frame) = profile.stack_of(stack);
+    let frame = *profile.frame_of(frame);
+    if line == 0 || frame.file.is_none() {
+        return stack;
+    }
+    let frame = profile.frame(Frame { line, ..frame });
+    profile.stack(caller, frame)
+}
+
 /// The stack of each node by its id; `None` is the root's.
-fn stacks(nodes: &[ProfileNode<'_>], columns: bool, profile: &mut Profile) -> FxHashMap<u64, Option<StackId>> {
+fn stacks(nodes: &[ProfileNode<'_>], profile: &mut Profile) -> FxHashMap<u64, Option<StackId>> {
     let mut parents: FxHashMap<u64, u64> = FxHashMap::default();
     for node in nodes {
         for &child in &node.children {
@@ -248,14 +346,14 @@ fn stacks(nodes: &[ProfileNode<'_>], columns: bool, profile: &mut Profile) -> Fx
             let Some(node) = by_id.get(id).filter(|_| !stacks.contains_key(id)) else { continue };
             let caller = parents.get(id).and_then(|parent| stacks.get(parent)).copied().flatten();
             let is_root = node.call_frame.function_name == "(root)" && caller.is_none();
-            let stack = if is_root { None } else { Some(stack(node, caller, columns, profile)) };
+            let stack = if is_root { None } else { Some(stack(node, caller, profile)) };
             stacks.insert(*id, stack);
         }
     }
     stacks
 }
 
-fn stack(node: &ProfileNode<'_>, caller: Option<StackId>, columns: bool, profile: &mut Profile) -> StackId {
+fn stack(node: &ProfileNode<'_>, caller: Option<StackId>, profile: &mut Profile) -> StackId {
     let CallFrame { function_name, url, line_number, column_number } = &node.call_frame;
     // V8's own states, such as (garbage collector), are in brackets.
     let is_state = function_name.starts_with('(') && function_name.ends_with(')') && url.is_empty();
@@ -263,9 +361,8 @@ fn stack(node: &ProfileNode<'_>, caller: Option<StackId>, columns: bool, profile
     let frame = Frame::new(profile.name(name.as_bytes()), if is_state { FrameKind::User } else { FrameKind::Jit });
     let file = (!url.is_empty()).then(|| profile.name(url.as_bytes()));
     let from_one = |number: &i64| u32::try_from(number.saturating_add(1)).ok().filter(|_| file.is_some()).unwrap_or(0);
-    let line = from_one(line_number);
-    let start = if columns { ScriptStart { line, column: from_one(column_number) } } else { ScriptStart::default() };
-    let frame = profile.frame(Frame { file, line, start, ..frame });
+    let start = FunctionStart { file, line: from_one(line_number), column: from_one(column_number) };
+    let frame = profile.frame(Frame { file, start, ..frame });
     profile.stack(caller, frame)
 }
 
@@ -286,17 +383,20 @@ impl<'de> Visitor<'de> for &mut ProfileMembers<'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut head = None;
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {
             match &*key {
                 "nodes" => map.next_value_seed(Filling(&mut self.nodes))?,
                 "samples" => map.next_value_seed(Filling(&mut self.samples))?,
                 "timeDeltas" => map.next_value_seed(Filling(&mut self.deltas))?,
-                "startTime" => self.start = map.next_value::<f64>()? as i64,
-                "endTime" => self.end = map.next_value::<f64>()? as i64,
+                "startTime" => self.start = map.next_value::<f64>()?,
+                "endTime" => self.end = map.next_value::<f64>()?,
+                "timestamps" => map.next_value_seed(Filling(&mut self.timestamps))?,
+                "head" => head = Some(map.next_value::<&RawValue>()?),
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        Ok(())
+        head.filter(|_| self.nodes.is_empty()).map_or(Ok(()), |head| self.take_head(head)).map_err(A::Error::custom)
     }
 }
 
@@ -343,7 +443,7 @@ mod tests {
         let line = |row: &Row| {
             let frame = |id| {
                 let frame = profile.frame_of(id);
-                format!("{}:{}", String::from_utf8_lossy(profile.name_of(frame.name)), frame.line)
+                format!("{}:{}", String::from_utf8_lossy(profile.name_of(frame.name)), frame.start.line)
             };
             let names: Vec<_> = profile.frames_up(row.stack).map(frame).collect();
             format!("{} {} {:?}", names.join("<"), row.weight, row.time.map(|time| time.0))
@@ -388,6 +488,50 @@ mod tests {
         );
         let wrong = format!("{text}9],\"timeDeltas\":[1,2,3]}}");
         assert!(lines(&wrong).1[0].contains("sample 2 is of node 9"), "{:?}", lines(&wrong).1);
+    }
+
+    fn executed(text: &str, keep: Keep) -> Vec<(u32, u64)> {
+        let options = ReadOptions { keep, ..ReadOptions::default() };
+        let profile = read(text.as_bytes(), &options, &mut Warnings::new()).unwrap();
+        let line = |row: &Row| profile.frames_up(row.stack).next().map_or(0, |frame| profile.frame_of(frame).line);
+        profile.series[0].rows.iter().map(|row| (line(row), row.weight)).collect()
+    }
+
+    #[test]
+    fn lines_that_ran_are_given_out_in_order_and_what_has_none_is_unknown() {
+        let nodes = r#""nodes":[{"id":1,"callFrame":{"functionName":"f","url":"a.js","lineNumber":5,"columnNumber":2},
+            "hitCount":4,"positionTicks":[{"line":11,"ticks":2},{"line":14,"ticks":1}]}]"#;
+        let timed = format!("{{{nodes},\"startTime\":0,\"endTime\":4,\"samples\":[1,1,1,1],\"timeDeltas\":[0,1,1,1]}}");
+        let rows = [(11, 1000), (11, 1000), (14, 1000), (0, 1000)];
+        assert_eq!(executed(&timed, Keep::EachRow), rows);
+        assert_eq!(executed(&timed, Keep::Sums), [(11, 2000), (14, 1000), (0, 1000)]);
+        assert_eq!(executed(&format!("{{{nodes}}}"), Keep::Sums), [(11, 2), (14, 1), (0, 1)]);
+    }
+
+    #[test]
+    fn an_old_profile_has_a_nested_tree_and_seconds() {
+        let text = r#"{"head":{"functionName":"(root)","url":"","lineNumber":0,"callUID":1,"hitCount":0,"id":1,
+            "children":[{"functionName":"main","scriptId":"7","url":"a.js","lineNumber":1,"columnNumber":1,"hitCount":1,
+            "children":[{"functionName":"f \"children\":[","url":"a.js","lineNumber":7,"columnNumber":3,"hitCount":2,
+            "children":[],"id":3,"positionTicks":[{"line":9,"ticks":2}]}],"id":2}]},
+            "startTime":1.0,"endTime":1.0006,"samples":[2,3,3],"timestamps":[1000100,1000200,1000400]}"#;
+        assert!(sniff(text.as_bytes()));
+        let expected = [
+            "main:1 100000 Some(1000100000)",
+            "f \"children\":[:7<main:1 200000 Some(1000200000)",
+            "f \"children\":[:7<main:1 200000 Some(1000400000)",
+        ];
+        assert_eq!(lines(text), (expected.map(str::to_owned).to_vec(), Vec::new()));
+        assert_eq!(executed(text, Keep::EachRow), [(0, 100_000), (9, 200_000), (9, 200_000)]);
+    }
+
+    #[test]
+    fn an_old_tree_may_be_as_deep_as_it_likes() {
+        let deep = 100_000;
+        let open = (0..deep).map(|id| format!("{{\"id\":{id},\"functionName\":\"f\",\"hitCount\":1,\"children\":["));
+        let text = format!("{{\"head\":{}{}}}", open.collect::<String>(), "]}".repeat(deep));
+        let profile = read(text.as_bytes(), &ReadOptions::default(), &mut Warnings::new()).unwrap();
+        assert_eq!(profile.stack_count(), deep);
     }
 
     #[test]

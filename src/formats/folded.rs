@@ -348,7 +348,7 @@ pub fn write_lines(runs: &Runs, out: &mut dyn Write) -> Result<()> {
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let Some(series) = profile.series.get(options.series) else { return Ok(()) };
     let (by, annotate, tidied) = (options.by, options.annotate, options.tidied);
-    let spelling = Spelling { by, annotate, tidied, reversed: false, by_category: false };
+    let spelling = Spelling { by, annotate, tidied, reversed: false, by_category: false, by_start: false };
     let mut lines = FoldedLines::to(out);
     let tree = CallTree::new(profile, series, options.weight, spelling);
     let has_fractions = options.weight == Weight::Period && series.unit == Scale::Millionths.unit();

@@ -3,7 +3,8 @@
 //! ```text
 //! {"about":{"command":[…],"host":…,"arch":…,"kernel":…,"cpus":…,"epoch":…,"first":…,"last":…,"lost":0,
 //!   "modules":[{"path":…,"build_id":…},…],"processes":[{"pid":…,"parent":…,"started":…,"ended":…},…]},
-//!  "frames":[{"name":…,"module":…,"file":…,"line":…,"address":"0x…","kind":"jit","tier":"baseline"},…],
+//!  "frames":[{"name":…,"module":…,"file":…,"line":…,"start_line":…,"start_column":…,"address":"0x…",
+//!   "kind":"jit","tier":"baseline"},…],
 //!  "events":[{"name":"cycles","unit":"cycles","frequency":…,"stacks":[{"comm":…,"pid":…,"tid":…,"cpu":…,"time":…,
 //!   "weight":…,"count":…,"frames":[root, …, leaf]},…]},…]}
 //! ```
@@ -18,7 +19,7 @@ use crate::error::Result;
 use crate::model::Pid;
 use crate::model::about::{About, Module, ProcessLife};
 use crate::model::each::Each;
-use crate::model::stacks::{Frame, NameId, Profile, Row, Sampling, Series, UNKNOWN};
+use crate::model::stacks::{Frame, NameId, Profile, Row, Sampling, Series, UNKNOWN, Weight};
 use crate::model::tier::Tier;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -49,7 +50,7 @@ fn put<M: SerializeMap>(map: &mut M, name: &str, value: Option<impl Serialize>) 
 
 struct FrameJson<'a>(&'a Profile, &'a Frame);
 struct EventJson<'a>(&'a Profile, &'a Series);
-struct RowJson<'a>(&'a Profile, &'a Row);
+struct RowJson<'a>(&'a Profile, &'a Row, i64);
 /// Facts about the profile as a whole.
 struct AboutJson<'a>(&'a About);
 
@@ -63,6 +64,11 @@ impl Serialize for FrameJson<'_> {
         put(&mut map, "module", frame.module.map(text))?;
         put(&mut map, "file", frame.file.map(text))?;
         put(&mut map, "line", Some(frame.line).filter(|line| *line > 0))?;
+        if frame.start.file != frame.file {
+            map.serialize_entry("start_file", &frame.start.file.map(text))?;
+        }
+        put(&mut map, "start_line", Some(frame.start.line).filter(|line| *line > 0))?;
+        put(&mut map, "start_column", Some(frame.start.column).filter(|column| *column > 0))?;
         put(&mut map, "address", frame.addr.map(|addr| format!("{addr:#x}")))?;
         map.serialize_entry("kind", frame.kind.key())?;
         put(&mut map, "tier", frame.tier.map(Tier::name))?;
@@ -81,14 +87,17 @@ impl Serialize for EventJson<'_> {
             Some(Sampling::Period(period)) => map.serialize_entry("period", &period)?,
             None => {}
         }
-        map.serialize_entry("stacks", &Each(|| series.rows.iter().map(|row| RowJson(profile, row))))?;
+        map.serialize_entry(
+            "stacks",
+            &Each(|| series.signed_rows(Weight::Period).map(|(row, weight)| RowJson(profile, row, weight))),
+        )?;
         map.end()
     }
 }
 
 impl Serialize for RowJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(profile, row) = *self;
+        let Self(profile, row, weight) = *self;
         let track = profile.track_of(row.track);
         let mut map = serializer.serialize_map(None)?;
         let comm = Some(&track.comm).filter(|comm| !comm.is_empty());
@@ -97,7 +106,7 @@ impl Serialize for RowJson<'_> {
         put(&mut map, "tid", track.tid.map(|tid| tid.0))?;
         put(&mut map, "cpu", track.cpu)?;
         put(&mut map, "time", row.time.map(|time| time.0))?;
-        map.serialize_entry("weight", &row.weight)?;
+        map.serialize_entry("weight", &weight)?;
         map.serialize_entry("count", &row.count)?;
         let mut frames: Vec<u32> = profile.frames_up(row.stack).map(|frame| frame.0).collect();
         frames.reverse();

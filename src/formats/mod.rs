@@ -40,7 +40,18 @@ const PLAIN: Format =
 /// The way most profiles are written: all that is known of each sample.
 const fn writer(run: WriteFn) -> Writer {
     let (rows, events, detail, jit_names) = (Keep::EachRow, Events::All, Detail::Addresses, JitNames::Raw);
-    Writer { run, rows, events, detail, jit_names, by_cpu: false, spans: None, stream: None, is_partitioned: false }
+    Writer {
+        run,
+        rows,
+        events,
+        detail,
+        jit_names,
+        by_cpu: false,
+        signed: false,
+        spans: None,
+        stream: None,
+        is_partitioned: false,
+    }
 }
 
 /// The way rows are written while inputs are read.
@@ -96,7 +107,7 @@ pub const FORMATS: &[Format] = &[
         files: &["*.pb.gz", "*.pprof"],
         sniff: Some(pprof::sniff),
         read: Read::Stacks(pprof::read),
-        write: Some(Writer { jit_names: JitNames::Pretty, by_cpu: true, ..writer(pprof::write) }),
+        write: Some(Writer { jit_names: JitNames::Pretty, by_cpu: true, signed: true, ..writer(pprof::write) }),
         rewriter: Some(Rewriter { command: "inject", open: Some(pprof::open_unsymbolized) }),
     },
     Format {
@@ -119,7 +130,7 @@ pub const FORMATS: &[Format] = &[
         name: "json",
         about: "stacks with all that is known of them (plain JSON)",
         files: &["*.json"],
-        write: Some(Writer { by_cpu: true, ..writer(json::write) }),
+        write: Some(Writer { by_cpu: true, signed: true, ..writer(json::write) }),
         ..PLAIN
     },
     Format {
@@ -143,7 +154,7 @@ pub const FORMATS: &[Format] = &[
         files: &["callgrind.out*", "*.callgrind"],
         sniff: Some(callgrind::sniff),
         read: Read::Stream(callgrind::read),
-        write: Some(Writer { rows: Keep::Sums, ..writer(callgrind::write) }),
+        write: Some(Writer { rows: Keep::Sums, signed: true, ..writer(callgrind::write) }),
         rewriter: Some(Rewriter { command: "callgrind", open: None }),
     },
     Format {

@@ -6,6 +6,7 @@
 //!
 //! Field numbers are those of <https://github.com/google/pprof/blob/main/proto/profile.proto>.
 
+mod dropped;
 mod messages;
 mod read;
 mod rewrite;
@@ -20,8 +21,8 @@ use crate::contract::format::WriteOptions;
 use crate::contract::rows::{clamp, command_line};
 use crate::error::{Error, Result};
 use crate::model::Nanos;
-use crate::model::about::TimeExtent;
-use crate::model::stacks::{FrameId, Profile, Row, Series, StackId, Track, TrackId};
+use crate::model::about::{TimeExtent, ValueTypes};
+use crate::model::stacks::{FrameId, Profile, Row, Series, StackId, Track, TrackId, Weight};
 use flate2::{Compression, write::GzEncoder};
 use messages::{
     LabelMessage, PprofFunction, PprofLine, PprofLocation, PprofMapping, PprofProfile, PprofSample, StringTable,
@@ -47,7 +48,7 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
     let types = PprofProfile { sample_type: std::mem::take(&mut file.sample_type), ..PprofProfile::default() };
     let mut bytes = types.encode_to_vec();
     for sum in &sums {
-        encode_tagged(SAMPLE, &sum.message(profile, values, &labels), &mut bytes);
+        encode_tagged(SAMPLE, &sum.message(profile, &labels), &mut bytes);
         if bytes.len() >= PIECE {
             gzip.write_all(&bytes)?;
             bytes.clear();
@@ -82,33 +83,38 @@ struct PprofDraft {
 
 /// A sample.
 struct SampleSum {
-    series: usize,
-    track: TrackId,
+    /// The event and thread whose labels it has.
+    owner: (usize, TrackId),
     stack: Option<StackId>,
-    places: ValuePlaces,
-    count: i64,
-    weight: i64,
+    values: Vec<i64>,
 }
 
 impl SampleSum {
-    fn message(
-        &self,
-        profile: &Profile,
-        values: usize,
-        labels: &FxHashMap<(usize, TrackId), Vec<LabelMessage>>,
-    ) -> PprofSample {
-        let mut value = vec![0; values];
-        if let Some(counts) = self.places.counts {
-            value[counts] = self.count;
-        }
-        value[self.places.weights] = self.weight;
+    fn message(&self, profile: &Profile, labels: &FxHashMap<(usize, TrackId), Vec<LabelMessage>>) -> PprofSample {
         let location_id = profile.frames_up(self.stack).map(location_id).collect();
-        PprofSample { location_id, value, label: labels.get(&(self.series, self.track)).cloned().unwrap_or_default() }
+        let label = labels.get(&self.owner).cloned().unwrap_or_default();
+        PprofSample { location_id, value: self.values.clone(), label }
     }
 }
 
 fn build(profile: &Profile) -> PprofDraft {
     let (mut strings, mut file) = (StringTable::new(), PprofProfile::default());
+    let stated = profile.about.values.as_ref().filter(|values| values.are_of(profile));
+    let places = match stated {
+        Some(stated) => stated_places(profile, stated, &mut strings, &mut file),
+        None => own_places(profile, &mut strings, &mut file),
+    };
+    locations(profile, &mut strings, &mut file);
+    let mut draft = PprofDraft { file, sums: Vec::new(), labels: FxHashMap::default() };
+    draft.add_samples(profile, &places, stated.is_some(), &mut strings);
+    head(profile, stated, &mut strings, &mut draft.file);
+    draft.file.string_table = strings.into_list();
+    draft
+}
+
+/// The values of samples for events that aren't a pprof profile's: each event has two, or one if its weight is a number
+/// of samples.
+fn own_places(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) -> Vec<ValuePlaces> {
     let count = strings.id("count");
     let counted = profile.series.iter().filter(|series| series.is_counted()).count();
     // An event may be called so itself.
@@ -121,17 +127,31 @@ fn build(profile: &Profile) -> PprofDraft {
             file.sample_type.push(ValueType { r#type: strings.id(&samples), unit: count });
             file.sample_type.len() - 1
         });
-        file.sample_type.push(value_type(series, &mut strings));
-        places.push(ValuePlaces { counts, weights: file.sample_type.len() - 1 });
+        file.sample_type.push(value_type(series, strings));
+        places.push(ValuePlaces { counts, weights: file.sample_type.len() - 1, scale: 1 });
     }
-    locations(profile, &mut strings, &mut file);
-    let mut draft = PprofDraft { file, sums: Vec::new(), labels: FxHashMap::default() };
-    for (series, places) in places.into_iter().enumerate() {
-        draft.add(profile, series, places, &mut strings);
+    places
+}
+
+/// The values of samples as the pprof profile that was read has them, those of events that were left out excepted.
+fn stated_places(
+    profile: &Profile,
+    stated: &ValueTypes,
+    strings: &mut StringTable,
+    file: &mut PprofProfile,
+) -> Vec<ValuePlaces> {
+    let mut places = vec![ValuePlaces { counts: None, weights: 0, scale: 1 }; profile.series.len()];
+    for value in &stated.types {
+        let event = profile.series.iter().position(|series| Some(&series.name) == value.event.as_ref());
+        let Some(place) = event.map(|event| &mut places[event]) else { continue };
+        if value.is_count {
+            place.counts = Some(file.sample_type.len());
+        } else {
+            (place.weights, place.scale) = (file.sample_type.len(), value.scale);
+        }
+        file.sample_type.push(ValueType { r#type: strings.id(&value.name), unit: strings.id(&value.unit) });
     }
-    head(profile, &mut strings, &mut draft.file);
-    draft.file.string_table = strings.into_list();
-    draft
+    places
 }
 
 /// The places of an event's values in a sample.
@@ -140,20 +160,30 @@ struct ValuePlaces {
     /// The number of samples, if there is one by itself.
     counts: Option<usize>,
     weights: usize,
+    /// The number of the event's units that one of the file's is.
+    scale: u64,
 }
 
 fn value_type(series: &Series, strings: &mut StringTable) -> ValueType {
     ValueType { r#type: strings.id(&series.name), unit: strings.id(series.unit.word()) }
 }
 
-/// When, how long, how often.
-fn head(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) {
+/// When, how long, how often, and what the profile that was read asks its viewers for.
+fn head(profile: &Profile, stated: Option<&ValueTypes>, strings: &mut StringTable, file: &mut PprofProfile) {
     let about = &profile.about;
     let sampled = about.sampled.or_else(|| extent(profile.series.iter().flat_map(|series| &series.rows)));
     file.duration_nanos = sampled.map_or(0, |sampled| clamp(sampled.duration()));
     let wall = about.epoch.zip(sampled).map(|(epoch, sampled)| epoch + i128::from(sampled.first.0));
     file.time_nanos = wall.and_then(|wall| i64::try_from(wall).ok()).unwrap_or(0);
-    if let Some(series) = profile.series.first() {
+    if let Some(stated) = stated {
+        let period_type = stated.period_type.as_ref();
+        file.period_type =
+            period_type.map(|(name, unit)| ValueType { r#type: strings.id(name), unit: strings.id(unit) });
+        file.period = stated.period;
+        file.default_sample_type = strings.id(&stated.default_type);
+        file.drop_frames = strings.id(&stated.drop_frames);
+        file.keep_frames = strings.id(&stated.keep_frames);
+    } else if let Some(series) = profile.series.first() {
         let counted = value_type(series, strings);
         (file.period_type, file.period) = (Some(counted), clamp(series.period()));
         // Without it, viewers begin with the last one: of several events, the least.
@@ -171,23 +201,32 @@ fn extent<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<TimeExtent> {
 }
 
 impl PprofDraft {
-    /// Adds the samples of one event.
-    fn add(&mut self, profile: &Profile, series: usize, places: ValuePlaces, strings: &mut StringTable) {
+    /// Adds the samples of all events. Those of one thread and stack are one sample if they are `joined`; else each event
+    /// has its own, with its name as a label.
+    fn add_samples(&mut self, profile: &Profile, places: &[ValuePlaces], joined: bool, strings: &mut StringTable) {
         let mut numbers: FxHashMap<(TrackId, Option<StackId>), usize> = FxHashMap::default();
-        let of = &profile.series[series];
-        for row in &of.rows {
-            let &Row { track, stack, .. } = row;
-            let number = *numbers.entry((track, stack)).or_insert(self.sums.len());
-            if number == self.sums.len() {
-                self.labels.entry((series, track)).or_insert_with(|| {
-                    let event = (profile.series.len() > 1).then_some(&*of.name);
-                    label(profile.track_of(track), event, strings)
-                });
-                self.sums.push(SampleSum { series, track, stack, places, count: 0, weight: 0 });
+        for (at, (series, places)) in profile.series.iter().zip(places).enumerate() {
+            let owner = if joined { 0 } else { at };
+            if !joined {
+                numbers.clear();
             }
-            let sum = &mut self.sums[number];
-            sum.count = sum.count.saturating_add(clamp(row.count));
-            sum.weight = sum.weight.saturating_add(clamp(row.weight));
+            let event = (!joined && profile.series.len() > 1).then_some(&*series.name);
+            for (row, weight) in series.signed_rows(Weight::Period) {
+                let &Row { track, stack, .. } = row;
+                let number = *numbers.entry((track, stack)).or_insert(self.sums.len());
+                if number == self.sums.len() {
+                    self.labels.entry((owner, track)).or_insert_with(|| label(profile.track_of(track), event, strings));
+                    let values = vec![0; self.file.sample_type.len()];
+                    self.sums.push(SampleSum { owner: (owner, track), stack, values });
+                }
+                let values = &mut self.sums[number].values;
+                if let Some(counts) = places.counts {
+                    let count = if weight < 0 { -clamp(row.count) } else { clamp(row.count) };
+                    values[counts] = values[counts].saturating_add(count);
+                }
+                let weight = weight / clamp(places.scale.max(1));
+                values[places.weights] = values[places.weights].saturating_add(weight);
+            }
         }
     }
 }
@@ -215,7 +254,8 @@ fn location_id(frame: FrameId) -> u64 {
     u64::from(frame.0) + 1
 }
 
-/// One location for each frame, one function for each name in a module and file.
+/// One location for each frame, one entry for each function. Where only the files of lines are known, there is one for
+/// each of these: the format has a file for functions only.
 fn locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) {
     let mut found = Vec::new();
     let mut pieces = MappedPieces::new(profile, &mut |piece| found.push(piece));
@@ -223,10 +263,11 @@ fn locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfi
     for (id, frame) in profile.frames() {
         let name = strings.id(&label::function(profile, frame));
         let next = functions.len() as u64 + 1;
-        let function_id = *functions.entry((name, frame.module, frame.file)).or_insert(next);
+        let function_id = *functions.entry((name, frame.module, frame.file, frame.start)).or_insert(next);
         if function_id == next {
             let filename = frame.file.map_or(0, |file| strings.id_of(profile.name_of(file)));
-            file.function.push(PprofFunction { id: next, name, system_name: name, filename });
+            let start_line = frame.start.line.into();
+            file.function.push(PprofFunction { id: next, name, system_name: name, filename, start_line });
         }
         let place = pieces.place(profile, frame, &mut |piece| found.push(piece));
         let line = vec![PprofLine { function_id, line: frame.line.into() }];

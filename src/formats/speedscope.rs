@@ -42,6 +42,8 @@ struct FrameEntry<'a> {
     file: Option<std::borrow::Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    col: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -63,9 +65,18 @@ struct ThreadProfile<'a> {
 /// Writes all events.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let text = |id| String::from_utf8_lossy(profile.name_of(id));
+    // A frame has one place, and two places are two functions in the viewer: where a function's start is known it's
+    // that, and only then there is a column.
+    let known = |number: u32| (number > 0).then_some(number);
     let frames = profile.frames().map(|(_, frame)| {
-        let line = (frame.line > 0).then_some(frame.line);
-        FrameEntry { name: label::function(profile, frame), file: frame.file.or(frame.module).map(text), line }
+        let name = label::function(profile, frame);
+        if frame.start.column > 0 {
+            let (file, line, col) = (frame.start.file.map(text), known(frame.start.line), known(frame.start.column));
+            return FrameEntry { name, file, line, col };
+        }
+        let place = profile.place_of(frame);
+        let file = place.map(|(file, _)| file).or(frame.module).map(text);
+        FrameEntry { name, file, line: place.and_then(|(_, line)| known(line)), col: None }
     });
     let depths = Depths::of(profile);
     let of_series = |series| of_series(profile, series, &depths, options);

@@ -6,6 +6,7 @@
 use super::frame_counts::FrameCounts;
 use super::perf_command::{PerfCommand, simpleperf_program};
 use super::process::{BuildId, Moment};
+use super::stacks::{Profile, Series};
 use super::units::{Addr, Nanos, Pid};
 use crate::model::backing::{Backing, base_name};
 use std::collections::BTreeMap;
@@ -42,6 +43,58 @@ pub struct About {
     pub notes: Vec<String>,
     /// The other events, in the order of time.
     pub moments: Vec<Moment>,
+    /// What a pprof profile states about its values, for the profile that is written.
+    pub values: Option<ValueTypes>,
+}
+
+/// The values that each sample of a pprof profile has, and what the profile asks its viewers for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ValueTypes {
+    /// In the order of the file.
+    pub types: Vec<SampleValue>,
+    /// The name of the type that is shown first; empty: none is stated.
+    pub default_type: String,
+    /// Name and unit of what was counted between two samples.
+    pub period_type: Option<(String, String)>,
+    /// How much of it.
+    pub period: i64,
+    /// Regular expression: functions whose whole name matches are left out, with all that they called.
+    pub drop_frames: String,
+    /// Regular expression: functions whose whole name matches stay nevertheless.
+    pub keep_frames: String,
+}
+
+/// One of the values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SampleValue {
+    /// Its name.
+    pub name: String,
+    /// Its unit, as the file spells it.
+    pub unit: String,
+    /// The name of the event whose weights or numbers of samples it has; `None` if it belongs to no event.
+    pub event: Option<String>,
+    /// True if it has the numbers of samples.
+    pub is_count: bool,
+    /// The number of the event's units that one of the file's is.
+    pub scale: u64,
+}
+
+impl ValueTypes {
+    /// True if they are the values of all events of a profile.
+    pub fn are_of(&self, profile: &Profile) -> bool {
+        let has_type = |series: &Series| {
+            let is_it = |value: &SampleValue| !value.is_count && value.event.as_ref() == Some(&series.name);
+            self.types.iter().any(is_it)
+        };
+        !profile.series.is_empty() && profile.series.iter().all(has_type)
+    }
+
+    /// Takes over what a profile read after this one states: the longest period.
+    fn merge(&mut self, other: &Self) {
+        if self.period_type == other.period_type {
+            self.period = self.period.max(other.period);
+        }
+    }
 }
 
 /// From the first to the last of something.
@@ -240,6 +293,11 @@ impl About {
         self.os_release = self.os_release.take().or_else(|| other.os_release.clone());
         self.cpus = self.cpus.or(other.cpus);
         self.epoch = self.epoch.or(other.epoch);
+        match (&mut self.values, &other.values) {
+            (Some(own), Some(other)) => own.merge(other),
+            (own @ None, other) => own.clone_from(other),
+            (Some(_), None) => {}
+        }
         self.sampled = joined(self.sampled, other.sampled);
         add(&mut self.lost, other.lost);
         other.lost_on.iter().for_each(|(host, lost)| add(self.lost_on.entry(host.clone()).or_default(), *lost));

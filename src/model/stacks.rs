@@ -15,6 +15,7 @@ pub use part::{Part, Renumbered, Taken};
 pub use renamed::ChangedFrame;
 
 use super::about::About;
+use super::backing::Backing;
 use super::interner::{self, Interner};
 use super::prefix_tree::PrefixTree;
 use super::recorded::{Labels, Recording};
@@ -42,14 +43,14 @@ pub struct Frame {
     /// The build ID of the module, in hexadecimal digits, where the profile states it: a path may be another build on another
     /// machine or in another container.
     pub build: Option<NameId>,
-    /// Source file.
+    /// The source file of the line.
     pub file: Option<NameId>,
-    /// Source line, 0 if unknown.
+    /// The source line that ran, 0 if unknown. It says nothing about where the function starts.
     pub line: u32,
-    /// The column of that line, from 1; 0 if unknown. Readers fill it and `start` for source maps only.
+    /// The column of that line, from 1; 0 if unknown. Readers fill it for source maps only.
     pub column: u32,
-    /// The start of the function in a script, if the profile contains that apart from its name.
-    pub start: ScriptStart,
+    /// Where the function starts.
+    pub start: FunctionStart,
     /// The address inside the module (or absolute for code without one), where a format wants it.
     pub addr: Option<u64>,
     /// Its kind of code: decides annotation and color.
@@ -71,7 +72,7 @@ impl Frame {
             file: None,
             line: 0,
             column: 0,
-            start: ScriptStart::default(),
+            start: FunctionStart::default(),
             addr: None,
             kind,
             tier: None,
@@ -80,20 +81,38 @@ impl Frame {
     }
 }
 
-/// Line and column at which a function of a script starts, both from 1; 0 if unknown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct ScriptStart {
-    /// The line.
+/// Where a function starts in its source; what the input doesn't state is empty.
+///
+/// An input that states only which line ran leaves the line and the column empty: a function that ran at several lines
+/// would become several. Recordings of addresses leave the file empty, too, because debug information states the file
+/// of a line, which may be a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct FunctionStart {
+    /// The source file.
+    pub file: Option<NameId>,
+    /// The line, from 1; 0 if unknown.
     pub line: u32,
-    /// The column, in UTF-16 units.
+    /// The column, from 1, in UTF-16 units; 0 if unknown.
     pub column: u32,
 }
 
-impl ScriptStart {
-    /// True if it is known.
-    pub fn is_known(self) -> bool {
-        self.line > 0 && self.column > 0
+impl FunctionStart {
+    /// The same with its file in another profile's names.
+    fn renumbered(self, name: impl Fn(NameId) -> NameId) -> Self {
+        Self { file: self.file.map(name), ..self }
     }
+}
+
+/// A function. Two frames are of one function if these are equal ([`Profile::function_of`]); every table, tree, page
+/// and output goes by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Function {
+    /// Its name.
+    pub name: NameId,
+    /// Its module. JIT code has none here: what holds it (`perf-7.map`, `jitted-7-3.so`) is called after the process.
+    pub module: Option<NameId>,
+    /// Where it starts.
+    pub start: FunctionStart,
 }
 
 /// The kind of code of a frame. Code of programs without a name has kinds of its own; the kernel's stays the kernel's.
@@ -287,6 +306,9 @@ pub struct Series {
     pub counting: Counting,
     /// Samples in the order read, or sums: see [`Keep`]. They come in by [`Profile::push`].
     pub rows: Vec<Row>,
+    /// Rows whose weight is to be subtracted, such as memory that was freed; each has the amount. Tables and formats
+    /// with negative numbers count them, pictures can't.
+    pub negative: Vec<Row>,
 }
 
 impl Series {
@@ -303,6 +325,24 @@ impl Series {
     pub fn is_counted(&self) -> bool {
         let is_the_weight = self.unit == Unit::Samples && self.name == "samples";
         !self.uncounted && !is_the_weight
+    }
+
+    /// All rows with their weights, those below zero at the end.
+    pub fn signed_rows(&self, weight: Weight) -> impl Iterator<Item = (&Row, i64)> {
+        let amount = move |row: &Row| i64::try_from(weight.of(row)).unwrap_or(i64::MAX);
+        let sign = if weight == Weight::Period { -1 } else { 1 };
+        let above = self.rows.iter().map(move |row| (row, amount(row)));
+        above.chain(self.negative.iter().map(move |row| (row, sign * amount(row))))
+    }
+
+    /// True if it has no samples.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.negative.is_empty()
+    }
+
+    /// The sum of all weights.
+    pub fn signed_total(&self, weight: Weight) -> i64 {
+        self.signed_rows(weight).fold(0, |sum, (_, weight)| sum.saturating_add(weight))
     }
 
     /// The identity that series must share for their rows to be added.
@@ -381,6 +421,19 @@ impl Profile {
         }
     }
 
+    /// Takes a row of the series of that index whose weight is below zero; `row` has the amount.
+    pub fn push_negative(&mut self, series: usize, row: Row) {
+        let rows = &mut self.series[series].negative;
+        let is_same = |other: &&mut Row| (other.track, other.stack) == (row.track, row.stack);
+        match rows.last_mut().filter(|other| self.keep == Keep::Sums && is_same(other)) {
+            Some(sum) => {
+                sum.weight = sum.weight.saturating_add(row.weight);
+                sum.count = sum.count.saturating_add(row.count);
+            }
+            None => rows.push(row),
+        }
+    }
+
     /// The number of a name.
     pub fn name(&mut self, name: &[u8]) -> NameId {
         self.names.intern(name)
@@ -396,6 +449,13 @@ impl Profile {
         StackId(self.stacks.child(parent.map(|parent| parent.0), frame))
     }
 
+    /// The stack of a sample of which no frame is known.
+    pub fn unknown_stack(&mut self) -> StackId {
+        let name = self.name(UNKNOWN);
+        let frame = self.frame(Frame::new(name, FrameKind::Unknown));
+        self.stack(None, frame)
+    }
+
     /// The number of a track.
     pub fn track(&mut self, track: Track) -> TrackId {
         self.tracks.intern(track)
@@ -405,7 +465,10 @@ impl Profile {
     pub fn forget_rows(&mut self) {
         self.stacks.clear();
         self.calls.clear();
-        self.series.iter_mut().for_each(|series| series.rows.clear());
+        for series in &mut self.series {
+            series.rows.clear();
+            series.negative.clear();
+        }
         self.sums.iter_mut().for_each(FxHashMap::clear);
     }
 
@@ -430,6 +493,22 @@ impl Profile {
         let agreed = || self.about.modules.get(self.name_of(frame.module?))?.build_id.into_option();
         let own = frame.build.map(|build| Cow::Borrowed(self.name_of(build)));
         own.or_else(|| Some(Cow::Owned(agreed()?.to_string().into_bytes())))
+    }
+
+    /// The function that a frame is of.
+    pub fn function_of(&self, frame: &Frame) -> Function {
+        let module = frame.module.filter(|module| !frame.kind.is_jit() && !is_of_process(self.name_of(*module)));
+        Function { name: frame.name, module, start: frame.start }
+    }
+
+    /// File and line of a frame for outputs that have room for one place: the line that ran, else where the function
+    /// starts.
+    pub fn place_of(&self, frame: &Frame) -> Option<(NameId, u32)> {
+        match (frame.file, frame.start.file) {
+            (Some(file), _) if frame.line > 0 => Some((file, frame.line)),
+            (_, Some(file)) => Some((file, frame.start.line)),
+            (file, None) => file.map(|file| (file, 0)),
+        }
     }
 
     /// The frame of that number.
@@ -566,8 +645,18 @@ impl Profile {
                 let stack = row.stack.map(|stack| stacks[stack.index()]);
                 self.push(to, Row { track: tracks[row.track.index()], stack, ..*row });
             }
+            for row in &series.negative {
+                let stack = row.stack.map(|stack| stacks[stack.index()]);
+                self.push_negative(to, Row { track: tracks[row.track.index()], stack, ..*row });
+            }
         }
     }
+}
+
+/// True if a module is called after the process that made its code.
+fn is_of_process(module: &[u8]) -> bool {
+    let backing = Backing::of(module);
+    backing.is_jit_object() || backing.is_perf_map() || backing.may_hold_jit_code()
 }
 
 /// Adds a row to the sum of its thread and stack.

@@ -17,7 +17,7 @@ use crate::analysis::filter::Filter;
 use crate::contract::format::{Detail, Format, Read, ReadOptions};
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::io::{InPath, Stream};
-use crate::model::stacks::{Keep, Profile};
+use crate::model::stacks::{Keep, Profile, Series};
 use crate::records::perf_script::read::Readable;
 use crate::resolve::kernel::KernelOptions;
 use crate::resolve::symbols::SymbolOptions;
@@ -85,7 +85,7 @@ pub(crate) fn load_and_ask(
     let mut whole = whole.into_profile();
     whole.check()?;
     keep_events(&mut whole, &options.event)?;
-    if whole.series.iter().all(|series| series.rows.is_empty()) {
+    if whole.series.iter().all(Series::is_empty) {
         say_no_samples(paths, options, job, outcome);
     }
     Ok(whole)

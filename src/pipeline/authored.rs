@@ -5,8 +5,7 @@
 //! of each.
 
 use super::job::Outcome;
-use crate::model::stacks::{ChangedFrame, Frame, Profile, ScriptStart};
-use crate::resolve::authored::AuthoredPlace;
+use crate::model::stacks::{ChangedFrame, Frame, Profile};
 use crate::runtimes::script_name::ScriptName;
 use crate::sources::{NativeFunctions, SourceMaps, SourceOptions, is_wasm_module};
 use rustc_hash::FxHashSet;
@@ -26,8 +25,8 @@ pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, beside: Opti
     native.add(names.into_iter());
     let maps = SourceMaps::of(functions, &native, &options.map_search(beside), &mut outcome.warnings);
     outcome.summary.extend(maps.remarks());
-    let has_columns = |frame: &Frame| frame.column > 0 || frame.start.is_known();
-    if !maps.is_empty() || profile.frames().any(|(_, frame)| has_columns(frame)) {
+    // Columns are there for the maps only: frames that differ in nothing else are one from now on.
+    if !maps.is_empty() || profile.frames().any(|(_, frame)| frame.column > 0) {
         profile.change_frames(|profile, frame| changed(profile, frame, &maps));
     }
 }
@@ -35,7 +34,7 @@ pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, beside: Opti
 /// The function of a frame and where it starts, in V8's terms: by its name, or by what the profile contains besides.
 fn named<'p>(profile: &'p Profile, frame: &Frame) -> Option<ScriptName<'p>> {
     let name = profile.name_of(frame.name);
-    let Some(ScriptStart { line, column }) = start(profile, frame) else {
+    let Some((line, column)) = start(profile, frame) else {
         return ScriptName::parse(name);
     };
     let function = std::str::from_utf8(name).ok()?;
@@ -44,24 +43,29 @@ fn named<'p>(profile: &'p Profile, frame: &Frame) -> Option<ScriptName<'p>> {
     Some(ScriptName { whole: name, head: "", function, script, line, column })
 }
 
-/// Where the function of a frame starts, if the profile contains that besides its name. SpiderMonkey calls the byte of a
-/// WebAssembly module a line, V8 a column.
-fn start(profile: &Profile, frame: &Frame) -> Option<ScriptStart> {
-    let ScriptStart { line, column } = frame.start;
-    match (line, column) {
-        (0, _) => None,
-        (_, 1..) => Some(frame.start),
-        (byte, 0) => {
+/// Line and column where the function of a frame starts, if the profile contains that besides its name. SpiderMonkey
+/// calls the byte of a WebAssembly module a line, V8 a column.
+///
+/// Without a column of the start, that of the frame is taken: profilers for node state where a function starts instead
+/// of where it ran. If it is another place, the script tells, and it isn't used.
+fn start(profile: &Profile, frame: &Frame) -> Option<(u32, u32)> {
+    match (frame.start.line, frame.start.column) {
+        (line @ 1.., column @ 1..) => return Some((line, column)),
+        (byte @ 1.., 0) => {
             let module = std::str::from_utf8(profile.name_of(frame.file?)).ok()?;
-            is_wasm_module(module).then_some(ScriptStart { line: 1, column: byte.checked_add(1)? })
+            if is_wasm_module(module) {
+                return Some((1, byte.checked_add(1)?));
+            }
         }
+        _ => {}
     }
+    (frame.line > 0 && frame.column > 0).then_some((frame.line, frame.column))
 }
 
 fn changed(profile: &Profile, frame: &Frame, maps: &SourceMaps) -> Option<ChangedFrame> {
     if let Some((name, place)) = maps.native(profile.name_of(frame.name)) {
         let (file, line) = place.map_or((None, frame.line), |place| (Some(place.file.into()), place.line));
-        return Some(ChangedFrame { name: name.into_bytes(), file, line });
+        return Some(ChangedFrame { name: name.into_bytes(), file, line, start: None });
     }
     let generated = named(profile, frame)?;
     let (place, function) = maps.function(&generated)?;
@@ -72,6 +76,12 @@ fn changed(profile: &Profile, frame: &Frame, maps: &SourceMaps) -> Option<Change
         }
         Some(_) => function.unwrap_or_else(|| String::from_utf8_lossy(profile.name_of(frame.name)).into_owned()),
     };
-    let AuthoredPlace { file, line, .. } = ran.unwrap_or(place);
-    Some(ChangedFrame { name: name.into_bytes(), file: Some(file.into()), line })
+    let states_start = frame.start.line > 0;
+    let start = frame.start.file.map(|_| if states_start { (place.line, place.column) } else { (0, 0) });
+    let (file, line) = match ran {
+        Some(ran) => (ran.file, ran.line),
+        None if states_start => (place.file, 0),
+        None => (place.file, place.line),
+    };
+    Some(ChangedFrame { name: name.into_bytes(), file: Some(file.into()), line, start })
 }

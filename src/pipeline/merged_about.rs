@@ -30,7 +30,8 @@ impl MergedAbout {
     /// Takes what one states, and leaves it what is added up elsewhere: its modules, with the pieces that none before
     /// it has. Each process has its files at other addresses.
     pub(super) fn take(&mut self, about: &mut About) {
-        let About { command, host, arch, os_release, epoch, sampled, lost, modules, .. } = std::mem::take(about);
+        let About { command, host, arch, os_release, epoch, sampled, lost, modules, values, .. } =
+            std::mem::take(about);
         self.command.add(Some(command).filter(|command| !command.is_empty()));
         self.host.add(host);
         self.arch.add(arch);
@@ -41,7 +42,7 @@ impl MergedAbout {
             self.sampled = Some(self.sampled.unwrap_or(0).saturating_add(sampled.duration()));
         }
         self.lost = self.lost.saturating_add(lost);
-        about.modules = modules;
+        (about.modules, about.values) = (modules, values);
         for (name, module) in &mut about.modules {
             let known = self.pieces.entry(name.clone()).or_default();
             module
@@ -63,6 +64,7 @@ impl MergedAbout {
             sampled: sampled.map(|duration| TimeExtent { first: Nanos(0), last: Nanos(duration) }),
             lost: self.lost,
             modules: std::mem::take(&mut about.modules),
+            values: about.values.take(),
             ..About::default()
         };
     }

@@ -1,9 +1,10 @@
 //! The outputs of results if a profile has several events and a format holds one: each to an output of its own.
 
 use super::job::Outcome;
+use crate::analysis::quantity::{counted, grouped};
 use crate::error::{Result, Warning};
 use crate::io::{OutPath, Output, Run};
-use crate::model::stacks::Profile;
+use crate::model::stacks::{Profile, Series};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::{Path, PathBuf};
 
@@ -24,7 +25,21 @@ pub(crate) fn each_event(
     if events.is_empty() {
         events.push((0, ""));
     }
+    for &(at, _) in &events {
+        profile.series.get(at).into_iter().for_each(|series| report_negative(series, outcome));
+    }
     each_named(events, to, run, outcome, write)
+}
+
+/// Reports the weights below zero of an event whose output has none.
+pub(crate) fn report_negative(series: &Series, outcome: &mut Outcome) {
+    if series.negative.is_empty() {
+        return;
+    }
+    let sum = series.negative.iter().fold(0u64, |sum, row| sum.saturating_add(row.weight));
+    let (count, sum) = (counted(series.negative.len() as u64, "weight"), grouped(sum));
+    let name = &series.name;
+    outcome.warnings.push(Warning::new(format!("{name}: left out {count} below zero, -{sum} in all")));
 }
 
 /// The same of events of these names, each reported by its number.

@@ -2,7 +2,7 @@
 
 use super::any::LoadOptions;
 use super::job::Outcome;
-use super::outputs::each_event;
+use super::outputs::{self, each_event};
 use super::sink::Naming;
 use super::terminal::write_text;
 use crate::contract::format::{Detail, Events, WriteOptions, Writer};
@@ -26,6 +26,9 @@ pub(crate) fn write(
             write_text(out, |out| (writer.run)(profile, &write, out))
         }),
         Events::All => {
+            if !writer.signed {
+                profile.series.iter().for_each(|series| outputs::report_negative(series, outcome));
+            }
             let mut output = Output::create(to, run)?;
             write_text(&mut output, |out| (writer.run)(profile, how, out))?;
             output.commit()

@@ -2,7 +2,8 @@
 
 use super::CallGraph;
 use crate::analysis::groups::{Step, Sum, Walk};
-use crate::model::stacks::{FrameId, Profile, Series};
+use crate::model::stacks::{Frame, FrameId, Profile, Series, Weight};
+use rustc_hash::FxHashMap;
 
 /// The largest differences between the inclusive costs of functions in stacks and those that are stated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,7 +28,7 @@ impl CallGraph {
     /// Compares the stacks of the event that the graph is of.
     pub fn deviations(&self, profile: &Profile, series: &Series) -> Deviations {
         let (totals, cycles) = (totals(profile, series), self.cycles());
-        let whole = self.functions.iter().fold(0u64, |sum, function| sum.saturating_add(function.own));
+        let whole = self.functions.iter().fold(0i64, |sum, function| sum.saturating_add(function.own));
         let mut found = Deviations::default();
         // A level of recursion that is distinguished is inside of its function's first level.
         let first_levels =
@@ -46,17 +47,27 @@ impl CallGraph {
 }
 
 /// The costs of the stacks through each frame; recursion counts once.
-fn totals(profile: &Profile, series: &Series) -> Vec<u64> {
+fn totals(profile: &Profile, series: &Series) -> Vec<i64> {
     let mut walk = Walk::new(profile);
-    for row in &series.rows {
+    for (row, weight) in series.signed_rows(Weight::Period) {
         if let Some(stack) = row.stack {
-            walk.add(stack, Sum { weight: row.weight, count: row.count });
+            walk.add(stack, Sum { weight, count: row.count });
         }
     }
-    let (mut totals, mut open) = (vec![0u64; profile.frame_count()], vec![0u32; profile.frame_count()]);
+    // Frames of a function that differ in the line that ran are one.
+    let mut first: FxHashMap<Frame, usize> = FxHashMap::default();
+    let function = |frame: &Frame| Frame { file: frame.start.file, line: 0, ..*frame };
+    for (id, frame) in profile.frames().filter(|(_, frame)| frame.line == 0) {
+        first.entry(function(frame)).or_insert(id.index());
+    }
+    let function_at: Vec<usize> = profile
+        .frames()
+        .map(|(id, frame)| first.get(&function(frame)).copied().filter(|_| frame.line > 0).unwrap_or(id.index()))
+        .collect();
+    let (mut totals, mut open) = (vec![0i64; profile.frame_count()], vec![0u32; profile.frame_count()]);
     walk.run(|walk, step| {
         let (Step::Enter(stack) | Step::Leave(stack)) = step;
-        let at = profile.stack_of(stack).1.index();
+        let at = function_at[profile.stack_of(stack).1.index()];
         if step == Step::Leave(stack) {
             open[at] -= 1;
             return;

@@ -28,12 +28,12 @@ pub struct GraphFunction {
     /// Its name in stacks, where levels of recursion are not distinguished.
     pub in_stacks: FrameId,
     /// Its own cost.
-    pub own: u64,
+    pub own: i64,
     /// Its inclusive cost.
-    pub total: u64,
+    pub total: i64,
     /// Its self cost and the cost of its calls. It is more than the inclusive cost if the calls to it don't account for
     /// all: of the first function of a thread, or of one that was running when recording began.
-    pub with_calls: u64,
+    pub with_calls: i64,
 }
 
 /// All calls between two functions.
@@ -46,7 +46,7 @@ pub struct Edge {
     /// The number of calls.
     pub count: u64,
     /// The cost of the callee and of all that it called.
-    pub cost: u64,
+    pub cost: i64,
 }
 
 /// The costs of a function while they are summed.
@@ -54,9 +54,9 @@ pub struct Edge {
 struct FunctionSums {
     frame: FrameId,
     in_stacks: FrameId,
-    own: u64,
-    called_with: u64,
-    calls: u64,
+    own: i64,
+    called_with: i64,
+    calls: i64,
     is_called: bool,
 }
 
@@ -80,7 +80,7 @@ impl CallGraph {
         let own =
             |(calls, event): (&ThreadCalls, usize)| sum(calls.functions.iter().map(|own| cost(&own.costs, event)));
         let stated = sum(threads().map(own));
-        let whole = sum(series.rows.iter().map(|row| Weight::Period.of(row)));
+        let whole = series.signed_total(Weight::Period);
         if threads().next().is_none() || stated != whole {
             return None;
         }
@@ -138,7 +138,7 @@ impl Gathered {
             callee.is_called = true;
             add(&mut callee.called_with, inside);
             let edge = self.edge(calls.caller, calls.callee);
-            add(&mut edge.count, calls.count);
+            edge.count = edge.count.saturating_add(calls.count);
             add(&mut edge.cost, inside);
         }
     }
@@ -170,14 +170,14 @@ impl FunctionSums {
     }
 }
 
-fn cost(costs: &[u64], event: usize) -> u64 {
+fn cost(costs: &[i64], event: usize) -> i64 {
     costs.get(event).copied().unwrap_or(0)
 }
 
-fn add(sum: &mut u64, cost: u64) {
+fn add(sum: &mut i64, cost: i64) {
     *sum = sum.saturating_add(cost);
 }
 
-fn sum(costs: impl Iterator<Item = u64>) -> u64 {
-    costs.fold(0, u64::saturating_add)
+fn sum(costs: impl Iterator<Item = i64>) -> i64 {
+    costs.fold(0, i64::saturating_add)
 }

@@ -1,7 +1,8 @@
 //! A tree as the boxes of a flame graph: which stretch of the whole each node takes, and how far up it stands.
 
-use super::{CallTree, FrameLabel, NO_LABEL, ROOT};
+use super::{CallTree, FrameLabel, LabelStart, NO_LABEL, ROOT};
 use crate::analysis::category::Category;
+use crate::analysis::namesakes::{StartPlace, places_of_namesakes};
 use crate::analysis::tier_shares::TierShares;
 use crate::model::stacks::TRUNCATED;
 
@@ -34,6 +35,11 @@ impl CallTree {
     /// The label of that number.
     pub fn name(&self, label: u32) -> &str {
         &self.labels[label as usize].text
+    }
+
+    /// By label, where its function starts, if functions that start elsewhere are called like it.
+    pub fn places_of_namesakes(&self) -> Vec<Option<String>> {
+        places_of_namesakes(self.labels.iter().map(|label| (&*label.text, label.start.as_ref().map(LabelStart::place))))
     }
 
     /// The category of the frames of that label; `None` for those that show whose stack it is.
@@ -132,6 +138,12 @@ impl CallTree {
 
     fn label_of(&self, node: u32) -> Option<u32> {
         Some(self.nodes.get(node).1).filter(|label| *label != NO_LABEL)
+    }
+}
+
+impl LabelStart {
+    fn place(&self) -> StartPlace<'_> {
+        StartPlace { file: self.file.as_bytes(), line: self.line, column: self.column }
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Spelling {
     pub reversed: bool,
     /// Frames that are spelled alike but are of different categories are two.
     pub by_category: bool,
+    /// Frames that are spelled alike but are of functions that start elsewhere are two. Folded stacks have names only.
+    pub by_start: bool,
 }
 
 /// A tree of labels.
@@ -50,8 +52,18 @@ pub struct CallTree {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct FrameLabel {
     text: String,
+    /// Where the function starts; `None` where it is not asked for, or not known.
+    start: Option<LabelStart>,
     /// `None` where it is not asked for, and for the frames that show whose stack it is.
     category: Option<Category>,
+}
+
+/// Where a function starts: its file, line and column.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct LabelStart {
+    file: Box<str>,
+    line: u32,
+    column: u32,
 }
 
 /// The node above all: it has no label.

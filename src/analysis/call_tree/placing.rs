@@ -1,9 +1,9 @@
 //! The places of the stacks of a profile in a tree of labels.
 
-use super::{CallTree, FrameLabel, NO_LABEL, ROOT, Spelling};
+use super::{CallTree, FrameLabel, LabelStart, NO_LABEL, ROOT, Spelling};
 use crate::analysis::category::Category;
 use crate::analysis::label::{is_java, label, roots};
-use crate::model::stacks::{FrameId, Profile, Row, Series, StackId, TrackId, Weight};
+use crate::model::stacks::{Frame, FrameId, FunctionStart, Profile, Row, Series, StackId, TrackId, UNKNOWN, Weight};
 use rustc_hash::FxHashMap;
 
 /// Stands for no root.
@@ -51,6 +51,14 @@ impl CallTree {
             tree.path(node, &mut line);
             stack(&line, sum);
         }
+    }
+}
+
+impl LabelStart {
+    fn of(profile: &Profile, frame: &Frame) -> Option<Self> {
+        let FunctionStart { file, line, column } = frame.start;
+        let file = String::from_utf8_lossy(profile.name_of(file?)).into();
+        (profile.name_of(frame.name) != UNKNOWN).then_some(Self { file, line, column })
     }
 }
 
@@ -116,7 +124,8 @@ impl<'a> Placing<'a> {
         }
         let track = self.profile.track_of(id);
         let spelled = roots(track, self.spelling.by, self.spelling.annotate);
-        let labels = spelled.into_iter().map(|text| self.tree.label_id(FrameLabel { text, category: None }));
+        let labels =
+            spelled.into_iter().map(|text| self.tree.label_id(FrameLabel { text, start: None, category: None }));
         let labels: Box<[u32]> = labels.collect();
         let next = self.roots.len() as u32;
         let root = *self.root_ids.entry(labels.clone()).or_insert(next);
@@ -196,10 +205,10 @@ impl<'a> Placing<'a> {
         let spelled = &mut self.spelled[usize::from(java)][frame.index()];
         if *spelled == NO_LABEL {
             let frame = profile.frame_of(frame);
-            let category = spelling.by_category.then(|| Category::of(frame));
             *spelled = tree.label_id(FrameLabel {
                 text: label(profile, frame, java, spelling.annotate, spelling.tidied),
-                category,
+                start: if spelling.by_start { LabelStart::of(profile, frame) } else { None },
+                category: spelling.by_category.then(|| Category::of(frame)),
             });
         }
         tree.child(node, *spelled)

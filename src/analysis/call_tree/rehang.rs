@@ -10,7 +10,7 @@ impl CallTree {
 
     /// With other names; nodes that are then called alike, and have the same parent, become one.
     pub fn renamed(&self, name: impl Fn(&str) -> String) -> Self {
-        self.relabelled(|label| FrameLabel { text: name(&label.text), category: label.category })
+        self.relabelled(|label| FrameLabel { text: name(&label.text), ..label.clone() })
     }
 
     fn relabelled(&self, label: impl Fn(&FrameLabel) -> FrameLabel) -> Self {

@@ -2,9 +2,10 @@
 
 use crate::analysis::category::Category;
 use crate::analysis::label;
+use crate::analysis::namesakes::{StartPlace, places_of_namesakes};
 use crate::model::interner::{InternedNumbers, hash_of};
 use crate::model::printable::printable;
-use crate::model::stacks::{Frame, NameId, Profile, Track, UNKNOWN};
+use crate::model::stacks::{Frame, Function, NameId, Profile, Track, UNKNOWN};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -58,6 +59,8 @@ struct ValueParts {
     keys: Vec<Key>,
     /// Those of each part, one behind the other.
     values: Vec<Value>,
+    /// The function of each part, where functions are distinguished: two may be called alike.
+    functions: Vec<Option<Function>>,
     count: u32,
     numbers: InternedNumbers,
     /// By frame, or by track.
@@ -105,18 +108,23 @@ impl Value {
 
 impl ValueParts {
     fn new(keys: Vec<Key>) -> Self {
-        Self { keys, values: Vec::new(), count: 0, numbers: InternedNumbers::default(), of: Vec::new() }
+        let (values, functions, of) = (Vec::new(), Vec::new(), Vec::new());
+        Self { keys, values, functions, count: 0, numbers: InternedNumbers::default(), of }
     }
 
     /// The part of the next frame, or track.
-    fn push(&mut self, value: impl FnMut(Key) -> Value) {
+    fn push(&mut self, function: Option<Function>, value: impl FnMut(Key) -> Value) {
         let first = self.values.len();
         self.values.extend(self.keys.iter().copied().map(value));
         let (known, new) = self.values.split_at(first);
-        let (hash, width) = (hash_of(new), new.len());
-        let is_it = |number: u32| known[number as usize * width..][..width] == *new;
+        let (hash, width) = (hash_of(&(new, function)), new.len());
+        let is_it = |number: u32| {
+            let number = number as usize;
+            self.functions[number] == function && known[number * width..][..width] == *new
+        };
         let number = self.numbers.find(hash, is_it).inspect(|_| self.values.truncate(first)).unwrap_or_else(|| {
             self.numbers.insert(hash, self.count);
+            self.functions.push(function);
             self.count += 1;
             self.count - 1
         });
@@ -134,11 +142,14 @@ impl Grouping {
         let (of_track, of_frame): (Vec<Key>, Vec<Key>) = keys.iter().partition(|key| key.is_of_track());
         let (mut frames, mut tracks) = (ValueParts::new(of_frame), ValueParts::new(of_track));
         let mut spelled = SpelledNames { profile, texts: vec![None; profile.name_count()] };
+        let by_function = keys.contains(&Key::Function);
         for (_, frame) in profile.frames() {
-            frames.push(|key| of_a_frame(&mut spelled, frame, key, unnamed));
+            let is_named = by_function && profile.name_of(frame.name) != UNKNOWN;
+            let function = is_named.then(|| profile.function_of(frame));
+            frames.push(function, |key| of_a_frame(&mut spelled, frame, key, unnamed));
         }
         for track in profile.tracks() {
-            tracks.push(|key| of_a_track(track, key));
+            tracks.push(None, |key| of_a_track(track, key));
         }
         let (mut of_tracks, mut of_frames) = (0.., 0..);
         let mut place = |key: &Key| match key.is_of_track() {
@@ -181,6 +192,22 @@ impl Grouping {
             ValuePlace::OfTrack(at) => &tracks[at],
             ValuePlace::OfFrame(at) => frames.get(at).unwrap_or(&Value::None),
         })
+    }
+
+    /// The function of a frame's part; `None` if functions are not distinguished, or it has no name.
+    pub fn function(&self, part: u32) -> Option<Function> {
+        self.frames.functions[part as usize]
+    }
+
+    /// By part, where its function starts, if functions that start elsewhere are called like it.
+    pub fn places_of_namesakes(&self, profile: &Profile) -> Vec<Option<String>> {
+        let functions = self.frames.functions.iter().map(|function| {
+            let Some(Function { name, start, .. }) = function else { return ("", None) };
+            let name = std::str::from_utf8(profile.name_of(*name)).unwrap_or_default();
+            let place = |file| StartPlace { file: profile.name_of(file), line: start.line, column: start.column };
+            (name, start.file.map(place))
+        });
+        places_of_namesakes(functions)
     }
 
     /// The name of a frame's part, by those keys that frames decide.

@@ -51,12 +51,12 @@ struct GatheredGroup {
 
 impl Group {
     /// A single function of which the weights are known, each a sample for each of its own.
-    pub fn of_function(profile: &Profile, grouping: &Grouping, function: FrameId, own: u64, total: u64) -> Self {
+    pub fn of_function(profile: &Profile, grouping: &Grouping, function: FrameId, own: i64, total: i64) -> Self {
         let frame = profile.frame_of(function);
-        let [own, total] = [own, total].map(|weight| Sum { weight, count: weight });
+        let [own, total] = [own, total].map(|weight| Sum { weight, count: weight.unsigned_abs() });
         let mut categories = CategoryShares::default();
-        categories.add(Category::of(frame), own.weight);
-        let place = frame.file.map(|file| (file, frame.line));
+        categories.add(Category::of(frame), own.weight.unsigned_abs());
+        let place = profile.place_of(frame);
         Self { track: 0, frame: Some(grouping.of_frames()[function.index()]), own, total, categories, place }
     }
 
@@ -98,7 +98,7 @@ impl CategoryShares {
 
 impl LineShares {
     fn add(&mut self, place: (NameId, u32), own: Sum) {
-        let ends = Some(own.weight).filter(|_| !own.is_zero());
+        let ends = Some(own.weight.unsigned_abs()).filter(|_| !own.is_zero());
         let (first, known) = self.first.get_or_insert((place, None));
         let Some(weight) = ends else { return };
         if *first == place {
@@ -119,18 +119,19 @@ impl LineShares {
 
 /// All groups of one event that have samples, in the order in which they appear.
 pub fn groups(profile: &Profile, series: &Series, weight: Weight, grouping: &Grouping) -> Vec<Group> {
-    let mut rows: Vec<Vec<&Row>> = vec![Vec::new(); grouping.track_parts()];
-    for row in &series.rows {
-        rows[grouping.of_tracks()[row.track.index()] as usize].push(row);
+    let mut rows: Vec<Vec<WeighedRow<'_>>> = vec![Vec::new(); grouping.track_parts()];
+    for (row, weight) in series.signed_rows(weight) {
+        let sum = Sum { weight, count: row.count };
+        rows[grouping.of_tracks()[row.track.index()] as usize].push(WeighedRow { row, sum });
     }
     let mut walk = Walk::new(profile);
     let mut groups = Vec::new();
     for (track, rows) in rows.iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
         let track = track as u32;
         if grouping.is_of_tracks_only() {
-            groups.extend(Some(of_a_track(track, rows, weight)).filter(|group| !group.total.is_zero()));
+            groups.extend(Some(of_a_track(track, rows)).filter(|group| !group.total.is_zero()));
         } else {
-            let of_frames = of_frames(profile, &mut walk, rows, weight, grouping);
+            let of_frames = of_frames(profile, &mut walk, rows, grouping);
             let found = of_frames.into_iter().filter(|(_, found)| !found.total.is_zero());
             groups.extend(found.map(|(part, GatheredGroup { own, total, categories, lines, .. })| Group {
                 track,
@@ -145,27 +146,29 @@ pub fn groups(profile: &Profile, series: &Series, weight: Weight, grouping: &Gro
     groups
 }
 
-fn sum_of(row: &Row, weight: Weight) -> Sum {
-    Sum { weight: weight.of(row), count: row.count }
+/// A row and what it adds to its groups.
+#[derive(Clone, Copy)]
+struct WeighedRow<'r> {
+    row: &'r Row,
+    sum: Sum,
 }
 
 /// Samples without a stack belong to it, too.
-fn of_a_track(track: u32, rows: &[&Row], weight: Weight) -> Group {
+fn of_a_track(track: u32, rows: &[WeighedRow<'_>]) -> Group {
     let mut sum = Sum::default();
-    rows.iter().for_each(|row| sum += sum_of(row, weight));
+    rows.iter().for_each(|row| sum += row.sum);
     Group { track, frame: None, own: sum, total: sum, categories: CategoryShares::default(), place: None }
 }
 
 fn of_frames(
     profile: &Profile,
     walk: &mut Walk<'_>,
-    rows: &[&Row],
-    weight: Weight,
+    rows: &[WeighedRow<'_>],
     grouping: &Grouping,
 ) -> Vec<(u32, GatheredGroup)> {
-    for row in rows {
+    for WeighedRow { row, sum } in rows {
         if let Some(stack) = row.stack {
-            walk.add(stack, sum_of(row, weight));
+            walk.add(stack, *sum);
         }
     }
     let mut places: Vec<u32> = vec![u32::MAX; grouping.frame_parts()];
@@ -198,9 +201,9 @@ impl GatheredGroup {
         self.open += 1;
         self.own += own;
         let frame = profile.frame_of(frame);
-        self.categories.add(Category::of(frame), own.weight);
-        if let Some(file) = frame.file {
-            self.lines.add((file, frame.line), own);
+        self.categories.add(Category::of(frame), own.weight.unsigned_abs());
+        if let Some(place) = profile.place_of(frame) {
+            self.lines.add(place, own);
         }
     }
 }
@@ -302,7 +305,7 @@ mod tests {
             let stack = Some(profile.stack(None, frame));
             profile.push(series, Row { track, stack, weight: addr, count: 1, time: None });
         }
-        let seen = |unnamed| -> Vec<(String, u64)> {
+        let seen = |unnamed| -> Vec<(String, i64)> {
             let grouping = Grouping::new(&profile, &[Key::Function], unnamed);
             let found = groups(&profile, &profile.series[0], Weight::Period, &grouping);
             let name = |group: &Group| group.values(&grouping).map(|value| value.text().to_owned()).collect();
@@ -344,10 +347,10 @@ mod tests {
         }
         let mut steps = 0;
         let mut walk = Walk::new(&profile);
-        profile.series[series].rows.iter().for_each(|row| walk.add(row.stack.unwrap(), sum_of(row, Weight::Period)));
+        profile.series[series].rows.iter().for_each(|row| walk.add(row.stack.unwrap(), Sum { weight: 1, count: 1 }));
         walk.run(|_, _| steps += 1);
         assert_eq!(steps, 2 * depth);
         let found = grouped(&profile, FUNCTIONS);
-        assert_eq!((found.len(), found[999].1.total.weight), (1000, u64::from(depth) - 999));
+        assert_eq!((found.len(), found[999].1.total.weight), (1000, i64::from(depth) - 999));
     }
 }

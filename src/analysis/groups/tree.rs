@@ -29,9 +29,9 @@ impl GroupTree {
     /// The tree of one event. Threads make no difference.
     pub fn new(profile: &Profile, series: &Series, weight: Weight, grouping: &Grouping, roots: Roots<'_>) -> Self {
         let mut walk = Walk::new(profile);
-        for row in &series.rows {
+        for (row, weight) in series.signed_rows(weight) {
             if let Some(stack) = row.stack {
-                walk.add(stack, Sum { weight: weight.of(row), count: row.count });
+                walk.add(stack, Sum { weight, count: row.count });
             }
         }
         let part_of = |stack: StackId| grouping.of_frames()[profile.stack_of(stack).1.index()];

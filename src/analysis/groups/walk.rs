@@ -7,8 +7,8 @@ use std::ops::AddAssign;
 /// A weight and the number of samples that it is the sum of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sum {
-    /// In the unit asked for.
-    pub weight: u64,
+    /// In the unit asked for; below zero where more was freed than taken.
+    pub weight: i64,
     /// Samples.
     pub count: u64,
 }
@@ -27,10 +27,10 @@ impl Sum {
     }
 
     /// The one of the two that is asked for.
-    pub fn of(self, weight: Weight) -> u64 {
+    pub fn of(self, weight: Weight) -> i64 {
         match weight {
             Weight::Period => self.weight,
-            Weight::Samples => self.count,
+            Weight::Samples => i64::try_from(self.count).unwrap_or(i64::MAX),
         }
     }
 
@@ -164,7 +164,7 @@ mod tests {
         let mut walk = Walk::new(&profile);
         for _ in 0..2 {
             for row in &profile.series[0].rows {
-                walk.add(row.stack.unwrap(), Sum { weight: row.weight, count: row.count });
+                walk.add(row.stack.unwrap(), Sum { weight: row.weight as i64, count: row.count });
             }
             let mut seen = String::new();
             walk.run(|walk, step| match step {

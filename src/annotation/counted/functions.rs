@@ -217,7 +217,7 @@ fn add((function, stated): &mut (Function, Stated), offset: u64, instruction: &C
 fn costs_of(costs: &[u64]) -> Costs {
     let mut sum = Costs::default();
     for (event, &cost) in costs.iter().enumerate() {
-        sum.add(event, Cost { weight: cost, count: cost });
+        sum.add(event, Cost { weight: i64::try_from(cost).unwrap_or(i64::MAX), count: cost });
     }
     sum
 }

@@ -105,7 +105,7 @@ impl Sheet<'_> {
     /// The samples, and the functions by name with the samples of each of their versions.
     fn summary(&mut self) -> Result<()> {
         for event in &self.annotation.events {
-            let total = amount(event.total.weight, &event.unit);
+            let total = amount(event.total.weight.unsigned_abs(), &event.unit);
             let said = event.precision.text();
             self.plain(match event.precision {
                 Precision::Exact => format!("{}: {total}; {said}", event.name),

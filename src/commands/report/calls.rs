@@ -25,9 +25,9 @@ struct Called<'a> {
 struct CallLine {
     depth: u64,
     frame: FrameId,
-    total: u64,
+    total: i64,
     /// Not known of a call.
-    own: Option<u64>,
+    own: Option<i64>,
     calls: u64,
     /// The lines of the tree before it.
     lines: &'static str,
@@ -62,7 +62,7 @@ impl Called<'_> {
             edges.iter().filter(|edge| edge.callee == frame).fold(0u64, |sum, edge| sum.saturating_add(edge.count));
         let end = |edge: &Edge| if self.callers { (edge.callee, edge.caller) } else { (edge.caller, edge.callee) };
         let mut others: Vec<&Edge> =
-            edges.iter().filter(|edge| end(edge).0 == frame && edge.cost as f64 >= least).collect();
+            edges.iter().filter(|edge| end(edge).0 == frame && edge.cost.unsigned_abs() as f64 >= least).collect();
         let names = |edge: &Edge| self.names(end(edge).1);
         others.sort_by(|a, b| b.cost.cmp(&a.cost).then_with(|| names(a).iter().rev().cmp(names(b).iter().rev())));
         let last = others.len().saturating_sub(1);
@@ -97,10 +97,10 @@ impl Called<'_> {
         let mut table =
             Table::new(&["depth", "total%", "self%", "total", "self", "calls", "module", "symbol", "source"]);
         table.rows.extend(lines.iter().map(|line| {
-            let own = line.own.map_or([Cell::None, Cell::None], |own| [self.scene.share(own), Cell::Count(own)]);
+            let own = line.own.map_or([Cell::None, Cell::None], |own| [self.scene.share(own), Cell::Signed(own)]);
             let [own_share, own] = own;
             let mut cells = vec![Cell::Count(line.depth), self.scene.share(line.total), own_share];
-            cells.extend([Cell::Count(line.total), own, Cell::Count(line.calls)]);
+            cells.extend([Cell::Signed(line.total), own, Cell::Count(line.calls)]);
             cells.extend(self.names(line.frame).iter().map(cell));
             cells.push(self.scene.source(line.frame));
             cells

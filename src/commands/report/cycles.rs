@@ -13,8 +13,8 @@ use std::cmp::Reverse;
 
 /// Functions that call each other, directly or not; a function that only calls itself is none.
 struct Cycle<'a> {
-    own: u64,
-    total: u64,
+    own: i64,
+    total: i64,
     /// The costliest first.
     functions: Vec<&'a GraphFunction>,
 }
@@ -24,18 +24,18 @@ pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph) -> Report {
     let grouping = &Grouping::new(scene.profile, FUNCTION, scene.options.unnamed);
     let least = scene.least(0.0);
     let mut cycles = cycles(graph);
-    cycles.retain(|cycle| cycle.total as f64 >= least);
+    cycles.retain(|cycle| cycle.total.unsigned_abs() as f64 >= least);
     let is_text = scene.options.layout == Layout::Text;
     let columns: &[&str] = match is_text {
         true => &["total%", "self%", "functions", "module", "symbol"],
         false => &["depth", "total%", "self%", "total", "self", "functions", "module", "symbol", "source"],
     };
     let mut table = Table::new(columns);
-    let costs = |depth: u64, total: u64, own: u64| {
+    let costs = |depth: u64, total: i64, own: i64| {
         let shares = [total, own].map(|cost| scene.share(cost));
         match is_text {
             true => shares.to_vec(),
-            false => [vec![Cell::Count(depth)], shares.to_vec(), vec![Cell::Count(total), Cell::Count(own)]].concat(),
+            false => [vec![Cell::Count(depth)], shares.to_vec(), vec![Cell::Signed(total), Cell::Signed(own)]].concat(),
         }
     };
     for (number, cycle) in (1..).zip(&cycles) {

@@ -19,9 +19,9 @@ pub(super) fn about(profile: &Profile, series: &Series, weight: Weight) -> Vec<S
 
 /// `1,125 samples of cpu-clock, 999 a second: 1.13 s; 0 lost`
 pub(super) fn sampled(profile: &Profile, series: &Series, weight: Weight) -> String {
-    let (whole, samples) = series.rows.iter().fold((0u64, 0u64), |(whole, samples), row| {
-        (whole.saturating_add(weight.of(row)), samples.saturating_add(row.count))
-    });
+    let total = series.signed_total(weight);
+    let (sign, whole) = (if total < 0 { "-" } else { "" }, total.unsigned_abs());
+    let samples = series.signed_rows(weight).fold(0u64, |samples, (row, _)| samples.saturating_add(row.count));
     let often = series.sampling.map_or_else(String::new, |sampling| often(sampling, &series.unit));
     let event =
         if series.name == "samples" { String::new() } else { format!(" of {}", readable(series.name.as_bytes())) };
@@ -29,8 +29,8 @@ pub(super) fn sampled(profile: &Profile, series: &Series, weight: Weight) -> Str
     match &series.unit {
         _ if weight == Weight::Samples => {}
         Unit::Samples if whole == samples => {}
-        Unit::Samples => line += &format!(", weights of {}", grouped(whole)),
-        unit => line += &format!(": {}", quantity(whole, unit, weight)),
+        Unit::Samples => line += &format!(", weights of {sign}{}", grouped(whole)),
+        unit => line += &format!(": {sign}{}", quantity(whole, unit, weight)),
     }
     if series.sampling.is_some() || profile.about.lost > 0 {
         line += &format!("; {} lost", grouped(profile.about.lost));
@@ -46,7 +46,7 @@ fn often(sampling: Sampling, unit: &Unit) -> String {
 }
 
 /// A part of a whole in per cent; of nothing, nothing.
-pub(super) fn percent(part: u64, whole: u64) -> f64 {
+pub(super) fn percent(part: i64, whole: i64) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 

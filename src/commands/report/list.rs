@@ -8,7 +8,7 @@ use crate::analysis::category::Category;
 use crate::analysis::groups::{Group, Grouping, Key, Value, groups, kind};
 use crate::analysis::tier_shares::TierShares;
 use crate::model::stacks::Profile;
-use crate::pipeline::table::{Cell, Table};
+use crate::pipeline::table::{Cell, Layout, Table};
 use std::cmp::Reverse;
 
 /// The keys that functions are put together by.
@@ -42,11 +42,15 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Report {
     groups.retain(|group| options.selection.takes(text(group, Key::Module), text(group, Key::Function)));
     let least = scene.least(0.0);
     let basis = |group: &Group| if options.order == Order::Total { group.total.weight } else { group.own.weight };
-    groups.retain(|group| basis(group) as f64 >= least);
+    groups.retain(|group| basis(group).unsigned_abs() as f64 >= least);
     groups.sort_by(|a, b| compare(a, b, options.order, &grouping));
     let whole = scene.whole;
     let table = match keys {
-        Some(keys) => of_groups(&groups, &grouping, keys, whole, scene.is_on_terminal()),
+        Some(keys) => {
+            let is_text = options.layout == Layout::Text;
+            let places = if is_text { grouping.places_of_namesakes(scene.profile) } else { Vec::new() };
+            of_groups(&groups, &grouping, (keys, &places), whole, scene.is_on_terminal())
+        }
         None => of_functions(&groups, &grouping, scene),
     };
     Report::new(scene, scene.head(), table)
@@ -54,7 +58,7 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Report {
 
 /// The functions of a graph that cost anything, with what is stated of them.
 pub(super) fn functions(profile: &Profile, graph: &CallGraph, grouping: &Grouping) -> Vec<Group> {
-    let costs = graph.functions().iter().filter(|function| function.own > 0 || function.total > 0);
+    let costs = graph.functions().iter().filter(|function| function.own != 0 || function.total != 0);
     costs.map(|function| Group::of_function(profile, grouping, function.frame, function.own, function.total)).collect()
 }
 
@@ -119,7 +123,14 @@ fn row(group: &Group, grouping: &Grouping, scene: &Scene<'_>, columns: FunctionC
     cells
 }
 
-fn of_groups(groups: &[Group], grouping: &Grouping, keys: &[Key], whole: u64, on_terminal: bool) -> Table {
+/// `places` has, for each part of the grouping, what tells a function from those called alike.
+fn of_groups(
+    groups: &[Group],
+    grouping: &Grouping,
+    (keys, places): (&[Key], &[Option<String>]),
+    whole: i64,
+    on_terminal: bool,
+) -> Table {
     let mut columns = vec!["self%", "total%"];
     let more = ["self", "total", "samples"];
     columns.extend(if on_terminal { &more[2..] } else { &more[..] });
@@ -131,6 +142,10 @@ fn of_groups(groups: &[Group], grouping: &Grouping, keys: &[Key], whole: u64, on
         cells.extend(sums(group).into_iter().skip(if on_terminal { 2 } else { 0 }));
         cells.extend(keys.iter().zip(group.values(grouping)).map(|(key, value)| match key {
             Key::Module if on_terminal => Cell::text(base_name(value.text())),
+            Key::Function => match group.frame.and_then(|part| places.get(part as usize)?.as_ref()) {
+                Some(place) => Cell::text(format!("{} ({place})", value.text())),
+                None => cell(value),
+            },
             _ => cell(value),
         }));
         table.rows.push(cells);
@@ -153,12 +168,12 @@ pub(super) fn column(key: Key) -> &'static str {
     }
 }
 
-fn shares(group: &Group, whole: u64) -> [Cell; 2] {
+fn shares(group: &Group, whole: i64) -> [Cell; 2] {
     [group.own, group.total].map(|sum| Cell::Percent(percent(sum.weight, whole)))
 }
 
 fn sums(group: &Group) -> [Cell; 3] {
-    [Cell::Count(group.own.weight), Cell::Count(group.total.weight), Cell::Count(group.own.count)]
+    [Cell::Signed(group.own.weight), Cell::Signed(group.total.weight), Cell::Count(group.own.count)]
 }
 
 /// The name of a group.
@@ -194,7 +209,7 @@ fn short_tiers(group: &Group, most: usize) -> String {
         return heaviest(group).name().to_owned();
     }
     let told = group.categories.iter().take(most.min(with_weight)).map(|(category, weight)| {
-        let share = percent(weight, group.own.weight);
+        let share = 100.0 * weight as f64 / group.own.weight.unsigned_abs().max(1) as f64;
         // A share is never reported as all if it is not.
         format!("{} {:.0}%", category.name(), share.clamp(1.0, 99.0))
     });

@@ -16,7 +16,7 @@ pub(super) struct Scene<'a> {
     /// The calls that the input states, if rows are made of them.
     pub(super) graph: Option<&'a CallGraph>,
     /// The sum of its weights.
-    pub(super) whole: u64,
+    pub(super) whole: i64,
     pub(super) options: &'a ReportOptions,
     /// The number of lines that stderr gets.
     pub(super) said: usize,
@@ -65,7 +65,7 @@ impl Scene<'_> {
     }
 
     /// A part of the whole.
-    pub(super) fn share(&self, weight: u64) -> Cell {
+    pub(super) fn share(&self, weight: i64) -> Cell {
         Cell::Percent(header::percent(weight, self.whole))
     }
 
@@ -115,8 +115,8 @@ impl Report {
     }
 }
 
-pub(super) fn whole(series: &Series, weight: Weight) -> u64 {
-    series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(weight.of(row)))
+pub(super) fn whole(series: &Series, weight: Weight) -> i64 {
+    series.signed_total(weight)
 }
 
 /// The way a module is called where there is little room: by its file.

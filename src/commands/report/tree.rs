@@ -30,6 +30,8 @@ struct Drawn<'a> {
     tree: GroupTree,
     /// By node, the last one for the roots; the heaviest first.
     children: Vec<Vec<u32>>,
+    /// By group, what tells it from those called alike.
+    places: Vec<Option<String>>,
 }
 
 /// A line of a tree.
@@ -123,11 +125,14 @@ impl<'a> Drawn<'a> {
         for node in 0..roots as u32 {
             children[tree.parent(node).map_or(roots, |parent| parent as usize)].push(node);
         }
-        let key = |node: &u32| (Reverse(tree.total(*node).weight), grouping.frame_values(tree.part(*node)).last());
+        let key = |node: &u32| {
+            (Reverse(tree.total(*node).weight.unsigned_abs()), grouping.frame_values(tree.part(*node)).last())
+        };
         for list in &mut children {
             list.sort_by(|a, b| key(a).cmp(&key(b)));
         }
-        Self { scene, grouping, tree, children }
+        let places = grouping.places_of_namesakes(scene.profile);
+        Self { scene, grouping, tree, children, places }
     }
 
     fn children(&self, node: Option<u32>, least: f64) -> impl Iterator<Item = u32> + Clone + '_ {
@@ -139,7 +144,7 @@ impl<'a> Drawn<'a> {
     }
 
     fn weight(&self, node: u32) -> u64 {
-        self.tree.total(node).weight
+        self.tree.total(node).weight.unsigned_abs()
     }
 
     /// True if the roots are a function that was asked for, rather than where stacks begin.
@@ -240,7 +245,11 @@ impl<'a> Drawn<'a> {
             let (mut shares, module, name, drawn) = match line {
                 TreeLine::Node { node, lines } => {
                     let [module, name] = self.called(*node);
-                    (self.shares(*node), Cell::text(base_name(module.text())), name.text().to_owned(), lines)
+                    let mut name = name.text().to_owned();
+                    if let Some(place) = &self.places[self.tree.part(*node) as usize] {
+                        name += &format!(" ({place})");
+                    }
+                    (self.shares(*node), Cell::text(base_name(module.text())), name, lines)
                 }
                 TreeLine::Folded { nodes, lines } => {
                     let name = format!("⋮ {}", counted(*nodes as u64, "frame"));
@@ -264,7 +273,7 @@ impl<'a> Drawn<'a> {
             let (own, total) = (self.tree.own(node), self.tree.total(node));
             let mut cells = vec![Cell::Count(depth)];
             cells.extend(self.shares(node));
-            cells.extend([total.weight, own.weight, total.count].map(Cell::Count));
+            cells.extend([Cell::Signed(total.weight), Cell::Signed(own.weight), Cell::Count(total.count)]);
             cells.extend(self.called(node).map(cell));
             table.rows.push(cells);
             let first = todo.len();

@@ -9,7 +9,7 @@ use crate::analysis::category::Category;
 use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::model::stacks::{Counting, FrameId, FrameKind, Profile, Row, ScriptStart, StackId, Track, TrackId, Unit};
+use crate::model::stacks::{Counting, FrameId, FrameKind, Profile, Row, StackId, Track, TrackId, Unit};
 use crate::model::{Nanos, Pid, Tid};
 use serde::Deserialize;
 
@@ -66,6 +66,12 @@ struct ReadThread {
     #[serde(default)]
     libs: Vec<Lib>,
     samples: ReadSamples,
+    /// What JavaScript allocated.
+    #[serde(default)]
+    js_allocations: Option<ReadSamples>,
+    /// What native code allocated and freed.
+    #[serde(default)]
+    native_allocations: Option<ReadSamples>,
     #[serde(flatten)]
     tables: ReadTables,
 }
@@ -186,7 +192,14 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             }
         };
         let track = profile.track(thread.track());
-        thread.samples.push(stacks, track, &mut profile, &mut skipped);
+        thread.samples.push(None, stacks, track, &mut profile, &mut skipped);
+        for (name, table) in
+            [("js-allocations", &thread.js_allocations), ("native-allocations", &thread.native_allocations)]
+        {
+            if let Some(table) = table {
+                table.push(Some(name), stacks, track, &mut profile, &mut skipped);
+            }
+        }
     }
     warnings.extend(skipped.into_warning());
     Ok(profile)
@@ -275,18 +288,16 @@ impl<'f> Resolving<'f> {
         let file = of(self.sources.map(|table| &table.filename), source)
             .or_else(|| of(funcs.map(|funcs| &funcs.file_name), func));
         let start_line = of(funcs.map(|funcs| &funcs.line_number), func);
-        let line = row(&table.line, at).or(start_line);
         let number = |number: Option<usize>| number.and_then(|number| u32::try_from(number).ok()).unwrap_or(0);
-        let of_maps = |column: Option<usize>| number(column.filter(|_| self.columns));
         let start_column = of(funcs.map(|funcs| &funcs.column_number), func);
         StatedFrame {
             function: self.string(of(funcs.map(|funcs| &funcs.name), func)),
             module: lib.and_then(|lib| self.libs.get(lib)).map_or(&[], Lib::module),
             build: &[],
             file: self.string(file),
-            line: number(line),
-            column: of_maps(row(&table.column, at)),
-            start: ScriptStart { line: of_maps(start_line), column: of_maps(start_column) },
+            line: number(row(&table.line, at)),
+            column: number(row(&table.column, at).filter(|_| self.columns)),
+            start: (number(start_line), number(start_column)),
             addr: table.address.get(at).copied().flatten().filter(|addr| *addr >= 0.0).map(|addr| addr as u64),
             kind: self.kind(table, at, func),
             tier: None,
@@ -323,14 +334,22 @@ impl Lib {
 }
 
 impl ReadSamples {
-    fn push(&self, stacks: &[Option<StackId>], track: TrackId, profile: &mut Profile, skipped: &mut Skipped) {
-        let (name, unit, scale) = match self.weight_type.as_deref() {
+    /// Adds its rows to the event of that name, or else to the one that its unit stands for.
+    fn push(
+        &self,
+        name: Option<&str>,
+        stacks: &[Option<StackId>],
+        track: TrackId,
+        profile: &mut Profile,
+        skipped: &mut Skipped,
+    ) {
+        let (unit_name, unit, scale) = match self.weight_type.as_deref() {
             Some("tracing-ms") => ("time", Unit::Nanos, 1e6),
             Some("samples") | None => ("samples", Unit::Samples, 1.0),
             Some(unit) => (unit, Unit::Named(unit.to_owned()), 1.0),
         };
         let counts = unit == Unit::Samples;
-        let series = profile.series_named(name, unit);
+        let series = profile.series_named(name.unwrap_or(unit_name), unit);
         if !counts {
             profile.series[series].counting = Counting::Unknown;
         }
@@ -338,7 +357,7 @@ impl ReadSamples {
         for at in 0..self.stack.len() {
             time = self.time(at, time);
             let stack = match self.stack[at] {
-                None => None,
+                None => Some(profile.unknown_stack()),
                 Some(number) => match row(&self.stack, at).and_then(|at| stacks.get(at).copied().flatten()) {
                     None => {
                         skipped.add(Error::new(format!("sample {at} is of stack {number}, which the file has not")));
@@ -348,16 +367,17 @@ impl ReadSamples {
                 },
             };
             let exact = self.weight(at) * scale + rest;
-            if exact < -0.5 {
-                skipped.add(Error::new(format!("sample {at} has a weight below zero, as freed memory has")));
-                continue;
-            }
             // The remainder of rounding one is added to the next.
             let weight = exact.round();
             rest = exact - weight;
-            let weight = weight as u64;
+            let (is_negative, weight) = (weight < 0.0, weight.abs() as u64);
             let time = self.has_times().then_some(Nanos((time * 1e6).round() as u64));
-            profile.push(series, Row { track, stack, weight, count: if counts { weight } else { 1 }, time });
+            let row = Row { track, stack, weight, count: if counts { weight } else { 1 }, time };
+            if is_negative {
+                profile.push_negative(series, row);
+            } else {
+                profile.push(series, row);
+            }
         }
     }
 
@@ -417,7 +437,7 @@ mod tests {
         let track = "samples GeckoMain Some(Pid(7))/Some(Tid(9))";
         let expected = [
             format!("{track} f@:Jit<main@:User 1 Some(500000)"),
-            format!("{track}  1 Some(1500000)"),
+            format!("{track} [unknown]@:Unknown 1 Some(1500000)"),
             format!("{track} [unknown]@/x/libxul.so:NativeUnnamed<main@:User 1 Some(2000000)"),
         ];
         assert_eq!(lines(text), (expected.to_vec(), Vec::new()));
@@ -442,6 +462,20 @@ mod tests {
         ];
         assert_eq!(rows, expected);
         assert!(said[0].contains("1 sample skipped: sample 1 is of stack 9"), "{said:?}");
+    }
+
+    #[test]
+    fn allocations_are_events_and_what_is_freed_is_below_zero() {
+        let text = r#"{"meta":{"preprocessedProfileVersion":58},"shared":{"stringArray":["f"],
+            "stackTable":{"frame":[0],"prefix":[null]},"frameTable":{"func":[0]},"funcTable":{"name":[0]}},
+            "threads":[{"name":"a","samples":{"stack":[0]},
+            "nativeAllocations":{"time":[1,2],"weight":[64,-24],"weightType":"bytes","stack":[0,0],"length":2}}]}"#;
+        let profile = read(text.as_bytes(), &ReadOptions::default(), &mut Warnings::new()).unwrap();
+        let series = &profile.series[1];
+        assert_eq!((series.name.as_str(), series.unit.name()), ("native-allocations", "bytes"));
+        let weights: Vec<i64> =
+            series.signed_rows(crate::model::stacks::Weight::Period).map(|(_, weight)| weight).collect();
+        assert_eq!(weights, [64, -24]);
     }
 
     #[test]

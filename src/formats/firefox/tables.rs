@@ -6,7 +6,7 @@ use super::libraries::Libraries;
 use super::writing::Writing;
 use crate::analysis::category::Category;
 use crate::analysis::label;
-use crate::model::stacks::{Frame, FrameId, FrameKind, NameId, StackId};
+use crate::model::stacks::{Frame, FrameId, FrameKind, FunctionStart, NameId, StackId};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::io;
@@ -37,6 +37,8 @@ pub(super) struct FuncTable {
     is_js: Column,
     resource: Column,
     file_name: Column,
+    line_number: Column,
+    column_number: Column,
 }
 
 #[derive(Default)]
@@ -100,7 +102,9 @@ pub(super) struct ThreadTables {
 /// The tables of a thread while they are filled.
 pub(super) struct Tables<'k> {
     pub(super) own: ThreadTables,
-    function_numbers: FxHashMap<(NameId, Option<NameId>), u32>,
+    function_numbers: FxHashMap<(NameId, Option<NameId>, FunctionStart), u32>,
+    /// The files that functions were given, by their numbers.
+    function_files: Vec<Option<NameId>>,
     resource_numbers: FxHashMap<usize, u32>,
     /// The frames that [`ThreadNumbers`] has not.
     frame_numbers: FxHashMap<(FrameId, InStack), u32>,
@@ -128,6 +132,7 @@ impl<'k> Tables<'k> {
         Self {
             own: ThreadTables::default(),
             function_numbers: FxHashMap::default(),
+            function_files: Vec::new(),
             resource_numbers: FxHashMap::default(),
             frame_numbers: FxHashMap::default(),
             known,
@@ -174,6 +179,8 @@ impl<'k> Tables<'k> {
         let frame = profile.frame_of(id);
         let library = frame.module.map(|module| shared.libraries.number(profile, module));
         let func = self.function(frame, library, shared);
+        // The format has a file for functions only: a line of another one would be a place that isn't.
+        let line = Some(frame.line).filter(|line| *line > 0 && frame.file == self.function_files[func as usize]);
         let named = library.map(|library| (library, shared.libraries.name(library)));
         let CategoryPair { category, subcategory } = shared.categories.of(Category::of(frame), inside.in_gc, named);
         // The addresses of JIT code are in no file.
@@ -184,7 +191,7 @@ impl<'k> Tables<'k> {
         table.category.number(category as u64);
         table.subcategory.number(subcategory as u64);
         table.func.number(func);
-        table.line.optional(Some(frame.line).filter(|line| *line > 0));
+        table.line.optional(line);
         match is_plain {
             true => self.known.frames.add(id.0, table.length),
             false => _ = self.frame_numbers.insert((id, inside), table.length),
@@ -193,9 +200,10 @@ impl<'k> Tables<'k> {
         table.length - 1
     }
 
-    /// A function is a name in a library: where its lines come from is recognized by its frames.
+    /// A function whose file isn't known gets that of the line that is seen first.
     fn function(&mut self, frame: &Frame, library: Option<usize>, shared: &Shared<'_>) -> u32 {
-        if let Some(&known) = self.function_numbers.get(&(frame.name, frame.module)) {
+        let key = (frame.name, frame.module, frame.start);
+        if let Some(&known) = self.function_numbers.get(&key) {
             return known;
         }
         let profile = shared.writing.profile;
@@ -206,9 +214,14 @@ impl<'k> Tables<'k> {
         table.name.number(self.own.strings.number(&name));
         table.is_js.word(if frame.kind.is_jit() { "true" } else { "false" });
         table.resource.or_none(resource.map(u64::from));
-        table.file_name.optional(frame.file.map(|file| self.own.strings.number(&text(file))));
+        let file = frame.start.file.or(frame.file);
+        let known = |number: u32| Some(number).filter(|number| *number > 0);
+        table.file_name.optional(file.map(|file| self.own.strings.number(&text(file))));
+        table.line_number.optional(known(frame.start.line));
+        table.column_number.optional(known(frame.start.column));
         table.length += 1;
-        self.function_numbers.insert((frame.name, frame.module), table.length - 1);
+        self.function_files.push(file);
+        self.function_numbers.insert(key, table.length - 1);
         table.length - 1
     }
 
@@ -232,8 +245,8 @@ impl FuncTable {
         object.column("relevantForJS", &Column::repeated("false", self.length))?;
         object.column("resource", &self.resource)?;
         object.column("fileName", &self.file_name)?;
-        object.column("lineNumber", &Column::repeated("null", self.length))?;
-        object.column("columnNumber", &Column::repeated("null", self.length))
+        object.column("lineNumber", &self.line_number)?;
+        object.column("columnNumber", &self.column_number)
     }
 }
 

@@ -52,6 +52,7 @@ pub(super) struct Function {
     pub(super) name: u64,
     pub(super) system_name: u64,
     pub(super) file: u64,
+    pub(super) start_line: u64,
 }
 
 /// The span of a trace.
@@ -187,8 +188,8 @@ fn location(message: &[u8]) -> Location<'_> {
 }
 
 fn function(message: &[u8]) -> Function {
-    let [name, system_name, file] = numbers(message);
-    Function { name, system_name, file }
+    let [name, system_name, file, start_line] = numbers(message);
+    Function { name, system_name, file, start_line }
 }
 
 fn link(message: &[u8]) -> Link<'_> {

@@ -49,6 +49,8 @@ pub(super) struct FunctionMessage {
     pub(super) system_name_strindex: i32,
     #[prost(int32, tag = "3")]
     pub(super) filename_strindex: i32,
+    #[prost(int64, tag = "4")]
+    pub(super) start_line: i64,
 }
 
 /// `Link`

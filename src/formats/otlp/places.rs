@@ -95,7 +95,8 @@ fn lines(place: &[FrameId], (profile, names): (&Profile, &WrittenNames), tables:
         // The runtime's name for it, where that differs.
         let system_name_strindex = if *name == *own { 0 } else { tables.text(own) };
         let filename_strindex = frame.file.map_or(0, |file| tables.text(profile.name_of(file)));
-        let function = FunctionMessage { name_strindex, system_name_strindex, filename_strindex };
+        let start_line = frame.start.line.into();
+        let function = FunctionMessage { name_strindex, system_name_strindex, filename_strindex, start_line };
         LineMessage { function_index: tables.message(Which::Functions, &function), line: frame.line.into() }
     };
     frames.map(line).collect()

@@ -93,6 +93,7 @@ fn frames(len: usize, Message { dictionary, .. }: &Message<'_>, to: &mut Reader)
                 function: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
                 file: dictionary.string(function.file),
                 line: u32::try_from(line.line).unwrap_or(0),
+                start: (u32::try_from(function.start_line).unwrap_or(0), 0),
                 ..whole
             }
         });
@@ -226,6 +227,8 @@ impl<'d> MessageReading<'_, 'd> {
         tracks: &mut Tracks<'d>,
     ) -> Result<()> {
         let stack = self.of_table(sample.stack)?;
+        let stack = stack.unwrap_or_else(|| self.to.profile.unknown_stack());
+        let stack = Some(stack);
         let track = tracks.of_sample(sample, &self.dictionary, &mut self.to.profile);
         self.observations(event, (track, stack), (&sample.values, counts), &sample.times())
     }
@@ -239,36 +242,38 @@ impl<'d> MessageReading<'_, 'd> {
         (values, counts): (&[i64], Option<&[i64]>),
         times: &[u64],
     ) -> Result<()> {
-        let weight = |value: i64| -> Result<u64> {
-            let wrong = || Error::new("has a value below zero, as the difference of two profiles has");
-            Ok(u64::try_from(value).map_err(|_| wrong())?.saturating_mul(event.scale))
-        };
+        let scale = i64::try_from(event.scale).unwrap_or(i64::MAX);
+        let weight = |value: i64| value.saturating_mul(scale);
         let times: Vec<Nanos> = times.iter().map(|time| Nanos(*time)).collect();
-        let rows: Vec<(u64, Option<Nanos>)> = match (values, &times[..]) {
+        let rows: Vec<(i64, Option<Nanos>)> = match (values, &times[..]) {
             ([], []) => return Err(Error::new("has neither values nor times")),
-            ([], times) => times.iter().map(|time| (event.scale, Some(*time))).collect(),
+            ([], times) => times.iter().map(|time| (scale, Some(*time))).collect(),
             (values, []) => {
                 if !event.counts && counts.is_none() {
                     self.to.profile.series[event.series].uncounted = true;
                     self.to.profile.series[event.series].counting = Counting::Unknown;
                 }
-                values.iter().map(|value| Ok((weight(*value)?, None))).collect::<Result<_>>()?
+                values.iter().map(|value| (weight(*value), None)).collect()
             }
             (values, times) if values.len() == times.len() => {
                 let pairs = values.iter().zip(times);
-                pairs.map(|(value, time)| Ok((weight(*value)?, Some(*time)))).collect::<Result<_>>()?
+                pairs.map(|(value, time)| (weight(*value), Some(*time))).collect()
             }
             _ => return Err(Error::new(format!("has {} values and {} times", values.len(), times.len()))),
         };
-        for (at, (weight, time)) in rows.into_iter().enumerate() {
+        for (at, (signed, time)) in rows.into_iter().enumerate() {
+            let weight = signed.unsigned_abs();
             self.to.sampled = joined(self.to.sampled, time.map(TimeExtent::at));
             let count = match counts.and_then(|counts| counts.get(at)) {
-                Some(count) => u64::try_from(*count).unwrap_or(0),
+                Some(count) => count.unsigned_abs(),
                 None if event.counts => weight,
                 None => u64::from(weight > 0 || time.is_some()),
             };
-            if weight > 0 || count > 0 {
-                self.to.profile.push(event.series, Row { track, stack, weight, count, time });
+            let row = Row { track, stack, weight, count, time };
+            if signed < 0 {
+                self.to.profile.push_negative(event.series, row);
+            } else if weight > 0 || count > 0 {
+                self.to.profile.push(event.series, row);
             }
         }
         Ok(())

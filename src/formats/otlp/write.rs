@@ -14,7 +14,7 @@ use crate::contract::options::WriteOptions;
 use crate::contract::rows::{RowOrigin, RowWriter, WrittenNames, clamp, stretch_of};
 use crate::error::Result;
 use crate::model::Pid;
-use crate::model::stacks::{Frame, Profile, Row, Track, TrackId};
+use crate::model::stacks::{Frame, Profile, Row, Track, TrackId, Weight};
 use crate::runtimes::RuntimeSet;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ impl<'o> OtlpWriter<'o> {
         Self { messages, bucket, draft: Draft::new(), input: WrittenInput::default() }
     }
 
-    fn row(&mut self, profile: &Profile, series: usize, row: &Row) -> Result<()> {
+    fn row(&mut self, profile: &Profile, series: usize, row: &Row, weight: i64) -> Result<()> {
         let track = profile.track_of(row.track);
         let runtimes = track.pid.map_or_else(RuntimeSet::default, |pid| self.input.runtimes(pid, profile));
         if !self.draft.is_empty && self.draft.len() + self.input.cost(profile, row, runtimes) > LONGEST {
@@ -102,7 +102,7 @@ impl<'o> OtlpWriter<'o> {
             };
             u64::try_from((own + epoch.unwrap_or(0)).max(0)).unwrap_or(u64::MAX)
         });
-        let one = Observation { weight: clamp(row.weight), count: clamp(row.count), time };
+        let one = Observation { weight, count: clamp(row.count), time };
         draft.observe(slot, &identity, one, self.bucket.is_some());
         Ok(())
     }
@@ -200,7 +200,7 @@ impl RowWriter for OtlpWriter<'_> {
 
     fn rows(&mut self, profile: &Profile) -> Result<()> {
         for (at, series) in profile.series.iter().enumerate() {
-            series.rows.iter().try_for_each(|row| self.row(profile, at, row))?;
+            series.signed_rows(Weight::Period).try_for_each(|(row, weight)| self.row(profile, at, row, weight))?;
         }
         Ok(())
     }

@@ -18,6 +18,10 @@ pub(super) struct PprofProfile {
     pub(super) function: Vec<PprofFunction>,
     #[prost(string, repeated, tag = "6")]
     pub(super) string_table: Vec<String>,
+    #[prost(int64, tag = "7")]
+    pub(super) drop_frames: i64,
+    #[prost(int64, tag = "8")]
+    pub(super) keep_frames: i64,
     #[prost(int64, tag = "9")]
     pub(super) time_nanos: i64,
     #[prost(int64, tag = "10")]
@@ -122,6 +126,8 @@ pub(super) struct PprofFunction {
     pub(super) system_name: i64,
     #[prost(int64, tag = "4")]
     pub(super) filename: i64,
+    #[prost(int64, tag = "5")]
+    pub(super) start_line: i64,
 }
 
 /// The string table: position 0 is the empty string.

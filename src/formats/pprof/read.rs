@@ -4,19 +4,23 @@
 //!   by default (`default_sample_type`, else the last) comes first.
 //! * Labels show whose a sample is, and when it was taken.
 //! * A location with several lines is one function and the calls that were expanded in it.
+//! * `drop_frames` and `keep_frames` say which frames viewers leave out; they are left out here.
+//! * A sample without a location is of an unknown function.
 //!
 //! Samples name locations by number and a location names any number of lines, so a small file can ask for much:
 //! there is an end to it.
 
-use super::tables::{Label, Line, Tables, ValueType, is_pid, is_tid};
+use super::dropped::{Dropped, DroppedFunctions, kept_locations};
+use super::tables::{Label, Tables, ValueType, is_pid, is_tid};
 use crate::analysis::named_frames::{LocationFrames, NamedFrames, StatedFrame};
 use crate::bytes::protobuf::{FieldValue, Fields, inner};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::model::about::{About, TimeExtent, joined};
+use crate::model::about::{About, SampleValue, TimeExtent, ValueTypes, joined};
 use crate::model::process::BuildId;
-use crate::model::stacks::{Counting, Profile, Row, Sampling, ScriptStart, Track, Unit};
+use crate::model::stacks::{Counting, Profile, Row, Sampling, Track, Unit};
 use crate::model::{Nanos, Pid, Tid};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -73,14 +77,24 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     }
     let mut profile = Profile::keeping(options.keep);
     let events = events(&tables, &mut profile);
-    let frames = frames(bytes.len(), &tables, options.columns, &mut profile);
-    let mut reading = PprofReading { frames, tables: &tables, events, profile, sampled: None, apart: options.apart };
+    let dropped = DroppedFunctions::of(&tables, warnings);
+    let frames = frames(bytes.len(), &tables, &dropped, options.columns, &mut profile);
+    let mut reading = PprofReading {
+        frames,
+        dropped: dropped.locations(&tables),
+        tables: &tables,
+        events,
+        profile,
+        sampled: None,
+        apart: options.apart,
+    };
     let mut skipped = Skipped::new("sample");
     for sample in &tables.samples {
         reading.sample(sample).unwrap_or_else(|error| skipped.add(error));
     }
     warnings.extend(skipped.into_warning());
     reading.profile.about = about(&tables, reading.sampled);
+    reading.profile.about.values = Some(values(&tables, &reading.events, &reading.profile));
     Ok(reading.profile)
 }
 
@@ -164,33 +178,34 @@ fn is_sampled_by(tables: &Tables<'_>, of: ValueType) -> bool {
 
 /// The frames of all locations of a file of this length. Functions that are inlined have the module and address of the
 /// outer function.
-fn frames(len: usize, tables: &Tables<'_>, columns: bool, profile: &mut Profile) -> LocationFrames {
+fn frames(
+    len: usize,
+    tables: &Tables<'_>,
+    dropped: &DroppedFunctions,
+    columns: bool,
+    profile: &mut Profile,
+) -> LocationFrames {
     let (mut frames, mut named) = (LocationFrames::of("file", len), NamedFrames::default());
     for location in &tables.locations {
         let mapping = tables.mappings.get(&location.mapping).copied().unwrap_or_default();
         let addr = (location.address != 0).then(|| mapping.in_file(location.address));
         let [module, build] = [mapping.file, mapping.build_id].map(|text| tables.string(text));
         let whole = StatedFrame { module, build, addr, ..StatedFrame::default() };
-        let lines = location.lines().map(|line| {
+        let lines = location.lines().skip(dropped.lines_in(location, tables)).map(|line| {
             let function = tables.functions.get(&line.function).copied().unwrap_or_default();
             let names = [tables.string(function.name), tables.string(function.system_name)];
             StatedFrame {
                 function: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
                 file: tables.string(function.file),
                 line: number(line.line),
-                start: if columns { start(line) } else { ScriptStart::default() },
+                column: if columns { number(line.column) } else { 0 },
+                start: (number(function.start_line), 0),
                 ..whole
             }
         });
         frames.add(location.id, whole, lines, &mut named, profile);
     }
     frames
-}
-
-/// Profilers for node state where a function starts instead of where it ran, as V8's own profiles do. If a line's place
-/// is another one, the script states it, and it isn't used.
-fn start(line: Line) -> ScriptStart {
-    ScriptStart { line: number(line.line), column: number(line.column) }
 }
 
 fn number(number: u64) -> u32 {
@@ -200,6 +215,7 @@ fn number(number: u64) -> u32 {
 struct PprofReading<'t, 'd> {
     tables: &'t Tables<'d>,
     frames: LocationFrames,
+    dropped: FxHashMap<u64, Dropped>,
     events: Vec<EventValues>,
     profile: Profile,
     sampled: Option<TimeExtent>,
@@ -218,19 +234,23 @@ impl PprofReading<'_, '_> {
                 _ => {}
             }
         }
-        let stack = self.frames.stack(&locations, &mut self.profile)?;
+        let kept = kept_locations(&locations, &self.dropped);
+        let stack = match self.frames.stack(kept, &mut self.profile)? {
+            None => Some(self.profile.unknown_stack()),
+            stack => stack,
+        };
         let others = Some(labels.others).filter(|others| self.apart && !others.is_empty()).map(Arc::new);
         let track = self.profile.track(Track { labels: others, ..labels.track });
         let at = |place: usize| values.get(place).copied().unwrap_or(0);
-        if values.iter().any(|&value| value < 0) {
-            return Err(Error::new("has a value below zero, as the difference of two profiles has"));
-        }
         self.sampled = joined(self.sampled, labels.time.map(TimeExtent::at));
         for event in &self.events {
-            let weight = u64::try_from(at(event.value)).unwrap_or(0).saturating_mul(event.scale);
-            let count = event.count.map_or(u64::from(weight > 0), |place| u64::try_from(at(place)).unwrap_or(0));
-            if weight > 0 || count > 0 {
-                self.profile.push(event.series, Row { track, stack, weight, count, time: labels.time });
+            let weight = at(event.value).unsigned_abs().saturating_mul(event.scale);
+            let count = event.count.map_or(u64::from(weight > 0), |place| at(place).unsigned_abs());
+            let row = Row { track, stack, weight, count, time: labels.time };
+            if at(event.value) < 0 {
+                self.profile.push_negative(event.series, row);
+            } else if weight > 0 || count > 0 {
+                self.profile.push(event.series, row);
             }
         }
         Ok(())
@@ -259,6 +279,32 @@ impl SampleLabels {
             b"time" | b"timestamp" | b"end_timestamp_ns" if number > 0 => self.time = Some(Nanos(number)),
             key => _ = self.others.insert(String::from_utf8_lossy(key).into(), label.value().into()),
         }
+    }
+}
+
+/// What the profile states about its values.
+fn values(tables: &Tables<'_>, events: &[EventValues], profile: &Profile) -> ValueTypes {
+    let value = |at: usize| {
+        let weight = events.iter().find(|event| event.value == at);
+        let counted = events.iter().find(|event| event.count == Some(at) && event.value != at);
+        let event = weight.or(counted).map(|event| profile.series[event.series].name.clone());
+        let ValueType { name, unit } = tables.sample_types[at];
+        SampleValue {
+            name: tables.text(name),
+            unit: tables.text(unit),
+            event,
+            is_count: weight.is_none(),
+            scale: weight.map_or(1, |event| event.scale),
+        }
+    };
+    let ValueType { name, unit } = tables.period_type;
+    ValueTypes {
+        types: (0..tables.sample_types.len()).map(value).collect(),
+        default_type: tables.text(tables.default_sample_type),
+        period_type: (name != 0 || unit != 0).then(|| (tables.text(name), tables.text(unit))),
+        period: tables.period as i64,
+        drop_frames: tables.text(tables.drop_frames),
+        keep_frames: tables.text(tables.keep_frames),
     }
 }
 
@@ -383,8 +429,9 @@ mod tests {
         let location = message(&[(4, &numbers(&[(1, 1), (3, 0x1f)]))]);
         let bytes = [types(), sample(1, 1), sample(9, 1), sample(1, u64::MAX), location, strings()].concat();
         let (profile, said) = read_all(&bytes);
-        assert_eq!(profile.series[0].rows.len(), 1);
-        assert!(said[0].contains("2 samples skipped") && said[0].contains("location 9"), "{said:?}");
+        let series = &profile.series[0];
+        assert_eq!((series.rows.len(), series.negative.len(), series.negative[0].weight), (1, 1, 1));
+        assert!(said[0].contains("1 sample skipped") && said[0].contains("location 9"), "{said:?}");
         let cut = read(&bytes[..bytes.len() - strings().len()], &ReadOptions::default(), &mut Warnings::new());
         assert!(cut.unwrap_err().to_string().contains("no string table"));
     }

@@ -20,6 +20,9 @@ pub(super) struct Tables<'d> {
     /// In the order of the file.
     pub(super) locations: Vec<Location<'d>>,
     pub(super) default_sample_type: u64,
+    /// Regular expressions of functions that viewers leave out, and of those that they don't.
+    pub(super) drop_frames: u64,
+    pub(super) keep_frames: u64,
     /// Measure between two samples, and how much of it.
     pub(super) period_type: ValueType,
     pub(super) period: u64,
@@ -49,6 +52,7 @@ pub(super) struct Function {
     pub(super) name: u64,
     pub(super) system_name: u64,
     pub(super) file: u64,
+    pub(super) start_line: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -111,6 +115,8 @@ impl<'d> Tables<'d> {
                 self.functions.insert(id, function);
             }
             6 => self.strings.push(bytes),
+            7 => self.drop_frames = value.number(),
+            8 => self.keep_frames = value.number(),
             9 => self.time = value.number(),
             10 => self.duration = value.number(),
             11 => self.period_type = value_type(bytes),
@@ -142,8 +148,8 @@ fn mapping(message: &[u8]) -> (u64, Mapping) {
 }
 
 fn function(message: &[u8]) -> (u64, Function) {
-    let [id, name, system_name, file] = numbers(message);
-    (id, Function { name, system_name, file })
+    let [id, name, system_name, file, start_line] = numbers(message);
+    (id, Function { name, system_name, file, start_line })
 }
 
 fn location(message: &[u8]) -> Location<'_> {

@@ -8,7 +8,7 @@ use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::backing::base_name;
-use crate::model::stacks::{Counting, FrameId, Profile, Row, ScriptStart, StackId, Track, TrackId, Unit};
+use crate::model::stacks::{Counting, FrameId, Profile, Row, StackId, Track, TrackId, Unit};
 use crate::model::{Nanos, Pid, Tid};
 use rustc_hash::FxHashSet;
 use serde::Deserialize;
@@ -77,15 +77,17 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         .map_err(|error| Error::new("is not a complete speedscope file").because(error))?;
     let mut profile = Profile::keeping(options.keep);
     let mut named = NamedFrames::default();
+    let exporter = file.exporter.as_deref().unwrap_or_default();
+    let is_own = exporter.starts_with("jitgraft ");
+    let are_starts = is_own || exporter.starts_with("speedscope@");
     let frames = file
         .shared
         .frames
         .iter()
-        .map(|frame| stated_frame(frame, options.columns))
+        .map(|frame| stated_frame(frame, are_starts, options.columns))
         .map(|told| named.frame(&mut profile, told))
         .collect();
     let mut reading = SpeedscopeReading { profile, frames, skipped: Skipped::new("sample") };
-    let is_own = file.exporter.is_some_and(|exporter| exporter.starts_with("jitgraft "));
     for one in &file.profiles {
         let track = if file.profiles.len() > 1 || is_own { track(&one.name) } else { Track::default() };
         reading.add(one, track);
@@ -94,15 +96,27 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(reading.profile)
 }
 
-/// Line and column are those at which a function starts: profiles of V8 are converted so.
-fn stated_frame(frame: &SharedFrame, columns: bool) -> StatedFrame<'_> {
+/// The frame that the file states.
+///
+/// A line is one that ran. Functions without a name are told apart by line and column, and so are all functions where
+/// `are_starts` holds: speedscope itself and we write a column for the start of a function only.
+fn stated_frame(frame: &SharedFrame, are_starts: bool, columns: bool) -> StatedFrame<'_> {
     let file = frame.file.as_deref().unwrap_or_default().as_bytes();
     let line = frame.line.unwrap_or(0.0) as u32;
     // Profilers of native code have a module where those of languages have a source file; only a source file has lines.
     let (module, file) = if line == 0 && is_module(file) { (file, &b""[..]) } else { (&b""[..], file) };
-    let column = frame.col.filter(|_| columns).unwrap_or(0.0) as u32;
-    let start = ScriptStart { line, column };
-    StatedFrame { function: frame.name.as_bytes(), module, file, line, start, ..StatedFrame::default() }
+    let column = frame.col.unwrap_or(0.0) as u32;
+    let function = frame.name.as_bytes();
+    let stated = StatedFrame { function, module, file, ..StatedFrame::default() };
+    if column > 0 && line > 0 && (are_starts || is_anonymous(&frame.name)) {
+        return StatedFrame { start: (line, column), ..stated };
+    }
+    StatedFrame { line, column: if columns { column } else { 0 }, ..stated }
+}
+
+/// True for the name of a function without one, as JavaScript's profilers spell it.
+fn is_anonymous(name: &str) -> bool {
+    name.is_empty() || name.starts_with("(anonymous") || name.starts_with("<anonymous")
 }
 
 fn is_module(file: &[u8]) -> bool {
@@ -173,6 +187,7 @@ impl SpeedscopeReading {
                 continue;
             };
             let stack = frames.into_iter().fold(None, |stack, frame| Some(self.profile.stack(stack, frame)));
+            let stack = stack.or_else(|| Some(self.profile.unknown_stack()));
             weights.push(&mut self.profile, stack, weight);
         }
     }
@@ -218,12 +233,16 @@ struct Rounded {
 impl Rounded {
     fn push(&mut self, profile: &mut Profile, stack: Option<StackId>, weight: f64) {
         let time = self.start.map(|start| Nanos((start + self.sum) as u64));
-        let exact = (weight * self.scale).max(0.0) + self.rest;
+        let exact = weight * self.scale + self.rest;
         let weight = exact.round();
         self.rest = exact - weight;
-        self.sum += weight;
-        let row = Row { track: self.track, stack, weight: weight as u64, count: 1, time };
-        profile.push(self.series, row);
+        self.sum += weight.max(0.0);
+        let row = Row { track: self.track, stack, weight: weight.abs() as u64, count: 1, time };
+        if weight < 0.0 {
+            profile.push_negative(self.series, row);
+        } else {
+            profile.push(self.series, row);
+        }
     }
 
     /// Lets time pass that belongs to no stack.

@@ -188,13 +188,14 @@ impl TableInput {
         let module = frame.module.map(|module| profile.name_of(module));
         let function = self.texts.number(&label::called(&self.names.of(frame, name), module));
         let build_id = profile.build_of(frame);
+        let place = profile.place_of(frame);
         let texts = &mut self.texts;
         FrameCells {
             function,
             module: module.map(|module| texts.number(&String::from_utf8_lossy(told_module(frame.kind, module)))),
             build_id: build_id.map(|id| texts.number(&String::from_utf8_lossy(&id))),
-            file: frame.file.map(|file| texts.number(&String::from_utf8_lossy(profile.name_of(file)))),
-            line: i32::try_from(frame.line).ok().filter(|line| *line != 0),
+            file: place.map(|(file, _)| texts.number(&String::from_utf8_lossy(profile.name_of(file)))),
+            line: place.and_then(|(_, line)| i32::try_from(line).ok()).filter(|line| *line != 0),
             // Its tier is in the next column.
             kind: texts.number(Category::of(frame).of_any_tier().name()),
             tier: frame.tier.map(|tier| texts.number(tier.name())),

@@ -43,7 +43,7 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
             tid: Some(Tid(tid as i32)),
             ..Track::default()
         };
-        chunks.push_to(&mut profile, track, options, warnings);
+        chunks.push_to(&mut profile, track, warnings);
     }
     trace.samples.push_to(&mut profile, |pid, tid| trace.thread_name(pid, tid), warnings);
     if !takes_time {

@@ -26,8 +26,8 @@ pub struct SelfCost {
     pub function: FrameId,
     /// Its name in stacks, where recursion is the function again (`f;f`).
     pub in_stacks: FrameId,
-    /// By event.
-    pub costs: Box<[u64]>,
+    /// By event; below zero where more is freed than taken.
+    pub costs: Box<[i64]>,
 }
 
 /// All calls from one function to another.
@@ -40,7 +40,7 @@ pub struct Calls {
     /// The number of calls.
     pub count: u64,
     /// By event, the cost of the callee and of all that it called.
-    pub costs: Box<[u64]>,
+    pub costs: Box<[i64]>,
 }
 
 impl ThreadCalls {

@@ -63,7 +63,8 @@ impl Profile {
         for frame in &part.frames {
             let name = |id: NameId| numbers.names[id.index()];
             let [module, build, file] = [frame.module, frame.build, frame.file].map(|id| id.map(name));
-            numbers.frames.push(self.frame(Frame { name: name(frame.name), module, build, file, ..*frame }));
+            let start = frame.start.renumbered(name);
+            numbers.frames.push(self.frame(Frame { name: name(frame.name), module, build, file, start, ..*frame }));
         }
         for (parent, frame) in &part.stacks {
             let parent = parent.map(|parent| numbers.stacks[parent as usize]);

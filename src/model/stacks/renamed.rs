@@ -1,6 +1,6 @@
 //! Profiles whose functions are called otherwise.
 
-use super::{Frame, FrameId, Keep, NameId, Profile, ScriptStart, StackId, Track, TrackId};
+use super::{Frame, FrameId, FunctionStart, Keep, NameId, Profile, Series, StackId, Track, TrackId};
 use crate::model::interner::Interner;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
@@ -12,8 +12,10 @@ pub struct ChangedFrame {
     pub name: Vec<u8>,
     /// The source file; `None` if it stays.
     pub file: Option<Vec<u8>>,
-    /// The line in it.
+    /// The line in it that ran; 0 if unknown.
     pub line: u32,
+    /// Line and column at which the function starts in the source file; `None` if that stays.
+    pub start: Option<(u32, u32)>,
 }
 
 impl Profile {
@@ -30,7 +32,8 @@ impl Profile {
                 renamed => self.name(&renamed),
             };
             let [module, build, file] = [frame.module, frame.build, frame.file].map(|id| id.map(name));
-            frames.push(self.frame(Frame { name: function, module, build, file, ..*frame }));
+            let start = frame.start.renumbered(name);
+            frames.push(self.frame(Frame { name: function, module, build, file, start, ..*frame }));
         }
         self.merge_with(other, &frames);
     }
@@ -49,22 +52,23 @@ impl Profile {
         for frame in other.frames.items() {
             let [module, build] =
                 [frame.module, frame.build].map(|name| name.map(|name| self.name(other.name_of(name))));
-            let (name, file, line) = match change(&other, frame) {
-                Some(ChangedFrame { name, file, line }) => (self.name(&name), file, line),
-                None => (self.name(other.name_of(frame.name)), None, frame.line),
+            let [own_file, start_file] =
+                [frame.file, frame.start.file].map(|file| file.map(|file| self.name(other.name_of(file))));
+            let own_start = FunctionStart { file: start_file, ..frame.start };
+            let own = Frame { module, build, file: own_file, column: 0, start: own_start, ..*frame };
+            let new = match change(&other, frame) {
+                None => Frame { name: self.name(other.name_of(frame.name)), ..own },
+                Some(ChangedFrame { name, file, line, start }) => {
+                    let name = self.name(&name);
+                    let file = file.map(|file| self.name(&file));
+                    let start = match start {
+                        Some((line, column)) => FunctionStart { file: file.or(start_file), line, column },
+                        None => own_start,
+                    };
+                    Frame { name, file: file.or(own_file), line, start, ..own }
+                }
             };
-            let own = || frame.file.map(|name| other.name_of(name));
-            let file = file.as_deref().or_else(own).map(|file| self.name(file));
-            frames.push(self.frame(Frame {
-                name,
-                module,
-                build,
-                file,
-                line,
-                column: 0,
-                start: ScriptStart::default(),
-                ..*frame
-            }));
+            frames.push(self.frame(new));
         }
         self.merge_with(&other, &frames);
     }
@@ -122,7 +126,7 @@ impl Profile {
     pub fn map_tracks(&mut self, to: impl Fn(&Track) -> Track) {
         let before = std::mem::take(&mut self.tracks);
         let numbers: Vec<TrackId> = before.items().iter().map(|track| self.track(to(track))).collect();
-        let rows = self.series.iter_mut().flat_map(|series| &mut series.rows);
+        let rows = self.series.iter_mut().flat_map(|series| series.rows.iter_mut().chain(&mut series.negative));
         rows.for_each(|row| row.track = numbers[row.track.index()]);
         self.calls.iter_mut().for_each(|calls| calls.track = numbers[calls.track.index()]);
         if self.keep == Keep::Sums && self.tracks.items().len() < before.items().len() {

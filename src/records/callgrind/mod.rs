@@ -29,22 +29,26 @@ pub use rewrite::{
 };
 pub use stacks::{read, write};
 
-use grammar::{Statement, lines};
+use grammar::{Keyword, Statement, lines};
 
-/// True if an input begins like a file of this format, from any writer. cachegrind's files, which look alike, lack
-/// every one of these headers.
+/// True if an input begins like a file of this format, from any writer: headers, of which only `events:` must be there,
+/// and behind them a function. cachegrind's files and those of cg_diff are such files without calls.
 pub fn sniff(head: &[u8]) -> bool {
     if head.starts_with(b"# callgrind format") {
         return true;
     }
-    let mut headers = lines(head)
-        .map(|(_, text)| Statement::parse(text))
-        .take_while(|line| !matches!(line, Statement::Spec(..) | Statement::Cost(_)));
-    let mut events = false;
-    let known = headers.any(|line| {
-        events |= matches!(line, Statement::Header(b"events", _));
-        matches!(line, Statement::Header(b"positions" | b"creator" | b"part", _))
-            || matches!(line, Statement::Header(b"version", value) if value == b"1")
-    });
-    known && (events || headers.any(|line| matches!(line, Statement::Header(b"events", _))))
+    let (mut events, mut is_known) = (false, false);
+    for (_, text) in lines(head) {
+        match Statement::parse(text) {
+            Statement::Header(b"events", value) => events |= !value.is_empty(),
+            Statement::Header(b"positions" | b"creator" | b"part", _) => is_known = true,
+            Statement::Header(b"version", value) => is_known |= value == b"1",
+            Statement::Header(..) => {}
+            Statement::Spec(Keyword::Fn | Keyword::Fl | Keyword::Ob, _) => return events,
+            Statement::Other if text.trim_ascii().is_empty() || text.starts_with(b"#") => {}
+            Statement::Spec(..) | Statement::Cost(_) | Statement::Other => return false,
+        }
+    }
+    // Its headers may be longer than what is looked at.
+    events && is_known
 }

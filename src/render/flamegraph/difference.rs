@@ -2,7 +2,7 @@
 //! before.
 
 use super::amount::percent;
-use super::drawing::{Before, Drawing, NameTable, PageBox, tree_of};
+use super::drawing::{Before, Drawing, NameTable, PageBox, tree_of_names};
 use super::look::{Difference, Look, nothing};
 use crate::analysis::call_tree::CallTree;
 use crate::analysis::comparison::{Comparison, Evidence};
@@ -32,7 +32,7 @@ impl CountedTrees {
     fn new(side: Side<'_>, options: &WriteOptions, look: &Look, difference: Difference) -> Result<Self> {
         let series = side.event()?;
         let merged = |options: &WriteOptions| {
-            let tree = tree_of(side.profile, series, options, look)?;
+            let tree = tree_of_names(side.profile, series, options, look)?;
             let tree = if difference.strip_hex { tree.renamed(without_hex) } else { tree };
             Ok::<_, Error>(tree.merging_tiers())
         };

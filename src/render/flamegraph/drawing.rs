@@ -82,6 +82,16 @@ impl NameTable {
     pub(super) fn number(&mut self, name: &str) -> u32 {
         self.0.number(&*readable(without_suffix(name).as_bytes()))
     }
+
+    /// The number of a box's name: with the place where the function starts, if others are called like it.
+    fn number_of(&mut self, tree: &CallTree, label: Option<u32>, starts: &[Option<String>]) -> u32 {
+        let Some(label) = label else { return self.number("all") };
+        let name = without_suffix(tree.name(label));
+        match &starts[label as usize] {
+            Some(start) => self.number(&format!("{name} ({start})")),
+            None => self.number(name),
+        }
+    }
 }
 
 /// A name without the suffix that shows what sort of code it is: that is recognized by the color.
@@ -93,12 +103,28 @@ pub(super) fn without_suffix(name: &str) -> &str {
 fn spelling(profile: &Profile, options: &WriteOptions, look: &Look) -> Spelling {
     let by_category = Category::are_known(profile);
     let (by, annotate, tidied) = (options.by, options.annotate, options.tidied);
-    Spelling { by, annotate, tidied, reversed: look.reversed, by_category }
+    Spelling { by, annotate, tidied, reversed: look.reversed, by_category, by_start: true }
 }
 
-/// The tree of one event, with a node for each sort of code where that is known.
-pub(super) fn tree_of(profile: &Profile, series: &Series, options: &WriteOptions, look: &Look) -> Result<CallTree> {
-    let mut tree = CallTree::new(profile, series, options.weight, spelling(profile, options, look));
+/// The tree of one event by names, with a node for each sort of code where that is known: for comparisons, since a
+/// function starts elsewhere once a line above it is new.
+pub(super) fn tree_of_names(
+    profile: &Profile,
+    series: &Series,
+    options: &WriteOptions,
+    look: &Look,
+) -> Result<CallTree> {
+    tree_of(profile, series, options, look, Spelling { by_start: false, ..spelling(profile, options, look) })
+}
+
+fn tree_of(
+    profile: &Profile,
+    series: &Series,
+    options: &WriteOptions,
+    look: &Look,
+    spelling: Spelling,
+) -> Result<CallTree> {
+    let mut tree = CallTree::new(profile, series, options.weight, spelling);
     if !look.base.is_empty() {
         tree = tree.based_at(&look.base);
     }
@@ -148,16 +174,16 @@ impl Drawing {
     /// The flame graph of the merged stacks of one event.
     pub(super) fn flame(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
         let series = profile.series.get(options.series).ok_or_else(nothing)?;
-        let tree = tree_of(profile, series, options, look)?;
+        let tree = tree_of(profile, series, options, look, spelling(profile, options, look))?;
         let own = own_by_category(&tree, look.reversed);
         let mut drawing = Self::empty(profile, series, options, look);
         drawing.total = tree.total();
         drawing.legend = legend(&own, drawing.total);
         drawing.facts = facts(profile, series, options.weight, &drawing.amounts.text(drawing.total));
-        let mut names = NameTable::default();
+        let (mut names, starts) = (NameTable::default(), tree.places_of_namesakes());
         let mut numbers: FxHashMap<Option<u32>, u32> = FxHashMap::default();
         for (placed, shares) in tree.boxes_merging_tiers(look.narrowest(drawing.total)) {
-            let number = || names.number(placed.label.map_or("all", |label| tree.name(label)));
+            let number = || names.number_of(&tree, placed.label, &starts);
             let tiers = shares.heaviest_first();
             let swatch = swatch(&tree, placed.label, &tiers, !own.is_empty());
             let shares = if shares.is_mixed() { tiers } else { Vec::new() };
@@ -215,7 +241,7 @@ impl Drawing {
             let time = Series { unit: Unit::Nanos, ..Series::default() };
             drawing.amounts = Amounts::of(&time, Weight::Period, None, None);
         }
-        let mut names = NameTable::default();
+        let (mut names, starts) = (NameTable::default(), chart.tree.places_of_namesakes());
         let narrow = look.narrowest(chart.length);
         // The first thread is the topmost: rows are counted from below unless the picture is inverted.
         let order: Vec<_> =
@@ -234,9 +260,13 @@ impl Drawing {
                     Some(label) => chart.tree.category(label).map_or_else(|| warm(name), Swatch::Code),
                     None => Swatch::Idle,
                 };
+                let number = match placed.label {
+                    Some(_) => names.number_of(&chart.tree, placed.label, &starts),
+                    None => names.number(name),
+                };
                 drawing.boxes.push(PageBox {
                     start: placed.start,
-                    ..PageBox::plain(row + named + placed.depth, placed.end, names.number(name), swatch)
+                    ..PageBox::plain(row + named + placed.depth, placed.end, number, swatch)
                 });
             }
             row += height + named;

@@ -17,7 +17,7 @@ use crate::model::backing::base_name;
 use crate::model::interner::Interner;
 use crate::model::prefix_tree::PrefixTree;
 use crate::model::printable::readable;
-use crate::model::stacks::{Frame, FrameId, NameId, Profile, Sampling, Series, Track, Weight};
+use crate::model::stacks::{Frame, FrameId, FunctionStart, NameId, Profile, Sampling, Series, Track, Weight};
 use crate::render::palette;
 use rustc_hash::FxHashMap;
 use serde_json::json;
@@ -101,7 +101,7 @@ pub fn sections(
 fn emptied(series: &Series) -> Series {
     let Series { name, unit, sampling, uncounted, counting, .. } = series;
     let (name, unit) = (name.clone(), unit.clone());
-    Series { name, unit, sampling: *sampling, uncounted: *uncounted, counting: *counting, rows: Vec::new() }
+    Series { name, unit, sampling: *sampling, uncounted: *uncounted, counting: *counting, ..Series::default() }
 }
 
 /// Functions, stacks and threads, each once.
@@ -119,12 +119,13 @@ struct PageTables<'p> {
     track_numbers: FxHashMap<&'p Track, u32>,
 }
 
-/// The key of a function: name, module and category; the file, where calls are stated.
+/// The key of a function: name, module, where it starts, and category.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct PageFunctionKey {
     name: u32,
     module: Option<u32>,
     file: Option<u32>,
+    start: (u32, u32),
     category: Category,
 }
 
@@ -152,15 +153,7 @@ impl<'p> PageTables<'p> {
     /// Adds what a profile holds but its samples.
     fn add(&mut self, profile: &'p Profile) -> PageNumbers {
         let first = self.functions.len();
-        let mut is_stated = vec![false; profile.frame_count()];
-        for own in profile.calls.iter().flat_map(|calls| &calls.functions) {
-            (is_stated[own.function.index()], is_stated[own.in_stacks.index()]) = (true, true);
-        }
-        let mut function = |(id, frame): (FrameId, &Frame)| {
-            let file = frame.file.filter(|_| is_stated[id.index()]);
-            self.function(profile, frame, file)
-        };
-        let functions: Vec<u32> = profile.frames().map(&mut function).collect();
+        let functions: Vec<u32> = profile.frames().map(|(_, frame)| self.function(profile, frame)).collect();
         self.find_places(profile, &functions, first);
         let mut nodes: Vec<u32> = Vec::with_capacity(profile.stack_count());
         for stack in 0..profile.stack_count() as u32 {
@@ -172,15 +165,18 @@ impl<'p> PageTables<'p> {
         PageNumbers { functions, nodes, tracks }
     }
 
-    fn function(&mut self, profile: &Profile, frame: &Frame, file: Option<NameId>) -> u32 {
+    fn function(&mut self, profile: &Profile, frame: &Frame) -> u32 {
+        let FunctionStart { file, line, column } = frame.start;
         let key = PageFunctionKey {
             name: self.texts.number(&*readable(label::function(profile, frame).as_bytes())),
             module: frame.module.map(|module| self.module(profile.name_of(module), frame)),
             file: file.map(|file| self.texts.number(&*readable(profile.name_of(file)))),
+            // In another recording a function starts elsewhere once a line above it is new.
+            start: if self.compares { (0, 0) } else { (line, column) },
             category: Category::of(frame),
         };
         *self.function_numbers.entry(key).or_insert_with(|| {
-            self.functions.push(PageFunction { key, file: key.file, line: 0 });
+            self.functions.push(PageFunction { key, file: None, line: 0 });
             self.functions.len() as u32 - 1
         })
     }
@@ -188,7 +184,7 @@ impl<'p> PageTables<'p> {
     /// Reports the functions from `first` on where they are written.
     fn find_places(&mut self, profile: &Profile, functions: &[u32], first: usize) {
         for ((number, place), (_, frame)) in functions.iter().zip(places(profile)).zip(profile.frames()) {
-            let Some((file, line)) = place.or(frame.file.map(|file| (file, frame.line))) else { continue };
+            let Some((file, line)) = place.or_else(|| profile.place_of(frame)) else { continue };
             let function = &mut self.functions[*number as usize];
             if *number as usize >= first && function.file.is_none() {
                 function.file = Some(self.texts.number(&*readable(profile.name_of(file))));
@@ -255,7 +251,7 @@ fn calls(profile: &Profile, is_stated: &[bool], numbers: &PageNumbers, mut secti
             || threads().flat_map(|(thread, event, track)| thread.functions.iter().map(move |of| (of, event, track)));
         let calls =
             || threads().flat_map(|(thread, event, track)| thread.calls.iter().map(move |of| (of, event, track)));
-        let cost = |costs: &[u64], event: usize| costs.get(event).copied().unwrap_or(0);
+        let cost = |costs: &[i64], event: usize| costs.get(event).map_or(0, |cost| u64::try_from(*cost).unwrap_or(0));
         let column = |name: &str| format!("calls.{event}.{name}");
         section = section
             .numbers(column("function"), functions().map(|(of, ..)| function(of.function)))

@@ -115,7 +115,7 @@ fn behind(message: &Message<'_>, plan: &Plan, out: &mut Vec<u8>) {
     }
     for function in plan.functions.items() {
         let (name, file) = (function.name as i32, function.file as i32);
-        let message = FunctionMessage { name_strindex: name, system_name_strindex: 0, filename_strindex: file };
+        let message = FunctionMessage { name_strindex: name, filename_strindex: file, ..FunctionMessage::default() };
         encoding::message::encode(3, &message, out);
     }
     for string in plan.strings.items() {

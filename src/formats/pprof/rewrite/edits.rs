@@ -217,7 +217,8 @@ impl NewNames {
     /// All of them, as fields of the profile.
     fn fields(&self, out: &mut Vec<u8>) {
         for (place, &(name, filename)) in (1..).zip(self.functions.items()) {
-            let function = PprofFunction { id: self.last_function + place, name, system_name: name, filename };
+            let function =
+                PprofFunction { id: self.last_function + place, name, system_name: name, filename, start_line: 0 };
             encoding::message::encode(5, &function, out);
         }
         self.strings.items().iter().for_each(|string| encoding::string::encode(6, string, out));

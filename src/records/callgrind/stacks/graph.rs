@@ -7,17 +7,20 @@ use crate::bytes::digits::decimal;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::texts::Texts;
 use crate::records::callgrind::grammar::{
-    CHUNK_SIZE, Columns, IdSpace, IdTable, Keyword, NameField, ReadChunks, Statement, event_names, lines, name_field,
-    number,
+    CHUNK_SIZE, Columns, IdSpace, IdTable, Keyword, NameField, PositionDecoder, ReadChunks, Statement, event_names,
+    lines, name_field, number,
 };
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::io::Read;
 
 /// The graph of all parts of a file together.
 #[derive(Debug, Default)]
 pub(super) struct CallGraph {
-    /// The names of the events.
+    /// The names of the events; behind those of the file, those that are computed from them.
     pub(super) events: Vec<Vec<u8>>,
+    /// The formulas of `event:` headers, by the name of the event.
+    formulas: Vec<(Vec<u8>, Vec<u8>)>,
     /// The functions in order of appearance.
     pub(super) functions: Vec<GraphFunction>,
     /// Their names, files and objects.
@@ -39,15 +42,17 @@ pub(super) struct Thread {
     pub(super) number: Option<i32>,
     /// Self costs of the functions that have any.
     pub(super) costs: Vec<(u32, Costs)>,
+    /// The same by file and line, for each entry of `costs`; empty if lines aren't asked for, or not stated.
+    pub(super) lines: Vec<BTreeMap<(TextNumber, u32), Costs>>,
     /// The index of a function in `costs`.
     places: FxHashMap<u32, usize>,
     /// Calls by (caller, callee), numbers in `functions`.
     pub(super) calls: FxHashMap<(u32, u32), Calls>,
 }
 
-/// Costs by event; those at the end may be missing, and are 0.
+/// Costs by event; those at the end may be missing, and are 0. Memory that is freed costs less than nothing.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Costs(Vec<u64>);
+pub(super) struct Costs(Vec<i64>);
 
 /// One function, by the numbers of its texts.
 #[derive(Debug, Clone, Copy)]
@@ -68,19 +73,116 @@ pub(super) struct Calls {
 
 impl Costs {
     /// The cost of an event.
-    pub(super) fn of(&self, event: usize) -> u64 {
+    pub(super) fn of(&self, event: usize) -> i64 {
         self.0.get(event).copied().unwrap_or(0)
     }
 
     fn add<'t>(&mut self, words: impl Iterator<Item = &'t [u8]>) -> Result<()> {
         for (event, word) in words.enumerate() {
-            let cost = number(word).ok_or_else(not_a_number)?;
+            let cost = signed_number(word).ok_or_else(not_a_number)?;
             if self.0.len() <= event {
                 self.0.resize(event + 1, 0);
             }
             self.0[event] = self.0[event].saturating_add(cost);
         }
         Ok(())
+    }
+}
+
+/// A cost, which may be below zero.
+fn signed_number(word: &[u8]) -> Option<i64> {
+    match word.strip_prefix(b"-") {
+        Some(digits) => Some(0i64.saturating_sub_unsigned(number(digits)?)),
+        None => Some(i64::try_from(number(word)?).unwrap_or(i64::MAX)),
+    }
+}
+
+/// What an event costs that is computed from others: the factors of these, by their places.
+struct DerivedEvent(Vec<(usize, i64)>);
+
+impl DerivedEvent {
+    /// Reads a formula such as `Ir + 10 Bm`, given the events that it can be of; `None` if it isn't one.
+    fn parse(formula: &[u8], events: &[Vec<u8>]) -> Option<Self> {
+        let (mut terms, mut sign, mut factor) = (Vec::new(), 1i64, None);
+        let spaced: Vec<u8> = formula
+            .iter()
+            .flat_map(|byte| match byte {
+                b'+' | b'-' | b'*' => vec![b' ', *byte, b' '],
+                _ => vec![*byte],
+            })
+            .collect();
+        let mut needs_sign = false;
+        for word in spaced.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
+            match word {
+                b"+" | b"-" => {
+                    (sign, factor, needs_sign) = (if word == b"-" { -1 } else { 1 }, None, false);
+                }
+                b"*" if factor.is_some() => {}
+                _ if needs_sign => return None,
+                word if word[0].is_ascii_digit() => {
+                    // `10Bm` is ten times Bm, too.
+                    let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
+                    let number = i64::try_from(decimal(&word[..digits])?).ok()?;
+                    factor = Some(number);
+                    if digits < word.len() {
+                        terms.push((place_of(&word[digits..], events)?, sign.checked_mul(number)?));
+                        needs_sign = true;
+                    }
+                }
+                name => {
+                    terms.push((place_of(name, events)?, sign.checked_mul(factor.unwrap_or(1))?));
+                    needs_sign = true;
+                }
+            }
+        }
+        (needs_sign && !terms.is_empty()).then_some(Self(terms))
+    }
+
+    fn cost(&self, costs: &Costs) -> i64 {
+        let terms = self.0.iter().map(|(event, factor)| costs.of(*event).saturating_mul(*factor));
+        terms.fold(0, i64::saturating_add)
+    }
+}
+
+fn place_of(name: &[u8], events: &[Vec<u8>]) -> Option<usize> {
+    events.iter().position(|event| event == name)
+}
+
+impl CallGraph {
+    /// Adds the events that are computed from others. A formula may name one that is computed, too.
+    fn derive_events(&mut self, skipped: &mut Skipped) {
+        let mut left = std::mem::take(&mut self.formulas);
+        loop {
+            let before = left.len();
+            left.retain(|(name, formula)| {
+                let is_taken = self.events.contains(name);
+                let derived = DerivedEvent::parse(formula, &self.events).filter(|_| !is_taken);
+                if let Some(derived) = &derived {
+                    self.events.push(name.clone());
+                    self.add_derived(self.events.len() - 1, derived);
+                }
+                derived.is_none() && !is_taken
+            });
+            if left.len() == before {
+                break;
+            }
+        }
+        for (name, formula) in left {
+            let [name, formula] = [name, formula].map(|text| String::from_utf8_lossy(&text).into_owned());
+            skipped.add(Error::new(format!("event {name} is {formula}, which the events of the file don't give")));
+        }
+    }
+
+    fn add_derived(&mut self, event: usize, derived: &DerivedEvent) {
+        for thread in &mut self.threads {
+            let own = thread.costs.iter_mut().map(|(_, costs)| costs);
+            let own = own.chain(thread.lines.iter_mut().flat_map(BTreeMap::values_mut));
+            for costs in own.chain(thread.calls.values_mut().map(|calls| &mut calls.costs)) {
+                let cost = derived.cost(costs);
+                costs.0.resize(event + 1, 0);
+                costs.0[event] = cost;
+            }
+        }
     }
 }
 
@@ -91,14 +193,15 @@ impl Thread {
         let place = *self.places.entry(function).or_insert(next);
         if place == next {
             self.costs.push((function, Costs::default()));
+            self.lines.push(BTreeMap::new());
         }
         place
     }
 }
 
 /// Reads a whole stream.
-pub(super) fn read(input: impl Read, warnings: &mut Warnings) -> Result<CallGraph> {
-    let mut reader = GraphReader { skipped: Skipped::new("line"), ..GraphReader::default() };
+pub(super) fn read(input: impl Read, with_lines: bool, warnings: &mut Warnings) -> Result<CallGraph> {
+    let mut reader = GraphReader { with_lines, skipped: Skipped::new("line"), ..GraphReader::default() };
     // Number 0, which objects and files have until one is stated.
     reader.text(b"");
     reader.enter_thread(None);
@@ -110,7 +213,10 @@ pub(super) fn read(input: impl Read, warnings: &mut Warnings) -> Result<CallGrap
             }
         }
     }
+    let mut formulas = Skipped::new("formula");
+    reader.graph.derive_events(&mut formulas);
     warnings.extend(reader.skipped.into_warning());
+    warnings.extend(formulas.into_warning());
     Ok(reader.graph)
 }
 
@@ -126,6 +232,12 @@ struct GraphReader {
     function_ids: IdTable,
     known: FxHashMap<[TextNumber; 3], u32>,
     columns: Columns,
+    /// True if the lines of self costs are asked for.
+    with_lines: bool,
+    /// Reads their positions.
+    decoder: PositionDecoder,
+    /// True if lines behind `calls=` move relative positions.
+    every_line_moves: bool,
     /// The number of the thread that costs are of.
     thread: usize,
     /// The threads by number.
@@ -181,7 +293,9 @@ impl GraphReader {
         match word {
             b"positions" => {
                 self.columns = Columns::required(value)?;
+                self.decoder = PositionDecoder::new(self.columns, self.every_line_moves);
             }
+            b"creator" => self.every_line_moves = !value.starts_with(b"callgrind-"),
             b"events" => {
                 let events = event_names(value);
                 if graph.events.is_empty() {
@@ -196,6 +310,16 @@ impl GraphReader {
             b"part" => self.enter_thread(None),
             b"thread" => self.enter_thread(decimal(value).and_then(|number| i32::try_from(number).ok())),
             b"creator" if graph.creator.is_empty() => graph.creator = value.to_vec(),
+            b"event" => {
+                // `event: NAME = FORMULA : LONG NAME`; without a formula, it's the long name of one of the file's.
+                let text = value.split(|byte| *byte == b':').next().unwrap_or_default();
+                if let Some(at) = text.iter().position(|byte| *byte == b'=') {
+                    let [name, formula] = [&text[..at], &text[at + 1..]].map(|text| text.trim_ascii().to_vec());
+                    if !graph.formulas.iter().any(|(known, _)| *known == name) {
+                        graph.formulas.push((name, formula));
+                    }
+                }
+            }
             b"cmd" if graph.command.is_empty() => graph.command = value.to_vec(),
             b"pid" if graph.pid.is_none() => graph.pid = decimal(value).and_then(|pid| i32::try_from(pid).ok()),
             _ => {}
@@ -217,6 +341,7 @@ impl GraphReader {
             Keyword::Fn => {
                 self.file = self.fl;
                 (self.function, self.place) = (None, None);
+                self.decoder = PositionDecoder::new(self.columns, self.every_line_moves);
                 self.function = Some(self.function(value, self.ob, self.fl)?);
             }
             Keyword::Cfn => {
@@ -265,8 +390,22 @@ impl GraphReader {
         Ok(function)
     }
 
+    /// The line of a cost line; 0 if it states none, or is of a call.
+    fn line_of(&mut self, text: &[u8], next_cost: NextCost) -> u32 {
+        let position = match next_cost {
+            NextCost::SelfCost => self.decoder.cost(text),
+            NextCost::Inclusive(_) | NextCost::Jump => {
+                self.decoder.site(text);
+                None
+            }
+        };
+        let line = position.zip(self.columns.line).map(|((position, _), column)| position.0[column]);
+        line.and_then(|line| u32::try_from(line).ok()).unwrap_or(0)
+    }
+
     fn cost(&mut self, text: &[u8]) -> Result<()> {
         let next_cost = std::mem::take(&mut self.next_cost);
+        let line = if self.with_lines { self.line_of(text, next_cost) } else { 0 };
         let costs = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).skip(self.columns.count);
         let Some(function) = self.function else {
             return Err(Error::new("a cost line before any fn= that is understood"));
@@ -277,6 +416,9 @@ impl GraphReader {
             NextCost::Jump => Ok(()),
             NextCost::SelfCost => {
                 let place = *self.place.get_or_insert_with(|| thread.place(function));
+                if line > 0 {
+                    thread.lines[place].entry((self.file, line)).or_default().add(costs.clone())?;
+                }
                 thread.costs[place].1.add(costs)
             }
             NextCost::Inclusive(count) => {

@@ -2,11 +2,11 @@
 
 use super::call_paths::{share_out, stacks};
 use super::graph::{CallGraph, GraphFunction};
-use super::thread_graph::ThreadGraph;
+use super::thread_graph::{LineCost, ThreadGraph};
 use crate::model::backing::base_name;
 use crate::model::stacks::{
-    Calls, Counting, Frame, FrameId, FrameKind, NameId, Profile, Row, SelfCost, Series, ThreadCalls, Track, TrackId,
-    Unit,
+    Calls, Counting, Frame, FrameId, FrameKind, FunctionStart, NameId, Profile, Row, SelfCost, Series, StackId,
+    ThreadCalls, Track, TrackId, Unit,
 };
 use crate::model::tier::Tier;
 use crate::model::{Pid, Tid};
@@ -41,7 +41,7 @@ pub(super) fn profile_of(graph: &CallGraph) -> Profile {
         let thread = ThreadGraph::new(thread);
         if !thread.functions.is_empty() {
             let track = profile.track(track);
-            add_stacks(&thread, &frames, track, &mut profile);
+            add_stacks(&thread, graph, &frames, track, &mut profile);
             let calls = calls_of(&thread, &frames, track, &profile);
             profile.calls.push(calls);
         }
@@ -55,18 +55,67 @@ fn is_measured(graph: &CallGraph, event: &str) -> bool {
     !graph.creator.starts_with(b"jitgraft") && !(graph.creator.is_empty() && event.ends_with(')'))
 }
 
-fn add_stacks(thread: &ThreadGraph<'_>, frames: &FunctionFrames, track: TrackId, profile: &mut Profile) {
+fn add_stacks(
+    thread: &ThreadGraph<'_>,
+    graph: &CallGraph,
+    frames: &FunctionFrames,
+    track: TrackId,
+    profile: &mut Profile,
+) {
     let of_function: Vec<FrameId> = thread.functions.iter().map(|at| frames.in_stacks[*at as usize]).collect();
     for event in 0..profile.series.len() {
         let flow = thread.flow(event);
         let found = stacks(&flow, &thread.order, &of_function, profile);
-        let rows = &mut profile.series[event].rows;
         for function in &found {
-            share_out(thread.own(event, function.function as usize), &function.stacks, |stack, weight| {
-                rows.push(Row { track, stack: Some(stack), weight, count: weight, time: None });
-            });
+            let own = thread.own(event, function.function as usize);
+            let mut parts = Vec::new();
+            share_out(own.unsigned_abs(), &function.stacks, |stack, weight| parts.push((stack, weight)));
+            let lines = thread.lines(event, function.function as usize);
+            for (stack, weight) in by_line(parts, &lines, graph, profile) {
+                let row = Row { track, stack: Some(stack), weight, count: weight, time: None };
+                let series = &mut profile.series[event];
+                let rows = if own < 0 { &mut series.negative } else { &mut series.rows };
+                rows.push(row);
+            }
         }
     }
+}
+
+/// The stacks of a function's own cost, each with the lines that it was in. Both are laid end to end: so few are new, and
+/// the sum of each stack and of each line stays.
+fn by_line(
+    parts: Vec<(StackId, u64)>,
+    lines: &[LineCost],
+    graph: &CallGraph,
+    profile: &mut Profile,
+) -> Vec<(StackId, u64)> {
+    if lines.is_empty() {
+        return parts;
+    }
+    let (mut rows, mut lines) = (Vec::with_capacity(parts.len() + lines.len()), lines.iter().copied());
+    let mut line = lines.next();
+    for (stack, mut weight) in parts {
+        let (caller, frame) = profile.stack_of(stack);
+        let function = *profile.frame_of(frame);
+        while weight > 0 {
+            let Some(current) = &mut line else {
+                rows.push((stack, weight));
+                break;
+            };
+            let part = weight.min(current.cost);
+            if part > 0 {
+                let file = Some(profile.name(graph.texts.get(current.file)));
+                let frame = profile.frame(Frame { file, line: current.line, ..function });
+                rows.push((profile.stack(caller, frame), part));
+            }
+            weight -= part;
+            current.cost -= part;
+            if current.cost == 0 {
+                line = lines.next();
+            }
+        }
+    }
+    rows
 }
 
 /// The calls as they are stated.
@@ -122,12 +171,14 @@ impl FunctionFrames {
             _ => FrameKind::User,
         };
         let kind = if raw_name(stated).is_some() { kind.unnamed() } else { kind };
+        let file = file.map(|file| profile.name(file));
         let text = without_recursion(stated);
         let name = profile.name(text);
         let frame = Frame {
             tier: if kind == FrameKind::Jit { tier(name, text) } else { None },
             module: object.map(|object| profile.name(object)),
-            file: file.map(|file| profile.name(file)),
+            file,
+            start: FunctionStart { file, ..FunctionStart::default() },
             ..Frame::new(name, kind)
         };
         self.in_stacks.push(profile.frame(frame));
@@ -151,7 +202,7 @@ mod tests {
 
     fn stacks(text: &str) -> Vec<String> {
         let mut warnings = Warnings::new();
-        let profile = profile_of(&read(text.as_bytes(), &mut warnings).unwrap());
+        let profile = profile_of(&read(text.as_bytes(), false, &mut warnings).unwrap());
         assert!(warnings.is_empty(), "{warnings:?}");
         let series = &profile.series[0];
         let line = |row: &Row| {
@@ -172,8 +223,8 @@ mod tests {
         let text = "cmd: /usr/bin/rakudo-m -e 1\nevents: Ir\nob=libmoar.so\nfn=MVM_interp_run\n1 10\n\
             ob=jitted-7.elf\nfn=find_method(nqpmo.nqp:1391)\n1 10\n";
         let tier = |text: &str| {
-            let profile = profile_of(&read(text.as_bytes(), &mut Warnings::new()).unwrap());
-            profile.frames().map(|(_, frame)| frame.tier).collect::<Vec<_>>()
+            let profile = profile_of(&read(text.as_bytes(), true, &mut Warnings::new()).unwrap());
+            profile.frames().filter(|(_, frame)| frame.line == 0).map(|(_, frame)| frame.tier).collect::<Vec<_>>()
         };
         assert_eq!(tier(text), [None, Some(Tier::Optimised)]);
         assert_eq!(tier(&text.replace("rakudo-m", "other")), [None, None]);
@@ -189,19 +240,19 @@ mod tests {
 
     /// Reads a file that states nothing twice; gives the number of its stacks. Self costs are exact, inclusive ones nearly.
     fn stacks_cost_what_is_stated(text: &str) -> usize {
-        let graph = read(text.as_bytes(), &mut Warnings::new()).unwrap();
+        let graph = read(text.as_bytes(), false, &mut Warnings::new()).unwrap();
         let profile = profile_of(&graph);
         let series = &profile.series[0];
         let calls = CallGraph::of(&profile, series).unwrap();
         let mut own = vec![0; profile.frame_count()];
         for row in &series.rows {
-            own[profile.stack_of(row.stack.unwrap()).1.index()] += row.weight;
+            own[profile.stack_of(row.stack.unwrap()).1.index()] += row.weight as i64;
         }
         assert!(calls.functions().iter().all(|function| own[function.frame.index()] == function.own));
         let deviations = calls.deviations(&profile, series);
         assert_eq!(deviations.in_cycles, None);
-        let (largest, total) = (deviations.outside_cycles.unwrap().cost, own.iter().sum::<u64>());
-        assert!(largest * 100 <= total, "{largest} of {total}");
+        let (largest, total) = (deviations.outside_cycles.unwrap().cost, own.iter().sum::<i64>());
+        assert!(largest as i64 * 100 <= total, "{largest} of {total}");
         profile.stack_count()
     }
 
@@ -316,7 +367,7 @@ mod tests {
         let text = "events: Ir\npart: 1\nthread: 1\nfn=(1) main\n1 3\ncfn=(2) f\ncalls=1 1\n1 4\nfn=(2)\n1 4\n\
             part: 1\nthread: 2\nfn=(3) run\n1 5\ncfn=(2)\ncalls=2 1\n1 6\nfn=(2)\n1 6\n";
         assert_eq!(stacks(text), ["main 3", "main;f 4", "run 5", "run;f 6"]);
-        let profile = profile_of(&read(text.as_bytes(), &mut Warnings::new()).unwrap());
+        let profile = profile_of(&read(text.as_bytes(), true, &mut Warnings::new()).unwrap());
         assert_eq!(profile.calls.len(), 2);
         assert_eq!(profile.track_of(profile.calls[1].track).tid, Some(Tid(2)));
         assert_eq!((profile.calls[1].calls[0].count, profile.calls[1].calls[0].costs[0]), (2, 6));

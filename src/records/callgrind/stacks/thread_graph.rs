@@ -18,6 +18,16 @@ pub(super) struct ThreadGraph<'g> {
     pub(super) order: Vec<u32>,
 }
 
+/// What a line of a function cost itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LineCost {
+    /// The number of the file's name in the file's graph.
+    pub(super) file: u32,
+    pub(super) line: u32,
+    /// The amount.
+    pub(super) cost: u64,
+}
+
 /// The way the cost of one event came to each function, without the calls that close a cycle.
 pub(super) struct EventFlow {
     /// The self cost of each function.
@@ -55,15 +65,30 @@ impl<'g> ThreadGraph<'g> {
     }
 
     /// The self cost of a function.
-    pub(super) fn own(&self, event: usize, function: usize) -> u64 {
+    pub(super) fn own(&self, event: usize, function: usize) -> i64 {
         self.own[function].map_or(0, |at| self.thread.costs[at].1.of(event))
+    }
+
+    /// What each line of a function cost itself, by file and line; nothing unless the parts have the sign of the whole.
+    pub(super) fn lines(&self, event: usize, function: usize) -> Vec<LineCost> {
+        let Some(at) = self.own[function] else { return Vec::new() };
+        let sign = self.own(event, function).signum();
+        let lines = self.thread.lines[at].iter().map(|(&(file, line), costs)| (file, line, costs.of(event)));
+        let mut costs = Vec::new();
+        for (file, line, cost) in lines.filter(|(.., cost)| *cost != 0) {
+            if cost.signum() != sign {
+                return Vec::new();
+            }
+            costs.push(LineCost { file, line, cost: cost.unsigned_abs() });
+        }
+        costs
     }
 
     /// The callees of each function, with the cost of the calls.
     fn weights(&self, event: usize) -> Lists<(u32, f64)> {
         let others = self.calls.iter().filter(|(caller, callee, _)| caller != callee);
         let weighted = others.map(|&(caller, callee, calls)| {
-            let cost = calls.costs.of(event);
+            let cost = calls.costs.of(event).unsigned_abs();
             // Calls without cost still state who called: far below any with a cost.
             let weight = if cost > 0 { cost as f64 } else { calls.count.max(1) as f64 * 1e-9 };
             (caller, (callee, weight))
@@ -74,17 +99,17 @@ impl<'g> ThreadGraph<'g> {
     /// The excess of each function and its calls over the cost of the calls to it: what was called before anything was
     /// recorded, or by nothing, as the first function of a thread.
     fn begun(&self, event: usize) -> Vec<f64> {
-        let own = (0..self.functions.len()).map(|function| i128::from(self.own(event, function)));
+        let own = (0..self.functions.len()).map(|function| i128::from(self.own(event, function).unsigned_abs()));
         let mut begun: Vec<i128> = own.collect();
         for &(caller, callee, calls) in &self.calls {
-            let cost = i128::from(calls.costs.of(event));
+            let cost = i128::from(calls.costs.of(event).unsigned_abs());
             begun[caller as usize] += cost;
             begun[callee as usize] -= cost;
         }
         begun.into_iter().map(|cost| cost.max(0) as f64).collect()
     }
 
-    /// The way an event's cost came to the functions.
+    /// The way an event's cost came to the functions. What is below zero came as its amount does.
     pub(super) fn flow(&self, event: usize) -> EventFlow {
         let count = self.functions.len();
         let mut places = vec![0; count];
@@ -101,7 +126,7 @@ impl<'g> ThreadGraph<'g> {
         for (begun, sum) in begun.iter_mut().zip(&sums) {
             *begun = if *sum > 0.0 { *begun / sum } else { 1.0 };
         }
-        let own: Vec<f64> = (0..count).map(|function| self.own(event, function) as f64).collect();
+        let own: Vec<f64> = (0..count).map(|function| self.own(event, function).unsigned_abs() as f64).collect();
         let mut below = own.clone();
         for &function in self.order.iter().rev() {
             let callees = callees[function as usize].iter();

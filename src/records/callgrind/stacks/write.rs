@@ -13,7 +13,7 @@ use crate::analysis::groups::{Step, Sum, Walk};
 use crate::analysis::label;
 use crate::contract::format::WriteOptions;
 use crate::error::Result;
-use crate::model::stacks::{Frame, FrameId, NameId, Profile};
+use crate::model::stacks::{Frame, FrameId, FunctionStart, NameId, Profile};
 use crate::records::callgrind::grammar::{Columns, IdSpace, Position, PositionEncoder, UNKNOWN};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -28,11 +28,11 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
             sums.add_graph(event, &graph);
             continue;
         }
-        for row in &series.rows {
+        for (row, weight) in series.signed_rows(options.weight) {
             if let Some(stack) = row.stack {
                 // It is in the file even if it costs nothing.
                 sums.own(profile.stack_of(stack).1);
-                walk.add(stack, Sum { weight: options.weight.of(row), count: row.count });
+                walk.add(stack, Sum { weight, count: row.count });
             }
         }
         sums.add(event, &mut walk);
@@ -51,24 +51,25 @@ struct CostSums<'a> {
     events: usize,
     has_addrs: bool,
     of_frame: Vec<FunctionId>,
-    /// By frame, whether it is a function of an input that states calls: there a file has functions of its own.
-    is_stated: Vec<bool>,
     functions: Vec<FunctionCosts>,
 }
 
 struct FunctionCosts {
-    /// A frame of it that states its name, module and file.
+    /// A frame of it that states its module and file.
     frame: FrameId,
+    /// Its name, with the place where it starts if others of its file are called like it: readers know functions by name
+    /// and file.
+    name: String,
     /// Lowest address and line seen.
     entry: (u64, u32),
-    own: BTreeMap<CostSite, Vec<u64>>,
+    own: BTreeMap<CostSite, Vec<i64>>,
     calls: BTreeMap<(CostSite, FunctionId), CallCosts>,
 }
 
 impl FunctionCosts {
     /// Drops calls that are reported elsewhere in each of their stacks.
     fn drop_uncounted(&mut self) {
-        self.calls.retain(|_, calls| calls.count > 0 || calls.costs.iter().any(|cost| *cost > 0));
+        self.calls.retain(|_, calls| calls.count > 0 || calls.costs.iter().any(|cost| *cost != 0));
     }
 }
 
@@ -77,7 +78,7 @@ impl FunctionCosts {
 struct CallCosts {
     count: u64,
     /// By event.
-    costs: Vec<u64>,
+    costs: Vec<i64>,
 }
 
 /// A call: from where, to which function.
@@ -116,27 +117,45 @@ impl<'a> CostSums<'a> {
             events: profile.series.len(),
             has_addrs: false,
             of_frame: Vec::new(),
-            is_stated: vec![false; profile.frame_count()],
             functions: Vec::new(),
         };
-        for own in profile.calls.iter().flat_map(|calls| &calls.functions) {
-            sums.is_stated[own.function.index()] = true;
-        }
         let mut numbers = FxHashMap::default();
         for (id, frame) in profile.frames() {
             let next = sums.functions.len();
-            let file = frame.file.filter(|_| sums.is_stated[id.index()]);
-            let function = *numbers.entry((label::function(profile, frame), frame.module, file)).or_insert(next);
-            let entry = (frame.addr.unwrap_or(0), frame.line);
+            let name = label::function(profile, frame);
+            let function = *numbers.entry((name.clone(), frame.module, frame.start)).or_insert(next);
+            let line = if frame.start.line > 0 { frame.start.line } else { frame.line };
+            let entry = (frame.addr.unwrap_or(0), line);
             if function == next {
-                sums.functions.push(FunctionCosts { frame: id, entry, own: BTreeMap::new(), calls: BTreeMap::new() });
+                let (name, own, calls) = (name.into_owned(), BTreeMap::new(), BTreeMap::new());
+                sums.functions.push(FunctionCosts { frame: id, name, entry, own, calls });
             }
             let lowest = &mut sums.functions[function].entry;
             *lowest = (*lowest).min(entry);
             sums.has_addrs |= frame.addr.is_some();
             sums.of_frame.push(function);
         }
+        sums.tell_apart();
         sums
+    }
+
+    /// Appends the place where it starts to the name of each function that shares name, module and file with another.
+    fn tell_apart(&mut self) {
+        let profile = self.profile;
+        let key = |function: &FunctionCosts| {
+            let frame = profile.frame_of(function.frame);
+            (function.name.clone(), frame.module, file_of(frame))
+        };
+        let mut counts: FxHashMap<_, u32> = FxHashMap::default();
+        for function in &self.functions {
+            *counts.entry(key(function)).or_default() += 1;
+        }
+        for function in &mut self.functions {
+            let FunctionStart { line, column, .. } = profile.frame_of(function.frame).start;
+            if counts[&key(function)] > 1 && line > 0 {
+                function.name += &if column > 0 { format!(":{line}:{column}") } else { format!(":{line}") };
+            }
+        }
     }
 
     fn site(&self, frame: FrameId) -> CostSite {
@@ -162,7 +181,7 @@ impl<'a> CostSums<'a> {
     /// Adds the calls of an event as they are stated.
     fn add_graph(&mut self, event: usize, graph: &CallGraph) {
         for function in graph.functions() {
-            self.add_own(event, function.frame, Sum { weight: function.own, count: function.own });
+            self.add_own(event, function.frame, Sum { weight: function.own, count: function.own.unsigned_abs() });
         }
         for edge in graph.edges() {
             let [caller, callee] = [edge.caller, edge.callee].map(|frame| self.of_frame[frame.index()]);
@@ -181,7 +200,7 @@ impl<'a> CostSums<'a> {
     }
 
     /// The self cost of a function, by event.
-    fn own(&mut self, frame: FrameId) -> &mut Vec<u64> {
+    fn own(&mut self, frame: FrameId) -> &mut Vec<i64> {
         let (events, site) = (self.events, self.site(frame));
         self.functions[self.of_frame[frame.index()]].own.entry(site).or_insert_with(|| vec![0; events])
     }
@@ -219,8 +238,8 @@ impl<'a> CostSums<'a> {
         self.functions[caller].calls.entry((site, callee)).or_insert_with(none)
     }
 
-    fn totals(&self) -> Vec<u64> {
-        let mut totals = vec![0u64; self.events];
+    fn totals(&self) -> Vec<i64> {
+        let mut totals = vec![0i64; self.events];
         for own in self.functions.iter().flat_map(|function| function.own.values()) {
             for (total, cost) in totals.iter_mut().zip(own) {
                 *total = total.saturating_add(*cost);
@@ -296,11 +315,11 @@ impl GraphWriter<'_> {
             return;
         }
         let frame = self.profile.frame_of(function.frame);
-        self.statement("ob", IdSpace::Object, frame);
-        self.statement("fl", IdSpace::File, frame);
-        self.statement("fn", IdSpace::Function, frame);
+        self.statement("ob", IdSpace::Object, at);
+        self.statement("fl", IdSpace::File, at);
+        self.statement("fn", IdSpace::Function, at);
         let mut encoder = PositionEncoder::new(self.columns(), true);
-        let mut file = frame.file;
+        let mut file = file_of(frame);
         for (&(own_file, addr, line), costs) in &function.own {
             self.switch_file(&mut file, own_file, frame);
             encoder.cost(self.position(addr, line), &mut self.text);
@@ -325,8 +344,9 @@ impl GraphWriter<'_> {
 
     fn switch_file(&mut self, current: &mut Option<NameId>, file: Option<NameId>, function: &Frame) {
         if *current != file {
-            let key = if file == function.file { "fe" } else { "fi" };
-            self.statement(key, IdSpace::File, &Frame { file, ..*function });
+            let key = if file == file_of(function) { "fe" } else { "fi" };
+            let name = one_line(file.map_or(UNKNOWN, |id| self.profile.name_of(id)));
+            self.text_statement(key, IdSpace::File, name.clone(), name);
             *current = file;
         }
     }
@@ -335,24 +355,30 @@ impl GraphWriter<'_> {
     fn callee(&mut self, callee: FunctionId, caller: &Frame) {
         let frame = self.profile.frame_of(self.sums.functions[callee].frame);
         if frame.module != caller.module {
-            self.statement("cob", IdSpace::Object, frame);
+            self.statement("cob", IdSpace::Object, callee);
         }
-        self.statement("cfi", IdSpace::File, frame);
-        self.statement("cfn", IdSpace::Function, frame);
+        self.statement("cfi", IdSpace::File, callee);
+        self.statement("cfn", IdSpace::Function, callee);
     }
 
-    fn statement(&mut self, key: &str, space: IdSpace, frame: &Frame) {
+    /// States the object, the file or the name of a function.
+    fn statement(&mut self, key: &str, space: IdSpace, function: FunctionId) {
+        let frame = self.profile.frame_of(self.sums.functions[function].frame);
         let name_of = |id: Option<NameId>| one_line(id.map_or(UNKNOWN, |id| self.profile.name_of(id)));
-        let (identity, name) = match space {
-            IdSpace::Object => (name_of(frame.module), None),
-            IdSpace::File => (name_of(frame.file), None),
+        let (object, file) = (name_of(frame.module), name_of(file_of(frame)));
+        match space {
+            IdSpace::Object => self.text_statement(key, space, object.clone(), object),
+            IdSpace::File => self.text_statement(key, space, file.clone(), file),
             // One name may be in several objects and files: each is a function of its own.
             IdSpace::Function => {
-                let name = one_line(label::function(self.profile, frame).as_bytes());
-                ([name_of(frame.module), name_of(frame.file), name.clone()].join(&b'\n'), Some(name))
+                let name = one_line(self.sums.functions[function].name.as_bytes());
+                self.text_statement(key, space, [object, file, name.clone()].join(&b'\n'), name);
             }
-        };
-        let name = name.unwrap_or_else(|| identity.clone());
+        }
+    }
+
+    /// States a text by its ID, with the text itself where it is the first of that identity.
+    fn text_statement(&mut self, key: &str, space: IdSpace, identity: Vec<u8>, name: Vec<u8>) {
         let ids = &mut self.ids[space as usize];
         let next = ids.len() + 1;
         let id = *ids.entry(identity).or_insert(next);
@@ -363,6 +389,11 @@ impl GraphWriter<'_> {
         }
         self.put("\n");
     }
+}
+
+/// The file of a function, or else that of a line of it.
+fn file_of(frame: &Frame) -> Option<NameId> {
+    frame.start.file.or(frame.file)
 }
 
 /// A name without ends of lines. An ID without a name is unknown: an ID with nothing behind it refers to what has that
@@ -377,8 +408,8 @@ fn event_name(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
-fn joined(costs: &[u64]) -> String {
-    costs.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
+fn joined(costs: &[i64]) -> String {
+    costs.iter().map(i64::to_string).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -417,7 +448,7 @@ mod tests {
             let mut sums = CostSums::new(&profile);
             let mut walk = Walk::new(&profile);
             for row in &profile.series[0].rows {
-                walk.add(row.stack.unwrap(), Sum { weight: row.weight, count: 1 });
+                walk.add(row.stack.unwrap(), Sum { weight: row.weight as i64, count: 1 });
             }
             sums.add(0, &mut walk);
             sums.functions.iter_mut().for_each(FunctionCosts::drop_uncounted);
@@ -427,7 +458,7 @@ mod tests {
             };
             let calls = (0..sums.functions.len()).flat_map(|caller| {
                 let calls = sums.functions[caller].calls.iter();
-                calls.map(move |(&(_, callee), calls)| ((caller, callee), (calls.count, calls.costs[0])))
+                calls.map(move |(&(_, callee), calls)| ((caller, callee), (calls.count, calls.costs[0] as u64)))
             });
             let told: BTreeMap<_, _> =
                 calls.map(|((caller, callee), calls)| ((name(caller), name(callee)), calls)).collect();

@@ -1,0 +1,146 @@
+//! `drop_frames` and `keep_frames`: regular expressions of functions that a profile's viewers leave out, with all that
+//! they called, so that an allocator doesn't come before those who allocate.
+//!
+//! As `go tool pprof` does it (`Prune` of google/pprof's profile/prune.go): a name must match as a whole, without its
+//! arguments, and nothing is left out before the outermost function that stays.
+
+use super::tables::{Location, Tables};
+use crate::error::{Warning, Warnings};
+use regex::bytes::{Regex, RegexBuilder};
+use rustc_hash::FxHashMap;
+
+/// The part of a location that is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dropped {
+    /// All of it: the function that has the code matches.
+    Whole,
+    /// Calls that were expanded in it.
+    Inner,
+}
+
+/// The functions to leave out.
+#[derive(Debug, Default)]
+pub(super) struct DroppedFunctions {
+    drop: Option<Regex>,
+    keep: Option<Regex>,
+}
+
+/// The largest compiled expression, in bytes.
+const LARGEST: usize = 1 << 20;
+
+impl DroppedFunctions {
+    /// Those that a profile names.
+    pub(super) fn of(tables: &Tables<'_>, warnings: &mut Warnings) -> Self {
+        let mut compile = |field: &str, at: u64| {
+            let text = tables.text(at);
+            if text.is_empty() {
+                return None;
+            }
+            let regex = RegexBuilder::new(&format!("^(?:{text})$")).size_limit(LARGEST).build();
+            if regex.is_err() {
+                warnings.push(Warning::new(format!("{field} is not used: '{text}' is no regular expression")));
+            }
+            regex.ok()
+        };
+        Self { drop: compile("drop_frames", tables.drop_frames), keep: compile("keep_frames", tables.keep_frames) }
+    }
+
+    fn drops(&self, name: &[u8]) -> bool {
+        let name = without_arguments(name);
+        let matches = |regex: &Option<Regex>| regex.as_ref().is_some_and(|regex| regex.is_match(name));
+        !name.is_empty() && matches(&self.drop) && !matches(&self.keep)
+    }
+
+    /// The number of a location's lines, from the innermost on, that are left out.
+    fn matching_lines(&self, location: &Location<'_>, tables: &Tables<'_>) -> usize {
+        if self.drop.is_none() {
+            return 0;
+        }
+        let name = |function: u64| tables.functions.get(&function).map_or(&b""[..], |of| tables.string(of.name));
+        let lines: Vec<bool> = location.lines().map(|line| self.drops(name(line.function))).collect();
+        lines.iter().rposition(|drops| *drops).map_or(0, |outermost| outermost + 1)
+    }
+
+    /// The number of lines that the frames of a location are without. One that is left out whole keeps its frames, for
+    /// stacks that begin with it.
+    pub(super) fn lines_in(&self, location: &Location<'_>, tables: &Tables<'_>) -> usize {
+        let dropped = self.matching_lines(location, tables);
+        if dropped == location.lines().count() { 0 } else { dropped }
+    }
+
+    /// What is left out of locations, by their numbers.
+    pub(super) fn locations(&self, tables: &Tables<'_>) -> FxHashMap<u64, Dropped> {
+        let mut locations = FxHashMap::default();
+        for location in &tables.locations {
+            match self.matching_lines(location, tables) {
+                0 => {}
+                lines if lines == location.lines().count() => _ = locations.insert(location.id, Dropped::Whole),
+                _ => _ = locations.insert(location.id, Dropped::Inner),
+            }
+        }
+        locations
+    }
+}
+
+/// The locations of a sample, the leaf's first, without what is left out.
+pub(super) fn kept_locations<'l>(locations: &'l [u64], dropped: &FxHashMap<u64, Dropped>) -> &'l [u64] {
+    let mut found_user = false;
+    for (at, location) in locations.iter().enumerate().rev() {
+        match dropped.get(location) {
+            None => found_user = true,
+            Some(Dropped::Whole) if found_user => return &locations[at + 1..],
+            Some(Dropped::Inner) if found_user => return &locations[at..],
+            Some(_) => {}
+        }
+    }
+    locations
+}
+
+/// A name up to its arguments.
+fn without_arguments(name: &[u8]) -> &[u8] {
+    const NO_ARGUMENTS: [&[u8]; 2] = [b"(anonymous namespace)", b"operator()"];
+    let name = name.strip_prefix(b".").unwrap_or(name);
+    let mut at = 0;
+    while let Some(open) = memchr::memchr(b'(', &name[at..]).map(|len| at + len) {
+        let is_reserved = |word: &&[u8]| {
+            let before = word.iter().position(|byte| *byte == b'(').unwrap_or(0);
+            open.checked_sub(before).is_some_and(|start| name[start..].starts_with(word))
+        };
+        let Some(word) = NO_ARGUMENTS.iter().find(|word| is_reserved(word)) else { return &name[..open] };
+        at = open + word.len() - word.iter().position(|byte| *byte == b'(').unwrap_or(0);
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_end_before_their_arguments() {
+        for (name, expected) in [
+            ("f(int)", "f"),
+            ("(anonymous namespace)::f(int)", "(anonymous namespace)::f"),
+            ("std::g::operator()(int) const", "std::g::operator()"),
+            (".f", "f"),
+            ("main.alloc", "main.alloc"),
+        ] {
+            assert_eq!(without_arguments(name.as_bytes()), expected.as_bytes());
+        }
+    }
+
+    #[test]
+    fn all_from_the_outermost_match_on_goes_but_nothing_before_a_function_that_stays() {
+        let dropped = [(1, Dropped::Whole), (2, Dropped::Inner)].into_iter().collect();
+        for (locations, kept) in [
+            (&[9, 1, 8, 1, 7][..], &[7][..]),
+            (&[9, 2, 7], &[2, 7]),
+            (&[9, 1], &[9, 1]),
+            (&[1, 9, 1], &[9, 1]),
+            (&[9, 8], &[9, 8]),
+            (&[], &[]),
+        ] {
+            assert_eq!(kept_locations(locations, &dropped), kept, "{locations:?}");
+        }
+    }
+}

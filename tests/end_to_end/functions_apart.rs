@@ -1,0 +1,240 @@
+//! Functions that are called alike are told apart by where they start, in every table, picture and export; and no
+//! sample of a profile gets lost between the file and the rows.
+
+use crate::support::runner::{jitgraft, stdout};
+use jitgraft::contract::format::{Read, ReadOptions, WriteOptions};
+use jitgraft::error::Warnings;
+use jitgraft::formats::{FORMATS, named};
+use jitgraft::model::stacks::{Frame, FrameKind, FunctionStart, Profile, Row, Track, Unit};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+fn file(name: &str, content: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(name);
+    std::fs::write(&path, content).unwrap();
+    (directory, path)
+}
+
+/// Symbol, source and self weight of the rows of `report`.
+fn rows(path: &Path) -> Vec<(String, String, i64)> {
+    let table = stdout(&["report", "--limit", "0", "--format", "csv"], path);
+    let mut lines = table.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let head = lines.next().unwrap();
+    let [symbol, source, own] =
+        ["symbol", "source", "self"].map(|name| head.iter().position(|column| *column == name).unwrap());
+    lines.map(|line| (line[symbol].to_owned(), line[source].to_owned(), line[own].parse().unwrap())).collect()
+}
+
+const PYTHON: &str = r#"{"$schema":"https://www.speedscope.app/file-format-schema.json","exporter":"py-spy",
+    "shared":{"frames":[{"name":"<module>","file":"m.py","line":1},{"name":"__init__","file":"/app/db.py","line":10},
+    {"name":"__init__","file":"/app/db.py","line":12},{"name":"__init__","file":"/app/cache.py","line":44}]},
+    "profiles":[{"type":"sampled","name":"t","unit":"none","startValue":0,"endValue":10,
+    "samples":[[0,1],[0,2],[0,3]],"weights":[3,4,2]}]}"#;
+
+/// Functions without a name in one file, and one name in two files; DevTools counts lines and columns from 0.
+const NODE: &str = r#"{"nodes":[
+    {"id":1,"callFrame":{"functionName":"(root)","url":"","lineNumber":-1,"columnNumber":-1},"children":[2,3,4,5]},
+    {"id":2,"callFrame":{"functionName":"","url":"a.js","lineNumber":4,"columnNumber":2},
+     "positionTicks":[{"line":6,"ticks":1},{"line":7,"ticks":2}]},
+    {"id":3,"callFrame":{"functionName":"","url":"a.js","lineNumber":4,"columnNumber":30}},
+    {"id":4,"callFrame":{"functionName":"get","url":"a.js","lineNumber":9,"columnNumber":0}},
+    {"id":5,"callFrame":{"functionName":"get","url":"b.js","lineNumber":9,"columnNumber":0}}],
+    "startTime":0,"endTime":7000,"samples":[2,2,2,3,4,5,5],"timeDeltas":[0,1000,1000,1000,1000,1000,1000]}"#;
+
+#[test]
+fn one_function_has_several_lines_and_two_files_are_two_functions() {
+    let (_directory, path) = file("p.speedscope.json", PYTHON.as_bytes());
+    let expected = [("__init__", "/app/db.py:12", 7), ("__init__", "/app/cache.py:44", 2), ("<module>", "m.py:1", 0)];
+    assert_eq!(rows(&path), expected.map(|(name, source, own)| (name.to_owned(), source.to_owned(), own)));
+    let lines = stdout(&["report", "-s", "line", "--limit", "0", "--format", "csv"], &path);
+    for line in ["/app/db.py:10", "/app/db.py:12", "/app/cache.py:44"] {
+        assert!(lines.contains(line), "{lines}");
+    }
+}
+
+#[test]
+fn functions_without_a_name_are_told_apart_by_position() {
+    let (_directory, path) = file("p.cpuprofile", NODE.as_bytes());
+    let own = |path: &Path| rows(path).into_iter().map(|(name, _, own)| (name, own / 1_000_000)).collect::<Vec<_>>();
+    let expected = [("(anonymous)", 3), ("get", 2), ("(anonymous)", 1), ("get", 1)];
+    let expected = expected.map(|(name, own)| (name.to_owned(), own));
+    let mut sorted = own(&path);
+    sorted.sort_by_key(|(name, own)| (-own, name.clone()));
+    assert_eq!(sorted, expected);
+    let lines = stdout(&["report", "-s", "line", "--limit", "0", "--format", "csv"], &path);
+    assert!(lines.contains("a.js:6\n") && lines.contains("a.js:7\n") && !lines.contains("a.js:5"), "{lines}");
+    let picture = stdout(&["flamegraph", "-o", "-"], &path);
+    for title in ["(anonymous) (a.js:5:3)", "(anonymous) (a.js:5:31)", "get (a.js:10)", "get (b.js:10)"] {
+        assert!(picture.contains(title), "{title}");
+    }
+}
+
+#[test]
+fn exports_have_an_entry_for_each() {
+    for to in ["firefox", "speedscope", "json", "callgrind"] {
+        let (directory, path) = file("p.cpuprofile", NODE.as_bytes());
+        let out = directory.path().join(format!("out.{to}"));
+        let written = jitgraft(&["export", "-q", "--to", to, "-o", out.to_str().unwrap()], &path);
+        assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+        let mut own: Vec<i64> = rows(&out).iter().map(|(.., own)| own / 1_000_000).collect();
+        own.sort_unstable();
+        assert_eq!(own, [1, 1, 2, 3], "{to}");
+    }
+}
+
+#[test]
+fn costs_below_zero_are_carried_and_pictures_say_what_they_leave_out() {
+    let text = "version: 1\ncreator: x\npositions: line\nevents: Time Bytes\nfl=a.php\nfn=take\n2 5 4000\n\n\
+        fn=free\n9 3 -3000\n\nfn={main}\n1 2 196\ncfn=take\ncalls=1 0 0\n3 5 4000\ncfn=free\ncalls=1 0 0\n4 3 -3000\n";
+    let (directory, path) = file("cachegrind.out.7", text.as_bytes());
+    let table = |path: &Path| stdout(&["report", "--limit", "0", "--format", "csv", "--event", "Bytes"], path);
+    let costs = |table: &str, name: &str| -> (i64, i64) {
+        let line = table.lines().find(|line| line.contains(name)).unwrap();
+        let cells: Vec<&str> = line.split(',').collect();
+        (cells[2].parse().unwrap(), cells[3].parse().unwrap())
+    };
+    assert_eq!((costs(&table(&path), "{main}"), costs(&table(&path), "free")), ((196, 1196), (-3000, -3000)));
+    for to in ["callgrind", "json", "pprof"] {
+        let out = directory.path().join(format!("out.{to}"));
+        assert!(jitgraft(&["export", "-q", "--to", to, "-o", out.to_str().unwrap()], &path).status.success());
+        assert_eq!(costs(&table(&out), "free"), (-3000, -3000), "{to}");
+        assert_eq!(costs(&table(&out), "{main}"), (196, 1196), "{to}");
+    }
+    let folded = jitgraft(&["collapse", "--event", "Bytes"], &path);
+    assert!(String::from_utf8_lossy(&folded.stderr).contains("1 weight below zero, -3,000 in all"));
+}
+
+#[test]
+fn events_are_computed_from_others_and_only_events_must_be_stated() {
+    let text = "events: Ir Bm\nevent: CEst = Ir + 10 Bm : Cycles\nevent: Both = 2 CEst - Ir\nevent: No = Ir + Dr\n\
+        fn=main\n1 100 5\ncfn=f\ncalls=1 1\n2 50 2\nfn=f\n1 50 2\n";
+    let (_directory, path) = file("callgrind.out.1", text.as_bytes());
+    let own = |event: &str| {
+        let table = stdout(&["report", "--limit", "0", "--format", "csv", "--event", event], &path);
+        table.lines().skip(1).map(|line| line.split(',').nth(2).unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!((own("CEst"), own("Both")), (vec!["150".to_owned(), "70".into()], vec!["200".to_owned(), "90".into()]));
+    assert!(!jitgraft(&["--strict", "report"], &path).status.success(), "a formula of an unknown event");
+}
+
+#[test]
+fn cachegrind_s_files_have_functions_lines_and_all_events() {
+    let text = "desc: I1 cache: 32768 B\ncmd: ./a.out\nevents: Ir I1mr\nfl=/src/a.c\nfn=main\n3 10 1\n4 20 0\n\
+        fl=/src/b.c\nfn=init\n7 5 2\nfl=/src/c.c\nfn=init\n9 6 3\nsummary: 41 6\n";
+    let (_directory, path) = file("cachegrind.out.1", text.as_bytes());
+    let mut functions = rows(&path);
+    functions.sort();
+    let expected = [("init", "/src/b.c", 5), ("init", "/src/c.c", 6), ("main", "/src/a.c", 30)];
+    assert_eq!(functions, expected.map(|(name, source, own)| (name.to_owned(), source.to_owned(), own)));
+    let lines = stdout(&["report", "-s", "line", "--limit", "0", "--format", "csv"], &path);
+    for line in [",20,20,20,/src/a.c:4", ",10,10,10,/src/a.c:3", ",5,5,5,/src/b.c:7", ",6,6,6,/src/c.c:9"] {
+        assert!(lines.contains(line), "{lines}");
+    }
+    let misses = stdout(&["report", "--limit", "0", "--format", "csv", "--event", "I1mr"], &path);
+    assert!(misses.contains(",3,3,3,native,,,init,/src/c.c"), "{misses}");
+}
+
+/// Every sample of the file is in a row or was reported, by how many there are in the text below.
+#[test]
+fn no_sample_is_lost() {
+    let firefox = r#"{"meta":{"preprocessedProfileVersion":58},"shared":{"stringArray":["f"],
+        "stackTable":{"frame":[0],"prefix":[null]},"frameTable":{"func":[0]},"funcTable":{"name":[0]}},
+        "threads":[{"name":"a","samples":{"stack":[0,null,0,7],"weight":[5,2,-3,1]}}]}"#;
+    let speedscope = r#"{"$schema":"https://www.speedscope.app/file-format-schema.json","shared":{"frames":[{"name":"f"}]},
+        "profiles":[{"type":"sampled","name":"t","unit":"none","startValue":0,"endValue":5,
+        "samples":[[0],[],[0],[9]],"weights":[5,2,-3,1]}]}"#;
+    for (name, text) in [("a.json", firefox), ("a.speedscope.json", speedscope)] {
+        let (_directory, path) = file(name, text.as_bytes());
+        let output = jitgraft(&["report", "--limit", "0", "--format", "csv"], &path);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("1 sample skipped"), "{name}: {said}");
+        let sums: Vec<(String, i64)> = rows(&path).into_iter().map(|(name, _, own)| (name, own)).collect();
+        assert_eq!(sums, [("[unknown]".to_owned(), 2), ("f".to_owned(), 2)], "{name}");
+        assert!(!jitgraft(&["--strict", "report"], &path).status.success(), "{name}");
+    }
+}
+
+/// A function: its name, its file, and the line where it starts.
+type FunctionKey = (String, String, u32);
+
+/// The self weight of each function of the first event.
+fn facts(profile: &Profile, has_starts: bool) -> BTreeMap<FunctionKey, i64> {
+    let text = |id| String::from_utf8_lossy(profile.name_of(id)).into_owned();
+    let mut facts = BTreeMap::new();
+    for (row, weight) in profile.series[0].signed_rows(jitgraft::model::stacks::Weight::Period) {
+        for (depth, id) in profile.frames_up(row.stack).enumerate() {
+            let frame = profile.frame_of(id);
+            let start = if has_starts { frame.start.line } else { 0 };
+            let own =
+                facts.entry((text(frame.name), frame.start.file.map(text).unwrap_or_default(), start)).or_insert(0);
+            *own += if depth == 0 { weight } else { 0 };
+        }
+    }
+    facts
+}
+
+fn write(profile: &Profile, format: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    (named(format).unwrap().write.unwrap().run)(profile, &WriteOptions::default(), &mut out).unwrap();
+    out
+}
+
+fn read(bytes: &[u8], format: &str) -> Profile {
+    let mut plain = Vec::new();
+    let is_packed = bytes.starts_with(&[0x1f, 0x8b]);
+    let bytes = match is_packed {
+        true => {
+            std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(bytes), &mut plain).unwrap();
+            &plain
+        }
+        false => bytes,
+    };
+    let mut warnings = Warnings::new();
+    let format = FORMATS.iter().find(|one| one.name == format).unwrap();
+    let profile = match format.read {
+        Read::Stacks(read) => read(bytes, &ReadOptions::default(), &mut warnings),
+        Read::Stream(read) => read(&mut &bytes[..], &ReadOptions::default(), &mut warnings),
+        _ => unreachable!(),
+    };
+    assert!(warnings.is_empty(), "{}: {:?}", format.name, warnings.iter().map(ToString::to_string).collect::<Vec<_>>());
+    profile.unwrap()
+}
+
+/// The formats that keep functions with their files, and whether they keep the lines where these start.
+const KEEPING: [(&str, bool); 6] =
+    [("pprof", true), ("otlp", true), ("firefox", true), ("json", true), ("callgrind", false), ("speedscope", false)];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// From each format to each other: the same functions with the same weights.
+    #[test]
+    fn conversions_keep_functions(stacks in prop::collection::vec((prop::collection::vec(0usize..6, 1..5), 1u64..1000), 1..12)) {
+        let mut profile = Profile::new();
+        let series = profile.series_named("cpu", Unit::Nanos);
+        let track = profile.track(Track { comm: b"t".to_vec(), ..Track::default() });
+        for (functions, weight) in &stacks {
+            let mut stack = None;
+            for function in functions {
+                let name = profile.name([&b"init"[..], b"run", b"(anonymous)"][function % 3]);
+                let file = Some(profile.name([&b"src/a.py"[..], b"src/b.py"][function / 3]));
+                let start = FunctionStart { file, line: 10 * (*function as u32 + 1), column: 0 };
+                let frame = Frame { file, start, ..Frame::new(name, FrameKind::User) };
+                let frame = profile.frame(frame);
+                stack = Some(profile.stack(stack, frame));
+            }
+            profile.push(series, Row { track, stack, weight: weight * 1_000_000, count: 1, time: None });
+        }
+        for (first, first_starts) in KEEPING {
+            let once = read(&write(&profile, first), first);
+            prop_assert_eq!(facts(&once, first_starts), facts(&profile, first_starts), "{}", first);
+            for (second, second_starts) in KEEPING {
+                let twice = read(&write(&once, second), second);
+                let has_starts = first_starts && second_starts;
+                prop_assert_eq!(facts(&twice, has_starts), facts(&profile, has_starts), "{} to {}", first, second);
+            }
+        }
+    }
+}
