@@ -21,6 +21,7 @@ mod record;
 mod report;
 mod runtimes;
 mod script;
+mod slips;
 mod stats;
 pub mod stderr;
 mod summary;

@@ -119,6 +119,13 @@ impl MergedSum {
             return Err(none_left(self.skipped));
         }
         let mut told = Vec::new();
+        // What is missing from the sum is said even with -q.
+        if let Some(first) = self.skipped.first() {
+            let first = first.to_string();
+            self.outcome
+                .failed
+                .push(Error::new(format!("{skipped} of {} skipped; {first}", counted(inputs as u64, "input"))));
+        }
         told.extend(self.skipped.into_iter().map(|error| {
             let warning = error.into_warning();
             Warning { message: format!("skipped: {}", warning.message), ..warning }

@@ -4,7 +4,7 @@
 
 use crate::scene::{JIT, PID, SAMPLES, START, Scene, at, dump, map};
 use crate::support::jitdump::{JitDump, Load};
-use jitgraft::runtimes::{RUNTIMES, Runtime};
+use jitgraft::runtimes::{RUNTIMES, RunFacts, Runtime};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -104,6 +104,12 @@ const RECORDED: &[Recorded] = &[
         advice: &["QTWEBENGINE_CHROMIUM_FLAGS='--no-sandbox --js-flags=--perf-basic-prof", "/tmp/perf-PID.map"],
     },
     Recorded {
+        runtime: "QML",
+        program: "/usr/lib/qt5/bin/qmlscene",
+        libraries: &["/usr/lib/x86_64-linux-gnu/libQt5Qml.so.5.15.8"],
+        advice: &["QV4_PROFILE_WRITE_PERF_MAP=1", "/tmp/perf-PID.map"],
+    },
+    Recorded {
         runtime: "Firefox",
         program: "/usr/lib/firefox-esr/firefox-esr",
         libraries: &["/usr/lib/firefox-esr/libxul.so"],
@@ -155,7 +161,7 @@ const RECORDED: &[Recorded] = &[
         runtime: ".NET",
         program: "/usr/share/dotnet/dotnet",
         libraries: &["/usr/share/dotnet/shared/Microsoft.NETCore.App/3.1.23/libcoreclr.so"],
-        advice: &["DOTNET_PerfMapEnabled=1", "COMPlus_PerfMapEnabled=1", "/tmp/perf-PID.map"],
+        advice: &["COMPlus_PerfMapEnabled=1", "/tmp/perf-PID.map"],
     },
     Recorded {
         runtime: "Mono",
@@ -261,7 +267,10 @@ fn each_runtime_without_its_switch_is_named_with_what_to_switch_on_and_what_that
         let who = format!("process {PID} ({comm}, {})", recorded.runtime);
         assert!(cause.contains(&who), "{cause}");
         let runtime = of_table(recorded.runtime);
-        let advice = runtime.advice().unwrap_or_else(|| runtime.unnamed.to_owned());
+        // What its version does not have is not advised.
+        let paths = recorded.libraries.iter().chain([&recorded.program]).map(|path| path.as_bytes());
+        let facts = RunFacts { version: runtime.version_in(paths), ..RunFacts::default() };
+        let advice = runtime.advice_for(facts).unwrap_or_else(|| runtime.unnamed.to_owned());
         assert!(remedy.contains(&advice), "{}: {remedy}", recorded.runtime);
         for word in recorded.advice {
             assert!(remedy.contains(word), "{}: {word} is not in: {remedy}", recorded.runtime);

@@ -9,6 +9,7 @@ use crate::model::backing::base_name;
 use crate::resolve::Location;
 use crate::resolve::dso::{Dso, DsoId, DsoKind};
 use crate::resolve::symbols::no_elf::NoElf;
+use crate::runtimes::RuntimeSet;
 use std::cmp::Reverse;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -31,6 +32,9 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut nowhere = Spoilt::default();
     for (&cause, &spoilt) in &context.tally.causes {
         match cause {
+            Cause::Missing(id) | Cause::OtherVersion(id) if context.dso(id).kind == DsoKind::Vdso => {
+                found.push(context.finding(Problem::Vdso { is_here: context.origin.is_here }, spoilt));
+            }
             Cause::Missing(id) => groups.entry(missing(id, context)).or_default().push((id, spoilt)),
             // Of another machine's recording it is not news that this one's files are others.
             Cause::OtherVersion(id) if !context.origin.is_here => {
@@ -39,7 +43,10 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
             Cause::OtherVersion(id) => groups.entry(FileGroup::OtherVersion).or_default().push((id, spoilt)),
             Cause::NotElf(id, what) => groups.entry(FileGroup::NotElf(what)).or_default().push((id, spoilt)),
             Cause::Stripped(id) => {
-                let group = if is_packaged(&context.dso(id).path) { FileGroup::Packaged } else { FileGroup::Own };
+                // Nobody builds a runtime to profile a program.
+                let path = &context.dso(id).path;
+                let is_runtime = RuntimeSet::of_files(std::iter::once(&path[..])).first().is_some();
+                let group = if is_packaged(path) || is_runtime { FileGroup::Packaged } else { FileGroup::Own };
                 groups.entry(group).or_default().push((id, spoilt));
             }
             Cause::Gap(id) => groups.entry(FileGroup::Symbolless).or_default().push((id, spoilt)),
@@ -47,7 +54,8 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
                 // To whom its addresses are hidden, the kernel seems to be at 0.
                 let reference = context.examined.resolution.spaces.kernel_reference();
                 let hidden = reference.is_none_or(|reference| reference.addr.0 == 0);
-                found.push(context.finding(Problem::Kernel { hidden }, spoilt));
+                let is_given = context.examined.resolution.has_given_kernel();
+                found.push(context.finding(Problem::Kernel { hidden, is_given }, spoilt));
             }
             Cause::Guest => found.push(context.finding(Problem::Guest, spoilt)),
             Cause::Nowhere(_) => nowhere.merge(spoilt),
