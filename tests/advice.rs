@@ -121,7 +121,6 @@ fn spawned(program: &str, command: &[&str], executes: bool) -> Scene {
     const CHILD: u32 = PID + 1;
     let mut scene = Scene::of(program);
     let name = program.rsplit('/').next().unwrap();
-    scene.data.comm(Stamp::new(PID, START - 2_000_000), "perf-exec", false);
     scene.samples(2, &[&[0x40_0010, 0x40_0020]]);
     let stamp = Stamp::new(CHILD, START + 10);
     scene.data.fork(stamp, PID);

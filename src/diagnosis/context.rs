@@ -84,9 +84,12 @@ impl<'a> DoctorContext<'a> {
         Who { pid, comm, runtime, others: 0, advice, too_old }
     }
 
-    /// True if a process mapped a jitdump, or something that is called like one.
+    /// True if a process, or the one that it was forked from, mapped a jitdump, or something that is called like one.
     pub(super) fn has_mapped_dump(&self, pid: Pid) -> bool {
-        self.examined.resolution.survey.processes.markers.iter().any(|marker| marker.pid == pid)
+        let processes = &self.examined.resolution.survey.processes;
+        let forked = processes.by_pid.get(&pid).and_then(|process| process.forked);
+        let parent = forked.map_or(pid, |(parent, _)| parent);
+        processes.markers.iter().any(|marker| marker.pid == pid || marker.pid == parent)
     }
 
     /// The switch that the recorded command has for a runtime, whichever process received it.
@@ -130,7 +133,7 @@ impl<'a> DoctorContext<'a> {
         };
         let mut all = self.runtimes_of(pid);
         let first = self.runtimes_of(pid).find(|runtime| !runtime.is_library);
-        all.find(fits).or(first).or_else(|| self.runtime_inside(pid))
+        all.find(fits).or(first).or_else(|| if has_jit { self.runtime_inside(pid) } else { None })
     }
 
     /// The runtime that gave its name to the memory of most code of a process.
@@ -225,21 +228,27 @@ impl<'a> DoctorContext<'a> {
 
     /// True if perf started a process, or a program that runs a command as it is, such as `timeout`, did for it.
     fn is_started(&self, pid: Pid, command: PerfCommand<'_>) -> bool {
+        let Some(first) = self.started_by_perf() else { return false };
+        let is_program = |name: &[u8]| RUNTIMES.iter().any(|runtime| runtime.is_program(name));
+        let is_wrapped = program_at(command.program, is_program).is_some_and(|at| at > 0);
+        let process = self.examined.resolution.survey.processes.by_pid.get(&pid);
+        let parent = process.and_then(|process| process.forked).map(|(parent, _)| parent);
+        pid == first || is_wrapped && parent == Some(first)
+    }
+
+    /// The process that perf started.
+    fn started_by_perf(&self) -> Option<Pid> {
         let processes = &self.examined.resolution.survey.processes.by_pid;
-        let by_perf = |pid: &Pid| {
-            let first = processes.get(pid).and_then(|process| process.comms.first());
-            first.is_some_and(|(_, name)| &name[..] == b"perf-exec")
-        };
-        let Some(first) = processes.keys().find(|pid| by_perf(pid)) else {
-            // Where that is not recorded, it is the process that no other one of the recording started.
-            let is_first = |pid: &Pid| processes.get(pid).is_some_and(|process| process.forked.is_none());
-            let roots = self.tally.processes.keys().filter(|pid| pid.0 > 0 && is_first(pid));
-            return is_first(&pid) && roots.take(2).count() == 1;
-        };
-        let is_wrapped = program_at(command.program, |name| RUNTIMES.iter().any(|runtime| runtime.is_program(name)))
-            .is_some_and(|at| at > 0);
-        let parent = processes.get(&pid).and_then(|process| process.forked).map(|(parent, _)| parent);
-        pid == *first || is_wrapped && parent == Some(*first)
+        let by_perf = processes.iter().find(|(_, process)| {
+            process.comms.first().is_some_and(|(_, name)| &name[..] == b"perf-exec")
+        });
+        if let Some((pid, _)) = by_perf {
+            return Some(*pid);
+        }
+        // Where that is not recorded, it is the only one that no other process of the recording started.
+        let is_root = |pid: &Pid| pid.0 > 0 && processes.get(pid).is_some_and(|process| process.forked.is_none());
+        let mut roots = self.tally.processes.keys().copied().filter(is_root);
+        roots.next().filter(|_| roots.next().is_none())
     }
 
     /// The switch in the recorded command that a process received.
@@ -251,10 +260,10 @@ impl<'a> DoctorContext<'a> {
         let own = self.command_of(pid).map(command_line);
         set.or_else(|| {
             let own = own?;
-            runtime
-                .switches
-                .iter()
-                .find(|switch| runtime.is_switched_on(switch, own) || runtime.spoiler(switch, own).is_some())
+            runtime.switches.iter().find(|switch| {
+                let is_received = switch.main_flag().is_some_and(|flag| self.received(pid, runtime, flag));
+                is_received || runtime.is_switched_on(switch, own) || runtime.spoiler(switch, own).is_some()
+            })
         })
     }
 

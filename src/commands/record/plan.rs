@@ -53,8 +53,12 @@ impl Plan {
         let named = options.runtime.as_deref().map(named).transpose()?;
         let Some(runtime) = named.or_else(|| executed(&options.program)) else {
             let records_others = options.typed().has(&["a", "all-cpus", "t", "tid", "u", "uid", "C", "cpu"]);
-            if let Some(program) = options.program.first().filter(|_| !records_others) {
-                self.note(unknown(program));
+            match options.program.first() {
+                Some(program) if !records_others => self.note(unknown(program)),
+                None if !records_others => {
+                    self.note("no COMMAND: perf records all processes until Ctrl-C (-- COMMAND or -p PID records one)");
+                }
+                _ => {}
             }
             self.command = self.command.with_stacks(Stacks::FramePointers);
             return Ok(self);

@@ -162,6 +162,7 @@ fn frame_pointers(context: DoctorContext<'_>) -> Vec<Finding> {
     let broken: StackScope = |process| &process.broken;
     // If stacks go on through compiled methods, the flag was given, wherever it came from.
     let lacks_it = |pid: Pid| {
+        context.runtimes_of(pid).find(|runtime| runtime.frame_pointers.is_some())?;
         let runtime = context.who(pid).runtime?;
         let flag = runtime.frame_pointers?;
         let stops = Stops::of(context, broken, |other| other == pid)?;
