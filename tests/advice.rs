@@ -217,7 +217,8 @@ fn an_application_shows_the_runtime_that_it_contains() {
         ("JITWorker", "Bun", "BUN_JSC_useJITDump=1"),
         ("Bun Pool 3", "Bun", "BUN_JSC_useJITDump=1"),
         ("V8 DefaultWorke", "deno", "DENO_V8_FLAGS="),
-        (".NET Tiered Com", ".NET", "DOTNET_PerfMapEnabled=1"),
+        // All versions read this variable.
+        (".NET Tiered Com", ".NET", "COMPlus_PerfMapEnabled=1"),
     ] {
         let mut scene = sampled("/opt/app/server", &["perf", "record", "-k", "mono", "-g", "--", "./server"]);
         scene.data.comm(Stamp { tid: PID + 3, ..Stamp::new(PID, START + 7) }, thread, false);

@@ -59,11 +59,14 @@ fn code_has_the_names_of_the_map_or_dump_beside_the_file() {
     for beside in [("perf-77.map", map.as_bytes()), ("jit-77.dump", &dump)] {
         let (_dir, path) = scene(PROFILE, &[beside]);
         let (folded, err) = said(&["collapse"], &path);
-        let event = |lines: &str| lines.lines().filter(|line| line.contains("JIT$")).map(str::to_owned).collect::<Vec<_>>();
+        let event =
+            |lines: &str| lines.lines().filter(|line| line.contains("JIT$")).map(str::to_owned).collect::<Vec<_>>();
         assert!(event(&folded).iter().any(|line| line.ends_with("JIT$hot 600")), "{}: {folded}{err}", beside.0);
         assert!(event(&folded).iter().any(|line| line.ends_with("JIT$warm 300")), "{}: {folded}", beside.0);
         assert!(!err.contains("-k mono") && !err.contains("without a name"), "{err}");
-        for args in [&["report"][..], &["export", "--to", "csv"], &["export", "--to", "speedscope"], &["flamegraph", "-o", "-"]] {
+        for args in
+            [&["report"][..], &["export", "--to", "csv"], &["export", "--to", "speedscope"], &["flamegraph", "-o", "-"]]
+        {
             let (out, err) = said(args, &path);
             assert!(out.contains("JIT$hot"), "{args:?}: {out}{err}");
         }
@@ -117,7 +120,10 @@ fn costs_are_called_costs_and_summary_and_doctor_agree() {
     let cause = doctor.split_once("% of the cost: ").unwrap_or_else(|| panic!("{doctor}")).1;
     assert!(words(&diagnosis).contains(&words(cause)), "{doctor}\n{diagnosis}");
     // What runs it again works as it is printed.
-    assert!(words(&diagnosis).contains("valgrind --tool=callgrind --dump-instr=yes php -d opcache.jit_debug=48 -d opcache.enable_cli=1"));
+    assert!(
+        words(&diagnosis)
+            .contains("valgrind --tool=callgrind --dump-instr=yes php -d opcache.jit_debug=48 -d opcache.enable_cli=1")
+    );
     // valgrind has no clock.
     let (_dir, path) = scene(PROFILE, &[("jit-77.dump", &dump())]);
     let (out, err) = said(&["doctor"], &path);

@@ -133,7 +133,11 @@ impl<'a> DoctorContext<'a> {
         };
         let mut all = self.runtimes_of(pid);
         let first = self.runtimes_of(pid).find(|runtime| !runtime.is_library);
-        all.find(fits).or(first).or_else(|| if has_jit { self.runtime_inside(pid) } else { None })
+        let found = all.find(fits).or(first);
+        // Memory may have lost its name.
+        found
+            .or_else(|| self.runtimes_of(pid).next().filter(|_| has_jit))
+            .or_else(|| if has_jit { self.runtime_inside(pid) } else { None })
     }
 
     /// The runtime that gave its name to the memory of most code of a process.
@@ -239,9 +243,9 @@ impl<'a> DoctorContext<'a> {
     /// The process that perf started.
     fn started_by_perf(&self) -> Option<Pid> {
         let processes = &self.examined.resolution.survey.processes.by_pid;
-        let by_perf = processes.iter().find(|(_, process)| {
-            process.comms.first().is_some_and(|(_, name)| &name[..] == b"perf-exec")
-        });
+        let by_perf = processes
+            .iter()
+            .find(|(_, process)| process.comms.first().is_some_and(|(_, name)| &name[..] == b"perf-exec"));
         if let Some((pid, _)) = by_perf {
             return Some(*pid);
         }

@@ -32,7 +32,8 @@ fn change(problem: &Problem) -> Option<Change> {
             OfProcess::Silent { given: None, .. }
             | OfProcess::Refused { unmapped: false, .. }
             | OfProcess::OtherRun { .. }
-            | OfProcess::Incomplete { .. }
+            | OfProcess::Incomplete { given: None, .. }
+            | OfProcess::Incomplete { spoiler: Some(_), .. }
             | OfProcess::Interpreted { too_old: None, switched_on: None, .. }
             | OfProcess::JvmFramePointers { .. } => Some(Change::Program),
             OfProcess::Interpreted { too_old: None, by_chains: true, .. } => Some(Change::Stacks),
@@ -57,6 +58,7 @@ fn change(problem: &Problem) -> Option<Change> {
             | OfProcess::Replaced { .. }
             | OfProcess::EndsEarly { .. }
             | OfProcess::ImagesGone { .. }
+            | OfProcess::Incomplete { .. }
             | OfProcess::Interpreted { .. } => None,
         },
         Problem::NoSamples { .. }

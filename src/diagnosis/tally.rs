@@ -186,8 +186,8 @@ impl Tally {
     ) -> Option<&'static Runtime> {
         let process = self.processes.get(&pid)?;
         let (number, frames) = process.trampolines.iter().max_by_key(|(_, frames)| **frames)?;
-        let name = RUNTIMES.get(*number)?.name;
-        runtimes.find(|runtime| runtime.name == name && frames.saturating_mul(2) > process.unnamed)
+        let interpreter = RUNTIMES.get(*number)?;
+        runtimes.find(|runtime| runtime.shares_interpreter(interpreter) && frames.saturating_mul(2) > process.unnamed)
     }
 
     /// Counts what has a name, and why others have none.

@@ -287,6 +287,14 @@ impl Runtime {
         self.interpreter.as_ref().is_some_and(is)
     }
 
+    /// True if it is interpreted by the same functions as another one: both embed the same engine.
+    pub fn shares_interpreter(&self, other: &Self) -> bool {
+        match (&self.interpreter, &other.interpreter) {
+            (Some(one), Some(other)) => one.functions == other.functions,
+            _ => false,
+        }
+    }
+
     /// True if it is the runtime's program that goes by this base name.
     pub fn is_program(&self, name: &[u8]) -> bool {
         self.programs.iter().any(|program| is(program, name))

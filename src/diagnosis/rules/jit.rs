@@ -214,7 +214,7 @@ fn interpreted_by(
 ) -> Option<Finding> {
     let process = context.who_runs(pid, Some(runtime));
     let Interpreter { frame_a_call, .. } = runtime.interpreter.as_ref()?;
-    let number = RUNTIMES.iter().position(|other| other.name == runtime.name)?;
+    let number = RUNTIMES.iter().position(|other| other.shares_interpreter(runtime))?;
     let interpreted = tally.interpreted.get(&number).copied().unwrap_or_default();
     let Spoilt { samples, frames, .. } = match interpreted.all {
         // Its interpreter is known by its name; where it was stripped, by whose code all is in.
