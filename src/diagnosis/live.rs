@@ -8,7 +8,7 @@ use crate::model::shell;
 use crate::pipeline::running::RunningProcess;
 use crate::records::jitdump::{Body, JitDump};
 use crate::records::perf_map;
-use crate::runtimes::{CorrectedCommand, Environment, RunFacts, Runtime, RuntimeSet, Stacks, Switch};
+use crate::runtimes::{CorrectedCommand, Environment, RunFacts, Runtime, Stacks, Switch};
 use crate::sources::Kind;
 use crate::sources::SOURCE;
 use std::path::{Path, PathBuf};
@@ -47,10 +47,12 @@ impl LiveDiagnosis {
     /// The process, by its number in the namespace that `/proc` shows.
     pub(super) fn of(pid: Pid, proc: &Path, force: bool, warnings: &mut Warnings) -> Result<Self> {
         let running = RunningProcess::read(pid, &proc.join(pid.to_string()))?;
-        let set = RuntimeSet::of_files(running.mappings.iter().map(|map| &map.path[..]));
+        let set = running.runtimes();
         let has_jit = running.jit_memory().next().is_some();
-        let runtime = set.iter().find(|runtime| has_jit || !runtime.is_library);
         let memory: Vec<&[u8]> = running.mappings.iter().map(|map| &map.path[..]).collect();
+        let owner = set.iter().find(|runtime| memory.iter().any(|name| runtime.owns_memory(name)));
+        let fits = |runtime: &&Runtime| (has_jit || !runtime.is_library) && runtime.memory.is_empty();
+        let runtime = owner.or(set.iter().find(fits));
         let version = runtime.and_then(|runtime| runtime.version_in(memory.iter().copied()));
         let facts = RunFacts { version, command: Some(running.command()), memory: &memory };
         let advice = runtime.and_then(|runtime| runtime.advice_for(facts));

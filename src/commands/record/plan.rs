@@ -108,7 +108,7 @@ impl Plan {
             let parsed =
                 number.parse::<i32>().map_err(|_| Error::usage(format!("-p {pid}: {number} is not a process")))?;
             let running = RunningProcess::read(Pid(parsed), &Path::new("/proc").join(number))?;
-            let set = RuntimeSet::of_files(running.mappings.iter().map(|map| &map.path[..]));
+            let set = running.runtimes();
             let Some(runtime) = options.runtime.as_deref().map(named).transpose()?.or_else(|| set.first()) else {
                 continue;
             };
