@@ -1,6 +1,6 @@
 //! perf.data: the walk over records, samples parsed, and records passed on with edits between them.
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/support/writers/mod.rs"]
 #[expect(dead_code, reason = "the writers can do more than this program needs")]
 mod support;
 

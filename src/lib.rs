@@ -7,7 +7,7 @@
 //!      → { render | contract } → analysis → runtimes → { model | bytes | parallel | io } → error
 //! ```
 //!
-//! Imports point from left to right (`tests/architecture.rs` keeps it so, and shows which room may use which).
+//! Imports point from left to right (`tests/architecture/main.rs` keeps it so, and shows which room may use which).
 //!
 //! | room | what it is for |
 //! |---|---|
@@ -210,6 +210,24 @@ pub mod resolve;
 pub mod runtimes;
 #[doc(hidden)]
 pub mod sources;
+
+/// Writers of recordings that share no code with the readers, for unit tests and fuzz targets.
+#[cfg(any(test, fuzzing))]
+#[allow(dead_code, reason = "the writers can do more than the unit tests need")]
+#[path = "../tests/support/writers/mod.rs"]
+mod test_writers;
+
+/// Second readers of fixtures, to compare ours with.
+#[cfg(test)]
+#[allow(dead_code, reason = "tests of the program need more of them")]
+#[path = "../tests/support/second_readers/mod.rs"]
+mod second_readers;
+
+/// The fuzz targets: each calls a reader or a whole command with any bytes.
+#[cfg(all(any(test, fuzzing), feature = "cli"))]
+#[doc(hidden)]
+#[path = "../tests/fuzz/harness/mod.rs"]
+pub mod fuzz;
 
 pub use bytes::cursor::Endian;
 pub use contract::options::WriteOptions;

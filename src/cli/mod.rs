@@ -12,6 +12,8 @@ mod doctor;
 mod export;
 mod flamegraph;
 mod formats;
+#[cfg(test)]
+mod help_tests;
 mod inject;
 mod input;
 mod intervals;

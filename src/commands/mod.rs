@@ -14,6 +14,8 @@ pub mod record;
 pub mod report;
 pub mod runtimes;
 pub mod script;
+#[cfg(test)]
+mod sorted_stack_tests;
 pub mod stats;
 pub mod summary;
 pub mod view;

@@ -15,6 +15,8 @@ pub mod otlp;
 pub mod pprof;
 pub mod sample;
 pub mod speedscope;
+#[cfg(test)]
+mod table_tests;
 #[cfg(feature = "tables")]
 pub mod tables;
 pub mod trace_event;

@@ -22,11 +22,6 @@ impl Token {
         *self == Self::Mark(mark)
     }
 
-    /// The text that it is, without its quotes.
-    pub(super) fn text(&self) -> Option<&str> {
-        if let Self::Text(text) = self { Some(text) } else { None }
-    }
-
     /// The name or keyword that it is.
     pub(super) fn word(&self) -> Option<&str> {
         if let Self::Word(word) = self { Some(word) } else { None }

@@ -64,9 +64,9 @@ impl Tree {
         tree
     }
 
-    /// All paths into the crate in the code of a file, tests included, as they are written.
+    /// All paths into the crate in the code of a file, tests aside, as they are written.
     pub(super) fn paths(&self, file: usize) -> BTreeSet<ModulePath> {
-        let SourceFile { module, code, .. } = &self.files[file];
+        let SourceFile { module, product: code, .. } = &self.files[file];
         let imports = self.imports_of(module, code).into_iter().map(|import| import.path);
         let in_code = sections(module, code).into_iter().flat_map(|(module, code)| {
             let paths = paths_in(&without_imports(&code)).into_iter();
@@ -162,7 +162,7 @@ fn source_file(name: &str, text: &str) -> SourceFile {
         module.clear();
     }
     let code = tokens(text);
-    let for_tests = module.last().is_some_and(|last| last == "tests");
+    let for_tests = module.iter().any(|part| part == "tests" || part.ends_with("_tests"));
     let product = if for_tests { Vec::new() } else { without_tests(&code) };
     SourceFile { name: name.to_owned(), module, code, product }
 }

@@ -4,8 +4,8 @@
 //!
 //! Threads switch only at a start or end: the stretch between two edges then belongs to the thread of the next one.
 
-use crate::names::name;
-use crate::random::Random;
+use super::names::name;
+use super::random::Random;
 use measureme::{
     EventId, PageTag, RawEvent, SerializationSink, SerializationSinkBuilder, StringId, StringTableBuilder,
 };

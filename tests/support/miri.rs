@@ -1,8 +1,8 @@
 //! A trace shaped as Miri's tracing writes it: interpreted calls and steps on tracks of their own, by id; what the
 //! interpreter does for them on its thread; numbers as strings, nanoseconds as decimals, one event a line.
 
-use crate::names::name;
-use crate::random::Random;
+use super::names::name;
+use super::random::Random;
 use std::io::{self, Write};
 
 struct Trace<'w> {

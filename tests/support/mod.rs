@@ -1,8 +1,25 @@
-//! The parts of recordings for tests: writers of jitdumps and perf.data files that share no code with the readers under
-//! test, and generated recordings whose truth is known.
+//! What tests of the program share: writers of inputs, readers of outputs, ways to run it.
 
-pub(crate) mod bytes;
-pub(crate) mod generated;
-pub(crate) mod jitdump;
-pub(crate) mod perf_data;
-pub(crate) mod random;
+#[allow(dead_code, reason = "tests/tools/pages.rs drives more of it")]
+pub(crate) mod browser;
+pub(crate) mod frames;
+pub(crate) mod interpreter;
+pub(crate) mod limits;
+pub(crate) mod miri;
+pub(crate) mod names;
+pub(crate) mod objdump;
+pub(crate) mod page;
+pub(crate) mod perf;
+pub(crate) mod php_recording;
+pub(crate) mod protobuf;
+#[cfg(feature = "tables")]
+pub(crate) mod python;
+pub(crate) mod runner;
+pub(crate) mod scene;
+#[allow(dead_code, reason = "unit tests need more of them")]
+pub(crate) mod second_readers;
+pub(crate) mod tool;
+pub(crate) mod truth;
+pub(crate) mod writers;
+
+pub(crate) use writers::{bytes, generated, jitdump, perf_data, random};

@@ -13,3 +13,25 @@ pub(crate) fn stdout(args: &[&str], input: &Path) -> String {
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
+
+/// A row of `jitgraft formats`.
+pub(crate) struct FormatRow {
+    pub(crate) name: String,
+    pub(crate) is_read: bool,
+    pub(crate) is_written: bool,
+}
+
+/// The formats of this build.
+pub(crate) fn formats() -> Vec<FormatRow> {
+    let output = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("formats").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut rows = Vec::new();
+    for line in text.lines().take_while(|line| !line.is_empty()) {
+        let [name, reads, writes, ..] = line.split_whitespace().collect::<Vec<_>>()[..] else { continue };
+        if reads != "not" {
+            rows.push(FormatRow { name: name.to_owned(), is_read: reads == "read", is_written: writes == "write" });
+        }
+    }
+    assert!(rows.len() > 15, "{text}");
+    rows
+}

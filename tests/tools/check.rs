@@ -10,7 +10,7 @@
 //! of PERF.DATA, with which the stacks are compared: what became worse, and what is new.
 //! Prints a line of numbers each, and what is wrong.
 
-#[path = "../inject/truth.rs"]
+#[path = "../support/truth.rs"]
 mod truth;
 
 use std::collections::{BTreeMap, HashMap};

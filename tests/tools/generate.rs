@@ -8,7 +8,7 @@
 //! and `truth.txt`: one line a sample in the order of time, `PID TIME`, then TAB and `ADDRESS NAME` for each frame,
 //! leaf first.
 
-#[path = "../support/mod.rs"]
+#[path = "../support/writers/mod.rs"]
 #[expect(dead_code, reason = "the writers can do more than this program needs")]
 mod support;
 

@@ -7,7 +7,7 @@ at hand, and tells what HotSpot's artefacts name of the frames in JIT memory, ea
   log    -XX:+LogCompilation
 
 Each name is held against readers of this file, which share nothing with jitgraft: by address alone, so where the log had several
-methods at one address, the name must be one of them (tests/hotspot_logs.rs judges them by time). Exits with 1 if a name is none.
+methods at one address, the name must be one of them (tests/end_to_end/hotspot_logs.rs judges them by time). Exits with 1 if a name is none.
 Needs perf, javac and jcmd (any JDK's)."""
 import bisect, glob, os, re, shutil, subprocess, sys, tempfile, time
 

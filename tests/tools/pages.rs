@@ -9,7 +9,7 @@
 //! (`…/index.html#localProfilePath=/FILE.js`), anything else is a page of `jitgraft view`. Each run has a browser of
 //! its own; times are those that the page's own clock gives since it was requested.
 
-#[path = "../browser/mod.rs"]
+#[path = "../support/browser/mod.rs"]
 #[expect(dead_code, reason = "pages are opened and asked, not used")]
 mod browser;
 

@@ -14,7 +14,7 @@
 //! # What is changed
 //!
 //! Mapping records come in. Every other record and feature is passed on byte for byte and in order, FINISHED_ROUND
-//! with them, but for this, each with a test in tests/inject:
+//! with them, but for this, each with a test in tests/end_to_end/inject:
 //!
 //! | what | why | test |
 //! |---|---|---|
@@ -26,7 +26,7 @@
 //! | build IDs: entries of the feature, records, MMAP2 in place of MMAP; those of the images in a BUILD_ID feature that
 //! is there | an option requests them; perf archive | `build_ids_of_other_files_are_added_as_perf_inject_adds_them`,
 //! `perf_archive_takes_cached_images_along` |
-//! | samples and attrs lose copies of stacks | `--convert-callchain` | tests/convert_callchain.rs |
+//! | samples and attrs lose copies of stacks | `--convert-callchain` | tests/end_to_end/convert_callchain.rs |
 //! | call chains lose the entries for which perf would drop them whole | `--drop-bad-chain-entries` | `perf_prints_the_jit_frames_of_chains_without_their_bad_entries` |
 //! | ips, call chains and branches in JIT code | `--relocate` | `hotspot_shows_what_ran_though_addresses_were_used_again_and_code_moved` |
 //! | a last record that is not whole goes | nobody could read it | `every_prefix_of_a_recording_keeps_its_whole_samples` |

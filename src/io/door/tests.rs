@@ -215,3 +215,20 @@ fn a_directory_is_listed_by_the_names_that_are_wanted() {
     assert!(Named::Recording.door(false).entries(&linked, wanted).is_empty());
     assert!(read(typed, &linked.join("e.map")).unwrap().is_ok());
 }
+
+#[test]
+fn a_file_that_looks_empty_or_waits_for_a_writer_is_not_a_binary() {
+    let dir = directory();
+    let pipe = dir.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let code =
+        Kind { holes: |head| head.starts_with(b"\x7fELF").then_some(Holes::Any), otherwise: "is not an ELF file" };
+    let open = |path: &Path| Named::Recording.door(false).open(path, code).unwrap().map(|opened| opened.bytes);
+    for special in [&pipe, Path::new("/dev/zero"), dir.path()] {
+        let refused = open(special).unwrap_err();
+        assert!(refused.to_string().contains("is not a regular file"), "{refused}");
+    }
+    let status = format!("/proc/{}/status", std::process::id());
+    assert!(open(Path::new(&status)).unwrap().is_empty());
+    assert!(open(&std::env::current_exe().unwrap()).unwrap().starts_with(b"\x7fELF"));
+}

@@ -25,6 +25,8 @@ mod newest_answers;
 mod options;
 mod previous_stack;
 mod profile;
+#[cfg(test)]
+mod profile_tests;
 mod reading;
 pub(crate) mod replaced;
 mod resolution;

@@ -32,6 +32,8 @@ mod sink;
 mod slot;
 mod symtab;
 mod target;
+#[cfg(test)]
+mod tests;
 
 pub use builder::ImageBuilder;
 pub use file::Rest;

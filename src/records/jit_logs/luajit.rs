@@ -308,4 +308,17 @@ program's own line
             check(&bent);
         }
     }
+
+    #[test]
+    fn a_damaged_recorded_dump_does_no_harm() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/recording-luajit/luajit.dump");
+        let bytes = std::fs::read(path).unwrap();
+        // Some 1000 places, spread evenly: the unit tests go through all places of a small one.
+        for at in (0..bytes.len()).step_by(bytes.len() / 1000) {
+            let _ = read(&bytes[..at]);
+            let mut changed = bytes.clone();
+            changed[at] ^= 0x15;
+            let _ = read(&changed);
+        }
+    }
 }

@@ -13,7 +13,7 @@
 //! of linux-perf-event-reader. Walking, parsing and writing are ours. We rewrite without loss, so each record keeps its
 //! offset and bytes, FINISHED_ROUND and unknown ones, too, where the crate swallows, sorts and decompresses; pipes and
 //! directories are read; and no count of the file is trusted. Its typed features parse from a reader and lose what does
-//! not fit (build IDs without a pid, names that are not UTF-8). tests/perf_data_crates.rs holds both readers against
+//! not fit (build IDs without a pid, names that are not UTF-8). tests/end_to_end/perf_data_crates.rs holds both readers against
 //! each other: samples and features must be the same.
 //!
 //! Specification: tools/perf/Documentation/perf.data-file-format.txt and include/uapi/linux/perf_event.h of Linux.
@@ -24,6 +24,8 @@ mod bpf;
 mod code_address;
 mod compressed;
 mod convert;
+#[cfg(test)]
+mod crate_tests;
 mod features;
 mod header;
 mod namespaces;

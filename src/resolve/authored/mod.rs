@@ -17,6 +17,8 @@
 //! | `module`, `module_places` | a WebAssembly module: its functions, and their descriptions in DWARF |
 
 mod class;
+#[cfg(test)]
+mod damage_tests;
 mod declared;
 mod fit;
 mod function;

@@ -5,6 +5,8 @@
 //! shard parses only the DWARF units that its addresses lie in.
 
 pub mod code_kinds;
+#[cfg(test)]
+mod debug_file_tests;
 pub mod demangle;
 pub mod files;
 pub mod functions;

@@ -2,20 +2,20 @@
 //! the kernel's list.
 
 use super::scratch::Scratch;
-use jitgraft::Pool;
-use jitgraft::error::Warnings;
-use jitgraft::model::Addr;
-use jitgraft::model::process::BuildId;
-use jitgraft::resolve::address_space::KernelReference;
-use jitgraft::resolve::disasm::{Disassembler, Syntax};
-use jitgraft::resolve::dso::{Dso, DsoKind, Dsos};
-use jitgraft::resolve::kernel::{KernelOptions, KernelSymbols};
-use jitgraft::resolve::symbols::files::SearchOptions;
-use jitgraft::resolve::symbols::images::Images;
-use jitgraft::resolve::symbols::ready_to_run::ReadyToRun;
-use jitgraft::resolve::symbols::{self, Base, Request, SymbolOptions, functions};
-use jitgraft::resolve::unwind::cfi::{FrameTable, Scratch as CfiScratch};
-use jitgraft::resolve::unwind::registers::{Machine, Registers};
+use crate::Pool;
+use crate::error::Warnings;
+use crate::model::Addr;
+use crate::model::process::BuildId;
+use crate::resolve::address_space::KernelReference;
+use crate::resolve::disasm::{Disassembler, Syntax};
+use crate::resolve::dso::{Dso, DsoKind, Dsos};
+use crate::resolve::kernel::{KernelOptions, KernelSymbols};
+use crate::resolve::symbols::files::SearchOptions;
+use crate::resolve::symbols::images::Images;
+use crate::resolve::symbols::ready_to_run::ReadyToRun;
+use crate::resolve::symbols::{self, Base, Request, SymbolOptions, functions};
+use crate::resolve::unwind::cfi::{FrameTable, Scratch as CfiScratch};
+use crate::resolve::unwind::registers::{Machine, Registers};
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt;
 

@@ -6,8 +6,8 @@
 //! ```
 
 use super::recordings::perf_data;
-use super::support::bytes::{Order, Out};
-use super::support::perf_data::{self as writer, Event, Mode, PerfData, USUAL};
+use crate::test_writers::bytes::{Order, Out};
+use crate::test_writers::perf_data::{self as writer, Event, Mode, PerfData, USUAL};
 
 /// The contents of samples: the usual, all that is known, and some between.
 const SAMPLE_TYPES: [u64; 8] = [

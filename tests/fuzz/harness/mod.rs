@@ -1,22 +1,28 @@
+//! Part of the crate in tests and under the fuzzer only (`cfg(fuzzing)`), because targets call its inner readers.
+//!
 //! The checks of any bytes: one function a target. The fuzzer (`targets/all.rs`) feeds them with what it thinks up,
-//! `tests/replay.rs` with what it once found.
+//! `replay` with what it once found.
 //!
 //! A target may refuse its input, but not panic, run long or take more memory than the input can ask for; where what was
 //! read or written has a bound or can be read again, that is asserted.
 
 #![allow(unreachable_pub, reason = "the fuzzer's program is another crate, the tests are not")]
 
-#[path = "../../support/mod.rs"]
-#[expect(dead_code, reason = "the writers are shared with tests that need more of them")]
-mod support;
-
+#[cfg(test)]
+mod archive;
 mod code;
 pub mod commands;
+#[cfg(test)]
+mod cut;
 mod framed;
 mod logged;
 mod maps;
+#[cfg(test)]
+mod properties;
 mod readers;
 mod recordings;
+#[cfg(test)]
+mod replay;
 pub mod scene;
 pub mod scratch;
 mod spans;

@@ -1,12 +1,12 @@
 //! Readers of profiles that name their own functions, and what gives names to those of other tools.
 
-use jitgraft::contract::options::{ReadOptions, WriteOptions};
-use jitgraft::contract::unsymbolized::{NamedCall, OpenUnsymbolized};
-use jitgraft::error::{Result, Skipped, Warnings};
-use jitgraft::formats::{
+use crate::contract::options::{ReadOptions, WriteOptions};
+use crate::contract::unsymbolized::{NamedCall, OpenUnsymbolized};
+use crate::error::{Result, Skipped, Warnings};
+use crate::formats::{
     cpuprofile, dtrace, firefox, folded, ghcprof, json, otlp, pprof, sample, speedscope, vsprof, vtune, xctrace,
 };
-use jitgraft::model::stacks::Profile;
+use crate::model::stacks::Profile;
 use std::collections::HashSet;
 
 type Sniffer = fn(&[u8]) -> bool;
@@ -65,14 +65,14 @@ pub(super) fn texts(bytes: &[u8]) {
 
 /// The text of perf script, as it is.
 pub(super) fn perf_script(bytes: &[u8]) {
-    reads(bytes, jitgraft::records::perf_script::sniff, jitgraft::records::perf_script::read::read, 1);
+    reads(bytes, crate::records::perf_script::sniff, crate::records::perf_script::read::read, 1);
 }
 
 /// callgrind's profile: its stacks, which every function may share, and what its instructions cost.
 pub(super) fn callgrind(bytes: &[u8]) {
-    let _ = jitgraft::records::callgrind::sniff(bytes);
-    let _ = jitgraft::records::callgrind::read(&mut &bytes[..], &ReadOptions::default(), &mut Warnings::new());
-    let _ = jitgraft::records::callgrind::instruction_costs(bytes, &mut Warnings::new());
+    let _ = crate::records::callgrind::sniff(bytes);
+    let _ = crate::records::callgrind::read(&mut &bytes[..], &ReadOptions::default(), &mut Warnings::new());
+    let _ = crate::records::callgrind::instruction_costs(bytes, &mut Warnings::new());
 }
 
 /// Messages of OpenTelemetry, in each of their forms; and what is written of them can be read again.

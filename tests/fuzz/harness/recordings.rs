@@ -1,12 +1,12 @@
 //! Recordings, and what names JIT code: dumps, maps and logs of engines.
 
-use jitgraft::error::Warnings;
-use jitgraft::model::Addr;
-use jitgraft::model::code::{Code, Lines, OriginId, SourceMap};
-use jitgraft::records::elf_image::{Addressing, ImageBuilder, Target};
-use jitgraft::records::jit_logs::{JIT_LOGS, LogEventKind, LogId};
-use jitgraft::records::jitdump::{Body, JitDump, decode_lines};
-use jitgraft::records::perf_data::{
+use crate::error::Warnings;
+use crate::model::Addr;
+use crate::model::code::{Code, Lines, OriginId, SourceMap};
+use crate::records::elf_image::{Addressing, ImageBuilder, Target};
+use crate::records::jit_logs::{JIT_LOGS, LogEventKind, LogId};
+use crate::records::jitdump::{Body, JitDump, decode_lines};
+use crate::records::perf_data::{
     Decompressor, Features, Packed, Record, RecordSurvey, Recording, is_compressed, leave_pipe, pipe_front,
 };
 
@@ -99,7 +99,7 @@ pub(super) fn jitdump(bytes: &[u8]) {
 /// perf map: every line form.
 pub(super) fn perf_map(bytes: &[u8]) {
     let lines = bytes.split(|&byte| byte == b'\n').count();
-    let (entries, skipped) = jitgraft::records::perf_map::read(bytes);
+    let (entries, skipped) = crate::records::perf_map::read(bytes);
     assert!(entries.len() as u64 + skipped.count() <= lines as u64);
     assert!(entries.iter().all(|entry| entry.start.checked_add(entry.size).is_some()));
 }

@@ -4,9 +4,9 @@
 
 use super::commands::{Given, over_recording};
 use super::framed::Bytes;
-use super::support::bytes::Order;
-use super::support::jitdump::{Header, JitDump, Line, Load};
-use super::support::perf_data::{self as writer, Event, Mmap, Mode, More, PerfData, Stamp, USUAL};
+use crate::test_writers::bytes::Order;
+use crate::test_writers::jitdump::{Header, JitDump, Line, Load};
+use crate::test_writers::perf_data::{self as writer, Event, Mmap, Mode, More, PerfData, Stamp, USUAL};
 
 /// No process of a machine has such a number.
 pub const PID: u32 = 4_300_000;

@@ -1,10 +1,10 @@
 //! Formats that hold spans of time, read in every way.
 
-use jitgraft::analysis::timeline::{OtherEvent, SpanFile, SpanHead, SpanRecord, SpanSink, SpanWriter};
-use jitgraft::contract::options::ReadOptions;
-use jitgraft::contract::spans::{SpanBytes, SpanInput, Spans};
-use jitgraft::error::{Result, Warnings};
-use jitgraft::formats::{measureme as mm, trace_event as trace};
+use crate::analysis::timeline::{OtherEvent, SpanFile, SpanHead, SpanRecord, SpanSink, SpanWriter};
+use crate::contract::options::ReadOptions;
+use crate::contract::spans::{SpanBytes, SpanInput, Spans};
+use crate::error::{Result, Warnings};
+use crate::formats::{measureme as mm, trace_event as trace};
 use std::io::Read;
 
 pub(super) fn measureme(bytes: &[u8]) {

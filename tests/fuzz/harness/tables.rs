@@ -1,8 +1,8 @@
 //! Parquet files: any bytes are read as far as they go, or refused.
 
-use jitgraft::contract::options::ReadOptions;
-use jitgraft::error::Skipped;
-use jitgraft::formats::tables::parquet::open;
+use crate::contract::options::ReadOptions;
+use crate::error::Skipped;
+use crate::formats::tables::parquet::open;
 
 pub(super) fn parquet(bytes: &[u8]) {
     let Ok(groups) = open(bytes, &ReadOptions::default()) else { return };

@@ -1,7 +1,7 @@
 #![no_main]
 //! Any target: `JITGRAFT_TARGET` names it. One program, so that all are built in the time of one.
 
-use jitgraft_fuzz::{Run, TARGETS};
+use jitgraft::fuzz::{Run, TARGETS};
 use libfuzzer_sys::fuzz_target;
 use std::sync::OnceLock;
 

@@ -25,7 +25,7 @@
 //! Everything else, numbers, spaces and the order of keys with it, stays as it is written.
 //!
 //! Memory: below twenty times the unpacked input, where that is nothing but functions without names
-//! (`tests/inject_profiles/memory.rs`).
+//! (`tests/end_to_end/inject_profiles/memory.rs`).
 
 mod bare;
 mod edits;

@@ -20,7 +20,7 @@
 //! * Fields that are not known pass as they are, and so do the flags of mappings; other locations may still lack names.
 //!
 //! Memory: below twenty times the unpacked input, where that is nothing but locations without names, each with a sample
-//! of its own (`tests/inject_profiles/memory.rs`).
+//! of its own (`tests/end_to_end/inject_profiles/memory.rs`).
 
 mod edits;
 mod uses;

@@ -27,6 +27,8 @@
 //! See "JIT Compilation Interface" in GDB's documentation; `elf(5)` and `core(5)`; for notes, Linux' `fs/binfmt_elf.c`.
 
 mod core_file;
+#[cfg(test)]
+mod core_tests;
 mod lines;
 mod list;
 mod snapshot;

@@ -13,6 +13,8 @@ mod code_list;
 mod compilation;
 mod element;
 mod inlining;
+#[cfg(test)]
+mod log_tests;
 mod method;
 
 use crate::records::jit_logs::code_log::JitLog;

@@ -69,4 +69,6 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
 }
 
 #[cfg(test)]
+mod log_tests;
+#[cfg(test)]
 mod tests;

@@ -2,6 +2,8 @@
 
 mod cpp;
 mod ocaml;
+#[cfg(test)]
+mod tool_tests;
 
 /// The readable form of a linker name; `None` if it is not a mangled one. `@plt` and the like stay.
 pub fn demangle(name: &[u8]) -> Option<String> {

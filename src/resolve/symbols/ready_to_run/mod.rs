@@ -20,6 +20,8 @@
 //! Source: `docs/design/coreclr/botr/readytorun-format.md` of dotnet/runtime; ECMA-335, part II.
 
 mod entry_points;
+#[cfg(test)]
+mod image_tests;
 mod instances;
 mod names;
 mod native;

@@ -1,0 +1,118 @@
+//! A flame graph of folded stacks that were summed by sorting them is, byte for byte, the one of the tree of all their
+//! frames.
+
+use crate::Profile;
+use crate::analysis::sorted_stacks::{Runs, Unsorted};
+use crate::contract::options::{ReadOptions, WriteOptions};
+use crate::error::Skipped;
+use crate::formats::folded;
+use crate::model::stacks::Keep;
+use crate::render::flamegraph;
+use crate::render::flamegraph::{Look, Picture};
+use proptest::collection::vec;
+use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_assume, prop_oneof, proptest};
+use proptest::sample::select;
+
+/// Names whose bytes are on either side of the separator's, that begin alike, that are empty, that show what they are
+/// of, or that are not text.
+fn name() -> impl Strategy<Value = Vec<u8>> {
+    const NAMES: [&[u8]; 22] = [
+        b"",
+        b"a",
+        b"a b",
+        b"a:b",
+        b"a<b",
+        b"b",
+        b"read_[k]",
+        b"a_[k]",
+        b"_[k]",
+        b"f_[j]",
+        b"JS:~f /a.js:1:1_[j]",
+        b"JS:*f /a.js:1:1_[j]",
+        b"f_[i]",
+        b"f]",
+        b"[unknown]",
+        b"tab\tin it",
+        b"\0\x01\x0b",
+        b"return\rin it",
+        "größe".as_bytes(),
+        b"torn \xc3",
+        b"\xff",
+        b"\xfe",
+    ];
+    select(&NAMES[..]).prop_map(<[u8]>::to_vec)
+}
+
+fn names() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    // Of few names stacks share more; without marks colors are others.
+    const PLAIN: [&[u8]; 4] = [b"a", b"a b", b"b", b""];
+    let plain = select(&PLAIN[..]).prop_map(<[u8]>::to_vec);
+    prop_oneof![vec(name(), 1..5), vec(name(), 22), vec(plain, 1..4)]
+}
+
+fn weight() -> impl Strategy<Value = String> {
+    prop_oneof![
+        8 => (0..1000u64).prop_map(|weight| weight.to_string()),
+        1 => Just("12345678901".to_owned()),
+        1 => select(&["", "1.5", "-3", "+7", "x", "99999999999999999999"][..]).prop_map(str::to_owned),
+    ]
+}
+
+/// A text, some of whose lines may be not stacks, in parts of whole lines.
+fn texts() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let line =
+        (vec(any::<usize>(), 1..7), weight(), select(&[" ", "  ", " \t"][..]), select(&["\n", "\n", "\r\n"][..]));
+    let other = select(&["\n", "# comment\n", "no stack\n", " \r\n"][..]);
+    let line = prop_oneof![15 => line.prop_map(Ok), 1 => other.prop_map(Err)];
+    (names(), vec(vec(line, 0..40), 1..6)).prop_map(|(names, parts)| {
+        let spelled = |line| match line {
+            Ok((frames, weight, blank, end)) => {
+                let frames: Vec<usize> = frames;
+                let frames: Vec<&[u8]> = frames.iter().map(|at| &names[at % names.len()][..]).collect();
+                [&frames.join(&b';')[..], str::as_bytes(blank), String::as_bytes(&weight), str::as_bytes(end)].concat()
+            }
+            Err(other) => str::as_bytes(other).to_vec(),
+        };
+        parts.into_iter().map(|lines| lines.into_iter().flat_map(spelled).collect()).collect()
+    })
+}
+
+fn bytes(picture: &Picture) -> Vec<u8> {
+    let pieces = picture.pieces().flat_map(|piece| picture.text(&piece));
+    picture.head().iter().copied().chain(pieces).chain(picture.tail().iter().copied()).collect()
+}
+
+fn of_tree(profile: &Profile, look: &Look) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let write = |picture: &Picture, out: &mut dyn std::io::Write| Ok(out.write_all(&bytes(picture))?);
+    flamegraph::draw(profile, &WriteOptions::default(), &mut look.clone(), &mut out, &write).ok()?;
+    Some(out)
+}
+
+proptest! {
+    #[test]
+    fn pictures_are_the_same(texts in texts(), min_width in select(&[None, Some(0.0), Some(3.0), Some(30.0)][..])) {
+        let (all, mut skipped) = (texts.concat(), Skipped::new("line"));
+        let mut reader = folded::open(&ReadOptions { keep: Keep::Sums, ..ReadOptions::default() });
+        reader.read(&all, &mut skipped);
+        let profile = std::mem::replace(reader.profile(), Profile::new());
+        let (mut runs, mut unsorted, mut at, mut also) = (Runs::default(), Unsorted::default(), 0, Skipped::new("line"));
+        for text in &texts {
+            let mut skipped = Skipped::new("line");
+            runs.push(folded::sort(text, &mut unsorted, &mut skipped));
+            also.append(skipped.moved(at));
+            at += text.len() as u64;
+        }
+        let told = |skipped: Skipped| skipped.into_warning().map(|warning| warning.to_string());
+        prop_assert_eq!(told(skipped), told(also));
+        prop_assume!(!profile.series[0].rows.is_empty());
+        let look = Look { min_width, ..Look::default() };
+        let sorted = flamegraph::of_sorted(&runs, &WriteOptions::default(), &look).ok().map(|picture| bytes(&picture));
+        let (sorted, tree) = (sorted.map(lossy), of_tree(&profile, &look).map(lossy));
+        prop_assert_eq!(sorted, tree);
+    }
+}
+
+fn lossy(bytes: Vec<u8>) -> String {
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -1,0 +1,277 @@
+//! Walks the table of formats: what holds for every one of them.
+
+use crate::analysis::timeline::{
+    OtherEvent, SliceKind, SpanFile, SpanHead, SpanRecord, SpanSink, SpanWriter, Timeline,
+};
+use crate::contract::format::{Read, ReadOptions, StartSpansFn, WriteOptions};
+use crate::contract::spans::{Done, SpanBytes, SpanInput, Spans, Workers};
+use crate::error::{Result, Skipped, Warnings};
+use crate::formats::{FORMATS, detect, for_file, named};
+use crate::model::stacks::Profile;
+use crate::parallel::Pool;
+use std::collections::HashSet;
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+#[test]
+fn names_are_unique_words() {
+    let mut seen = HashSet::new();
+    for format in FORMATS {
+        assert!(seen.insert(format.name), "{} twice", format.name);
+        assert!(format.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-' || byte.is_ascii_digit()));
+        assert!(!format.about.is_empty() && !format.about.ends_with('.'), "{}: {}", format.name, format.about);
+        assert_eq!(named(format.name).map(|found| found.about), Some(format.about));
+        let reads = !matches!(format.read, Read::No);
+        assert!(reads || format.write.is_some(), "{} does nothing", format.name);
+    }
+}
+
+#[test]
+fn every_format_that_is_written_has_files_of_its_own() {
+    let mut seen = HashSet::new();
+    for format in FORMATS {
+        assert_eq!(format.files.is_empty(), format.write.is_none(), "{}", format.name);
+        for pattern in format.files {
+            assert!(seen.insert(pattern), "{pattern} twice");
+            assert!(pattern.matches('*').count() <= 1, "{pattern}");
+            let found = for_file(pattern.replace('*', "x.y").as_bytes());
+            assert_eq!(found.map(|found| found.name), Some(format.name), "{pattern}");
+        }
+    }
+    let told = |name: &str| for_file(name.as_bytes()).map(|format| format.name);
+    let names = [
+        "a.json",
+        "a.speedscope.json",
+        "callgrind.out",
+        "callgrind.out.77",
+        "a.svg",
+        "a.pb.gz",
+        "a.csv",
+        "a.otlp",
+        "a.otlp.json",
+    ];
+    let formats = ["json", "speedscope", "callgrind", "callgrind", "flamegraph", "pprof", "csv", "otlp", "otlp-json"];
+    assert_eq!(names.map(told), formats.map(Some));
+    assert_eq!(["svg", ".svg", "a.gz", "a", "json", "a.svg.bak"].map(told), [None; 6]);
+}
+
+/// The small inputs of all cases, unpacked as they are.
+fn inputs() -> Vec<(String, Vec<u8>)> {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let mut found = Vec::new();
+    for folder in fs::read_dir(fixtures).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            let is_input = path.file_name().unwrap().to_str().unwrap().starts_with("input.");
+            if is_input && fs::metadata(&path).unwrap().len() < 64 << 10 {
+                found.push((path.display().to_string(), fs::read(&path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Reads whatever it is, as far as it can be read without files; a damaged input may be an error, never a panic.
+fn read(bytes: &[u8]) {
+    let (options, warnings) = (ReadOptions::default(), &mut Warnings::new());
+    let _ = match detect(bytes).map(|format| format.read) {
+        Some(Read::Stacks(read) | Read::Script(read)) => read(bytes, &options, warnings).map(|_| ()),
+        Some(Read::Stream(read)) => read(&mut &bytes[..], &options, warnings).map(|_| ()),
+        Some(Read::Lines { open, .. }) => {
+            open(&options).read(bytes, &mut Skipped::new("line"));
+            Ok(())
+        }
+        Some(Read::Pieces(open)) => open(bytes, &options).map(|pieces| {
+            (0..pieces.count()).for_each(|piece| drop(pieces.read(piece, &mut Skipped::new(pieces.what()))));
+        }),
+        Some(Read::Spans(of)) => read_spans(&of, bytes, &options, warnings),
+        Some(Read::Addresses | Read::No) | None => Ok(()),
+    };
+}
+
+/// In every way.
+fn read_spans(of: &Spans, bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<()> {
+    let input = || SpanInput::whole(bytes);
+    let _ = (of.stacks)(input(), options, warnings);
+    let _ = of.summary.map(|summarize| summarize(input(), warnings));
+    let _ = written(of, bytes, warnings, span_writer());
+    (of.timeline)(input(), &ReadOptions { perfetto_compat: true, ..options.clone() }, warnings)?;
+    (of.timeline)(input(), options, warnings).map(|_| ())
+}
+
+/// Writes every span of the sinks' files.
+#[derive(Debug)]
+struct PassAll<'w>(Box<dyn SpanWriter + 'w>);
+
+impl SpanSink for PassAll<'_> {
+    fn file(&mut self, file: &SpanFile<'_>) -> Result<()> {
+        file.process.map_or(Ok(()), |(pid, name)| self.0.process_name(pid, name))
+    }
+
+    fn wants(&mut self, _: &SpanHead<'_>) -> bool {
+        true
+    }
+
+    fn span(&mut self, _: &SpanHead<'_>, record: &SpanRecord<'_>) -> Result<()> {
+        self.0.span(record)
+    }
+
+    fn other(&mut self, event: &OtherEvent<'_>) -> Result<()> {
+        self.0.other(event)
+    }
+}
+
+/// All spans of an input in another format.
+fn written(of: &Spans, bytes: &[u8], warnings: &mut Warnings, start: StartSpansFn) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    let mut sink = PassAll(start(&mut out)?);
+    (of.tell)(SpanInput::whole(bytes), &mut sink, warnings)?;
+    sink.0.finish()?;
+    drop(sink);
+    Ok(out)
+}
+
+/// The first format that spans can be written in.
+fn span_writer() -> StartSpansFn {
+    FORMATS.iter().find_map(|format| format.write?.spans).unwrap()
+}
+
+#[test]
+fn cut_and_changed_inputs_do_no_harm() {
+    let inputs = inputs();
+    assert!(!inputs.is_empty());
+    for (name, bytes) in inputs {
+        let detected = detect(&bytes).unwrap_or_else(|| panic!("{name} is of no known format"));
+        // Some 500 places of each, spread evenly: all of them would take minutes.
+        let step = (bytes.len() / 500).max(1);
+        for at in (0..bytes.len()).step_by(step) {
+            read(&bytes[..at]);
+            let mut changed = bytes.clone();
+            changed[at] ^= 0x55;
+            read(&changed);
+        }
+        assert!(!matches!(detected.read, Read::No), "{name}: {} is detected but cannot be read", detected.name);
+    }
+}
+
+/// As many frames as fit in no machine's stack, if a reader went down them by calling itself.
+const DEEP: usize = 100_000;
+
+#[test]
+fn deep_stacks_are_read_without_going_down_them() {
+    let list = |of: &dyn Fn(usize) -> String| (0..DEEP).map(of).collect::<Vec<_>>().join(",");
+    let zeros = list(&|_| "0".to_owned());
+    let schema = r#""$schema":"https://www.speedscope.app/file-format-schema.json""#;
+    let frames = r#""shared":{"frames":[{"name":"f"}]}"#;
+    let opens = list(&|at| format!(r#"{{"type":"O","frame":0,"at":{at}}}"#));
+    let prefixes = list(&|at| at.checked_sub(1).map_or_else(|| "null".to_owned(), |caller| caller.to_string()));
+    let last = DEEP - 1;
+    let inputs = [
+        (
+            "speedscope",
+            format!(r#"{{{schema},{frames},"profiles":[{{"unit":"none","samples":[[{zeros}]],"weights":[1]}}]}}"#),
+        ),
+        ("speedscope", format!(r#"{{{schema},{frames},"profiles":[{{"unit":"none","events":[{opens}]}}]}}"#)),
+        (
+            "firefox",
+            format!(
+                r#"{{"meta":{{"preprocessedProfileVersion":58}},"shared":{{"stringArray":["f"],"frameTable":{{"func":[0]}},
+                "funcTable":{{"name":[0]}},"stackTable":{{"frame":[{zeros}],"prefix":[{prefixes}]}}}},
+                "threads":[{{"name":"a","samples":{{"stack":[{last}]}}}}]}}"#
+            ),
+        ),
+        (
+            "json",
+            format!(
+                r#"{{"frames":[{{"name":"f","kind":"user"}}],"events":[{{"name":"x","stacks":[{{"weight":1,"count":1,
+                "frames":[{zeros}]}}]}}]}}"#
+            ),
+        ),
+        ("dtrace", format!("\n\n{}  1\n", "  a`f+0x1\n".repeat(DEEP))),
+        (
+            "xctrace",
+            format!(
+                "<trace-query-result><row><backtrace id=\"1\"><frame id=\"2\" name=\"f\"/>{}</backtrace></row>",
+                "<frame ref=\"2\"/>".repeat(last)
+            ),
+        ),
+    ];
+    for (name, text) in inputs {
+        let Some(Read::Stacks(read)) = detect(&text.as_bytes()[..1 << 16]).map(|format| format.read) else {
+            panic!("{name} is not detected")
+        };
+        let small = std::thread::Builder::new().stack_size(128 << 10);
+        let read = move || {
+            let warnings = &mut Warnings::new();
+            let profile = read(text.as_bytes(), &ReadOptions::default(), warnings).unwrap();
+            assert_eq!(warnings.iter().count(), 0);
+            let deepest = profile.series[0].rows.last().map(|row| profile.frames_up(row.stack).count());
+            (profile.stack_count(), deepest.unwrap())
+        };
+        let (stacks, deepest) = small.spawn(read).unwrap().join().unwrap();
+        assert!(stacks == DEEP && deepest >= DEEP - 1, "{name}: {stacks} stacks, {deepest} deep");
+    }
+}
+
+/// The spans that took time: name, begin and duration, sorted.
+fn spans_of(timeline: &Timeline) -> Vec<(String, i64, i64)> {
+    let spans = timeline.slices.iter().filter(|slice| slice.kind != SliceKind::Instant);
+    let named = spans.map(|slice| {
+        let name = String::from_utf8_lossy(timeline.names.text(slice.name)).into_owned();
+        (name, slice.start, slice.duration)
+    });
+    let mut named: Vec<_> = named.collect();
+    named.sort();
+    named
+}
+
+#[test]
+fn every_format_of_spans_states_the_same_in_every_way() {
+    let (inputs, options) = (inputs(), ReadOptions::default());
+    let pool = Pool::new(NonZeroUsize::new(3)).unwrap();
+    for format in FORMATS {
+        let Read::Spans(of) = format.read else { continue };
+        let is_input = |bytes: &[u8]| detect(bytes).is_some_and(|detected| detected.name == format.name);
+        let input = inputs.iter().find(|(_, bytes)| is_input(bytes));
+        let (name, bytes) =
+            input.unwrap_or_else(|| panic!("no fixtures/*/input.* of less than 64 KiB is {}", format.name));
+        let warnings = &mut Warnings::new();
+        let spans = spans_of(&(of.timeline)(SpanInput::whole(bytes), &options, warnings).unwrap());
+        assert!(!spans.is_empty(), "{name}: no spans");
+
+        for workers in [&pool as &dyn Workers, SpanInput::whole(bytes).workers] {
+            for bytes in [SpanBytes::Whole { bytes, done: Done::default() }, SpanBytes::Stream(Box::new(&bytes[..]))] {
+                let timeline = (of.timeline)(SpanInput { bytes, workers }, &options, warnings).unwrap();
+                assert!(spans_of(&timeline) == spans, "{name}: depends on how it is read");
+            }
+        }
+
+        let stacks = (of.stacks)(SpanInput::whole(bytes), &options, warnings).unwrap();
+        let calls: u64 = stacks.series.iter().flat_map(|series| &series.rows).map(|row| row.count).sum();
+        assert_eq!(calls, spans.len() as u64, "{name}: its stacks have other spans");
+
+        if let Some(summarize) = of.summary {
+            let summary = summarize(SpanInput::whole(bytes), warnings).unwrap();
+            let calls: u64 = summary.labels.values().map(|totals| totals.count).sum();
+            assert_eq!(calls, spans.len() as u64, "{name}: its summary has other spans");
+        }
+
+        for writer in FORMATS.iter().filter(|writer| writer.write.is_some_and(|write| write.spans.is_some())) {
+            let out = written(&of, bytes, warnings, writer.write.unwrap().spans.unwrap()).unwrap();
+            let Read::Spans(again) = detect(&out).unwrap().read else { panic!("{} is read as no spans", writer.name) };
+            let again = (again.timeline)(SpanInput::whole(&out), &options, warnings).unwrap();
+            assert!(spans_of(&again) == spans, "{name}: {} holds other spans", writer.name);
+        }
+    }
+}
+
+#[test]
+fn an_empty_profile_is_written_or_refused_without_a_panic() {
+    for format in FORMATS {
+        let Some(writer) = format.write else { continue };
+        if let Err(error) = (writer.run)(&Profile::new(), &WriteOptions::default(), &mut Vec::new()) {
+            assert!(error.to_string().contains("no samples"), "{}: {error}", format.name);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Stacks that break off, or are cut.
+
+use super::scene::{JIT, PID, SAMPLES, START, Scene, at, doctor, map};
+use crate::support::perf_data::{CONTEXT_USER, Event, More, REGS_USER, STACK_USER, Stamp, USER, USUAL};
+
+#[test]
+fn a_jvm_without_frame_pointers_is_reported_its_own_switch() {
+    let mut scene = Scene::of("/usr/lib/jvm/bin/java");
+    scene.samples(SAMPLES, &[&[at(0), 0x1234], &[at(1), at(2)]]);
+    scene.write(&format!("perf-{PID}.map"), map(JIT, &["int A.a()", "int A.b()", "start_thread"]));
+    let (cause, remedy) = scene.first("jvm-frame-pointers");
+    assert!(cause.contains("break off"), "{cause}");
+    assert!(remedy.contains("-XX:+PreserveFramePointer"), "{remedy}");
+}
+
+#[test]
+fn a_jvm_that_was_started_with_frame_pointers_is_not_reported_to_be() {
+    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/hotspot-log/perf.data.zst");
+    let told = doctor(&["--format", "json"], recording.as_ref()).stdout;
+    let told = String::from_utf8(told).unwrap();
+    assert!(told.contains("\"frame-pointers\""), "{told}");
+    assert!(!told.contains("jvm-frame-pointers"), "{told}");
+}
+
+#[test]
+fn stacks_that_break_off_are_a_finding_even_where_all_frames_have_names() {
+    let mut scene = Scene::of("/usr/bin/app");
+    scene.samples(SAMPLES, &[&[at(0), at(1)], &[at(1)], &[at(0), at(1), at(2)]]);
+    scene.write(&format!("perf-{PID}.map"), map(JIT, &["a", "b", "main"]));
+    let (cause, remedy) = scene.first("frame-pointers");
+    assert!(cause.contains("JIT code"), "{cause}");
+    // Whose it is is unknown, and with it how it is left.
+    assert!(remedy.contains("their callers cannot be found"), "{remedy}");
+}
+
+#[test]
+fn some_broken_stacks_are_ordinary() {
+    let mut scene = Scene::of("/usr/bin/app");
+    let (whole, broken) = (&[at(0), at(1)][..], &[at(0), 0x1234][..]);
+    scene.samples(SAMPLES, &[whole, whole, whole, whole, whole, whole, whole, whole, whole, broken]);
+    scene.write(&format!("perf-{PID}.map"), map(JIT, &["a", "main"]));
+    assert_eq!(scene.problems(), [""; 0]);
+}
+
+fn deep(event: Event, frames: usize) -> Scene {
+    let mut scene = Scene::with_event("/usr/bin/app", event);
+    let chain = vec![at(0); frames];
+    scene.samples(SAMPLES, &[&chain]);
+    scene.write(&format!("perf-{PID}.map"), map(JIT, &["a", "main"]));
+    scene
+}
+
+#[test]
+fn chains_as_long_as_the_kernel_allows_are_cut() {
+    let (cause, remedy) = deep(Event::usual(), 127).first("call-chains-cut");
+    assert!(cause.contains("127 frames"), "{cause}");
+    assert!(remedy.contains("kernel.perf_event_max_stack"), "{remedy}");
+    let (cause, _) = deep(Event { max_stack: 32, ..Event::usual() }, 32).first("call-chains-cut");
+    assert!(cause.contains("32 frames"), "{cause}");
+}
+
+/// Registers of x86-64 by their numbers in `perf_regs.h`: bp 6, sp 7, ip 8.
+const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
+
+/// Samples with copies of stacks of these words, in which a frame pointer leads upwards from the first.
+fn copied(words: &[u64], room: u32) -> Scene {
+    const STACK: u64 = 0x7ffc_0000_0000;
+    let sample_type = USUAL | REGS_USER | STACK_USER;
+    let event = Event { sample_type, registers: REGISTERS, stack: room, ..Event::usual() };
+    let mut scene = Scene::with_event("/usr/bin/app", event);
+    for number in 0..SAMPLES {
+        let registers = [STACK, STACK, at(0)];
+        let more = More { registers: (2, &registers), stack: words, ..More::default() };
+        let stamp = Stamp::new(PID, START + number * 1_000_000);
+        scene.data.sample_with(0, USER, stamp, at(0), &[CONTEXT_USER, at(0)], &more);
+    }
+    scene.write(&format!("perf-{PID}.map"), map(JIT, &["a", "main"]));
+    scene
+}
+
+#[test]
+fn copies_that_end_before_the_stack_does_are_too_short() {
+    const STACK: u64 = 0x7ffc_0000_0000;
+    // The second frame's own frame pointer leads beyond what was copied.
+    let words = [STACK + 16, at(0), STACK + 4096, at(0)];
+    let (cause, remedy) = copied(&words, 32).first("stack-copies-short");
+    assert!(cause.contains("32 bytes"), "{cause}");
+    assert!(remedy.contains("--call-graph dwarf,65528"), "{remedy}");
+}
+
+#[test]
+fn stacks_that_nobody_can_leave_are_not_unwound() {
+    const STACK: u64 = 0x7ffc_0000_0000;
+    // The frame pointer of the second frame is none.
+    let words = [STACK + 16, at(0), 3, at(0)];
+    let (cause, _) = copied(&words, 32).first("not-unwound");
+    assert!(cause.contains("JIT code"), "{cause}");
+}
+
+#[test]
+fn stacks_of_more_frames_than_are_unwound_are_too_deep() {
+    const STACK: u64 = 0x7ffc_0000_0000;
+    let words: Vec<u64> = (1..200).flat_map(|frame| [STACK + 16 * frame, at(0)]).collect();
+    let (_, remedy) = copied(&words, 8 * words.len() as u32).first("stacks-too-deep");
+    assert!(remedy.contains("--max-stack"), "{remedy}");
+}

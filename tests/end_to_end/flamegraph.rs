@@ -1,0 +1,229 @@
+//! The flame graph page, read back by an XML parser: boxes, names, colors and what stands around them.
+
+use crate::support::page;
+
+use page::{Page, PageBox};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
+}
+
+fn run(args: &[&str], input: &Path) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+    let output = command.args(args).arg("--quiet").arg(input).stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn flamegraph(args: &[&str], input: &Path) -> Page {
+    Page::parse(&run(&[&["flamegraph"], args].concat(), input))
+}
+
+fn folded(text: &str) -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("stacks");
+    fs::write(&path, text).unwrap();
+    (dir, path)
+}
+
+/// Every box lies within one of the row below, and boxes of a row do not overlap.
+fn assert_nested(page: &Page) {
+    let mut rows: BTreeMap<u64, Vec<&PageBox>> = BTreeMap::new();
+    page.boxes.iter().for_each(|one| rows.entry(one.row).or_default().push(one));
+    for (row, boxes) in &rows {
+        let mut end = 0;
+        for one in boxes {
+            assert!(one.start >= end, "{one:?} overlaps its neighbour");
+            end = one.start + one.width;
+            let within = |below: &&&PageBox| below.start <= one.start && end <= below.start + below.width;
+            assert!(*row == 0 || rows[&(row - 1)].iter().any(|below| within(&below)), "{one:?} stands on nothing");
+        }
+    }
+}
+
+/// Self weight, by name: a box's width without those of the boxes on it.
+fn own_by_name(page: &Page) -> BTreeMap<String, u64> {
+    let mut own = BTreeMap::new();
+    for one in &page.boxes {
+        let inside = |above: &&PageBox| {
+            above.row == one.row + 1 && above.start >= one.start && above.start + above.width <= one.start + one.width
+        };
+        let above: u64 = page.boxes.iter().filter(inside).map(|above| above.width).sum();
+        *own.entry(one.name.clone()).or_default() += one.width - above;
+    }
+    own.retain(|_, own| *own > 0);
+    own
+}
+
+#[test]
+fn boxes_are_the_folded_stacks() {
+    let input = fixture("folded-node/input.folded");
+    let page = flamegraph(&["--minwidth", "0"], &input);
+    assert_nested(&page);
+    let mut own: BTreeMap<String, u64> = BTreeMap::new();
+    for line in fs::read_to_string(&input).unwrap().lines() {
+        let (stack, weight) = line.rsplit_once(' ').unwrap();
+        *own.entry(stack.rsplit(';').next().unwrap().to_owned()).or_default() += weight.parse::<u64>().unwrap();
+    }
+    assert_eq!(own_by_name(&page), own);
+    let total: u64 = own.values().sum();
+    assert_eq!((page.boxes[0].name.as_str(), page.boxes[0].width), ("all", total));
+}
+
+#[test]
+fn the_root_is_at_the_bottom_and_at_the_top_of_an_icicle() {
+    let (_dir, input) = folded("main;f 3\nmain;f;g 4\n");
+    for (args, root_is_lower) in [(&[][..], true), (&["--inverted"], false)] {
+        let page = flamegraph(args, &input);
+        let mut strokes = page.strokes.clone();
+        assert_eq!(strokes.len(), page.boxes.len());
+        strokes.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let (first, last) = (&strokes[0], &strokes[strokes.len() - 1]);
+        assert_eq!(last.2 > first.2, root_is_lower, "{strokes:?}");
+        assert_eq!(page.facts["inverted"], !root_is_lower);
+    }
+}
+
+#[test]
+fn a_function_of_a_recording_is_one_box_with_the_shares_of_its_tiers() {
+    let input = fixture("tiers-recording/perf.data.zst");
+    let objects = fixture("tiers-recording");
+    let args = ["--debug-dir", objects.to_str().unwrap(), "--minwidth", "0"];
+    let page = flamegraph(&args, &input);
+    assert_nested(&page);
+    assert!(page.boxes.iter().all(|one| !one.name.ends_with(']') || one.name.starts_with('[')), "tiers are no names");
+    let mixed = |one: &&PageBox| one.shares.contains('o') && one.shares.contains('b') && one.letter == 'o';
+    assert!(page.named("quicksort").into_iter().any(|one| mixed(&one)), "{:?}", page.named("quicksort"));
+    assert_eq!(page.facts["title"], "./tiers tiers.lisp");
+    let apart = flamegraph(&[&args[..], &["--no-merge-tiers"]].concat(), &input);
+    for name in ["quicksort baseline", "quicksort optimised"] {
+        assert!(!apart.named(name).is_empty(), "{name}");
+    }
+    let raw = flamegraph(&[&args[..], &["--jit-names", "raw"]].concat(), &input);
+    assert!(!raw.named("quicksort [optimised]").is_empty());
+    let total = |page: &Page| page.boxes[0].width;
+    assert_eq!((total(&page), total(&apart)), (total(&raw), total(&raw)));
+}
+
+#[test]
+fn colors_show_the_sort_of_code_and_the_legend_states_how_much_of_it_ran() {
+    let page = flamegraph(&[], &fixture("php-recording/perf.data.zst"));
+    let legend: Vec<&str> =
+        page.facts["legend"].as_array().unwrap().iter().map(|entry| entry[1].as_str().unwrap()).collect();
+    for sort in ["kernel", "native", "optimised"] {
+        assert!(legend.iter().any(|entry| entry.starts_with(sort) && entry.ends_with(" %")), "{legend:?}");
+    }
+    assert!(page.named("TRACE-8$App\\Deep\\mandel$5").iter().all(|one| one.letter == 'o'));
+    let facts = page.facts["facts"].as_str().unwrap();
+    assert!(facts.contains("samples · recorded for "), "{facts}");
+}
+
+#[test]
+fn names_of_folded_stacks_stay_and_suffixes_are_colors() {
+    let (_dir, input) = folded("app;JS:*push /a/b.js:1:1 5\napp;JS:~push /a/b.js:1:1 5\napp;read_[k] 1\n");
+    let page = flamegraph(&[], &input);
+    assert_eq!(page.named("JS:*push /a/b.js:1:1").len(), 1, "folded names are not merged unasked");
+    assert_eq!(page.named("read")[0].letter, 'k');
+    let (_dir, plain) = folded("app;f 5\napp;g 5\n");
+    let page = flamegraph(&[], &plain);
+    assert!(page.boxes[1..].iter().all(|one| one.letter.is_ascii_uppercase()), "warm colours by name");
+    assert_eq!(page.facts["legend"], serde_json::json!([]));
+}
+
+#[test]
+fn a_name_does_nothing_but_be_read() {
+    let name = "evil\u{1b}[2J</script>]]><script>alert(1)</script>\u{202e}\u{7}&amp<\"'";
+    let (_dir, input) = folded(&format!("main;{name} 5\n"));
+    for args in [&[][..], &["--no-javascript"], &["--style", "inferno"]] {
+        let svg = run(&[&["flamegraph"], args].concat(), &input);
+        let options = roxmltree::ParsingOptions { allow_dtd: true, ..roxmltree::ParsingOptions::default() };
+        let document = roxmltree::Document::parse_with_options(&svg, options).unwrap();
+        let scripts = document.descendants().filter(|node| node.tag_name().name() == "script").count();
+        assert_eq!(scripts, usize::from(args != ["--no-javascript"]));
+        assert!(!svg.contains(['\u{1b}', '\u{202e}', '\u{7}']), "{args:?}");
+    }
+    let page = flamegraph(&["--title", name], &input);
+    let shown = "evil\\x1b[2J</script>]]><script>alert(1)</script>\\u{202e}\\x07&amp<\"'";
+    assert_eq!(page.named(shown).len(), 1, "{:?}", page.boxes);
+}
+
+#[test]
+fn a_chart_runs_in_time_with_one_thread_below_the_other() {
+    let input = fixture("php-recording/perf.data.zst");
+    let page = flamegraph(&["--flamechart"], &input);
+    assert_eq!((page.facts["chart"].as_bool(), page.facts["scale"].as_str()), (Some(true), Some("time")));
+    let lanes: Vec<&PageBox> = page.boxes.iter().filter(|one| one.letter == 'l').collect();
+    assert!(!lanes.is_empty() && lanes.iter().all(|lane| lane.name.starts_with("php-")), "{lanes:?}");
+    let mut ends: BTreeMap<u64, u64> = BTreeMap::new();
+    for one in page.boxes.iter().filter(|one| one.letter != 'l') {
+        let end = ends.entry(one.row).or_default();
+        assert!(*end <= one.start, "{one:?} runs backwards");
+        *end = one.start + one.width;
+    }
+}
+
+#[test]
+fn a_difference_shows_what_was_before() {
+    let (_one, before) = folded("main;f 3001\nmain;f;g 4000\n");
+    let (_two, after) = folded("main;f 3000\nmain;f;g 1000\nmain;h 7\n");
+    let page = flamegraph(&["--diff", before.to_str().unwrap()], &after);
+    assert_eq!((page.named("g")[0].width, page.named("g")[0].before.clone()), (1000, Some("4000".to_owned())));
+    let legend = page.facts["legend"].to_string();
+    assert!(legend.contains("less") && legend.contains("more"), "{legend}");
+    assert!(page.facts["facts"].as_str().unwrap().contains("before 7,001 samples, −42.8 %"), "{}", page.facts["facts"]);
+}
+
+#[test]
+fn infernos_style_is_infernos_page_of_the_same_lines() {
+    let input = fixture("folded-node/input.folded");
+    let lines = fs::read_to_string(&input).unwrap();
+    for (args, inverted) in
+        [(&["--style", "inferno"][..], false), (&["--style", "inferno", "--inverted", "--colors", "js"], true)]
+    {
+        let mut options = inferno::flamegraph::Options::default();
+        options.deterministic = true;
+        if inverted {
+            options.direction = inferno::flamegraph::Direction::Inverted;
+            options.title = "Icicle Graph".to_owned();
+            options.colors = "js".parse().unwrap();
+        }
+        let mut drawn = Vec::new();
+        inferno::flamegraph::from_lines(&mut options, lines.lines(), &mut drawn).unwrap();
+        assert!(run(&[&["flamegraph"], args].concat(), &input).as_bytes() == drawn, "{args:?}");
+    }
+}
+
+#[test]
+fn flags_of_infernos_page_choose_it_and_do_not_go_with_ours() {
+    let (_dir, input) = folded("main;f 3\nmain;f;g 4\n");
+    for flags in
+        [&["--hash"][..], &["--colors", "hot"], &["--color-diffusion"], &["--bgcolors", "blue"], &["--pretty-xml"]]
+    {
+        let svg = run(&[&["flamegraph"], flags].concat(), &input);
+        assert!(!svg.contains("data-b="), "{flags:?}");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+        let output = command.arg("flamegraph").args(flags).args(["--style", "page"]).arg(&input).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{flags:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(flags[0]));
+    }
+}
+
+#[test]
+fn a_picture_without_script_states_by_itself_what_its_boxes_are() {
+    let (_dir, input) = folded("main;f 3\nmain;f;g 4\n");
+    let svg = run(&["flamegraph", "--no-javascript"], &input);
+    assert!(!svg.contains("<script") && svg.contains("<title>g: 4 samples, 57.1 %</title>"), "{svg}");
+}
+
+#[test]
+fn texts_keep_the_functions_name() {
+    let (_dir, input) = folded(&format!("main;{}::function_name;g 10\nmain;h 90\n", "very::long::path".repeat(4)));
+    let page = flamegraph(&[], &input);
+    assert!(page.texts.iter().any(|text| text == "function_name"), "{:?}", page.texts);
+    let page = flamegraph(&["--truncate-text-left"], &input);
+    assert!(page.texts.iter().any(|text| text.starts_with('…') && text.ends_with("function_name")), "{:?}", page.texts);
+}

@@ -1,0 +1,312 @@
+//! The likeliest mistakes on the command line: each is answered by what is wrong and what helps.
+
+use crate::support;
+use crate::support::scene;
+
+use scene::{AT, PID, STACKS, Scene, fixture, recording, said};
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+use support::bytes::Order;
+use support::perf_data::{CONTEXT_USER, Event, Mmap, Mode, PerfData, Stamp, USER};
+
+/// The command, the exit status, and parts of the answer.
+type Mistake = (&'static str, i32, &'static [&'static str]);
+
+const MISTAKES: &[Mistake] = &[
+    // Files that are taken for profiles.
+    ("report jit-999077.dump", 1, &["jit-999077.dump: is a jitdump", "with --jitdump"]),
+    ("collapse callgrind.map", 1, &["callgrind.map: is a perf map", "with --perf-map"]),
+    ("script rustc.mm_profdata", 1, &["is measureme: script reads perf.data", "jitgraft report"]),
+    ("script jit-999077.dump", 1, &["is a jitdump", "with --jitdump"]),
+    ("inject jit-999077.dump -o new.data", 1, &["is a jitdump"]),
+    ("report below", 1, &["below: is a directory", "it holds one: below/perf.data"]),
+    ("report program", 1, &["program: is a program or library (ELF)", "perf record -g"]),
+    ("flamegraph old.svg", 1, &["old.svg: is a picture (SVG)", "named by -o"]),
+    ("flamegraph page.html", 1, &["page.html: is a page (HTML)"]),
+    ("report odd.json", 1, &["odd.json: is JSON of none of the tools", "jitgraft formats"]),
+    ("report report.txt", 1, &["report.txt: is the text of perf report", "perf script"]),
+    ("report report.txt.gz", 1, &["report.txt.gz: is the text of perf report"]),
+    ("collapse archive.tar.gz", 1, &["archive.tar.gz: is an archive (tar)", "unpack it"]),
+    ("report empty", 1, &["empty: is empty", "was stopped"]),
+    ("inject empty -o new.data", 1, &["empty: is empty"]),
+    ("report cut.data", 1, &["cut.data: at byte 0x32: the file is cut", "record again"]),
+    ("report first.data", 1, &["first.data: is perf.data of a version that is not known"]),
+    ("inject stacks -o new.data", 1, &["stacks: is folded", "which inject rewrites"]),
+    ("inject text -o new.data", 1, &["text: is perf-script", "jitgraft script"]),
+    ("stats perf.data", 1, &["perf.data: perf-data holds no spans", "see report"]),
+    ("callgrind perf.data", 1, &["perf.data: is neither a callgrind file", "it is perf-data"]),
+    ("callgrind jit-999077.dump", 1, &["is neither a callgrind file", "is a jitdump"]),
+    // Files that are not there, or may not be used.
+    ("report perf.dta", 1, &["perf.dta: cannot open", "there is perf.data"]),
+    ("report below/perf.dat", 1, &["there is below/perf.data"]),
+    ("report nowhere/perf.data", 1, &["there is no directory nowhere"]),
+    ("flamegraph stacks new.svg", 1, &["new.svg: is to be read", "-o new.svg"]),
+    ("flamegraph stacks old.svg", 1, &["old.svg: is a picture (SVG)", "named by -o"]),
+    ("flamegraph stacks -o nowhere/new.svg", 1, &["nowhere/new.svg: cannot write there", "mkdir -p nowhere"]),
+    ("flamegraph stacks -o below", 1, &["below: is a directory", "-o below/FILE"]),
+    ("inject perf.data -o below", 1, &["below: is a directory"]),
+    ("callgrind", 2, &["no input is named", "callgrind.out, which is here"]),
+    // Filters that leave nothing.
+    ("flamegraph --comm progam perf.data", 1, &["the filters leave none", "--comm: there is program"]),
+    ("flamegraph --pid 1 perf.data", 1, &["--pid: there is 999077 (program)"]),
+    ("flamegraph --tid 1 perf.data", 1, &["--tid: there is 999077 (program)"]),
+    ("flamegraph --cpu 7 stacks", 1, &["--cpu: there is nothing: the samples do not contain it"]),
+    ("flamegraph --time 1,2 perf.data", 1, &["--time: there are samples from 0.000000020 to 0.000000021 seconds"]),
+    ("collapse --comm progam perf.data", 1, &["error: no samples", "--comm: there is program"]),
+    ("script --pid 1 perf.data", 1, &["no samples", "--pid: there is 999077 (program)"]),
+    ("report --dso nowhere.so stacks", 1, &["the filters leave none", "--dso: there are"]),
+    ("report --symbols nothing stacks", 1, &["the filters leave none", "--symbols: there are"]),
+    ("report --kind nothing stacks", 1, &["the filters leave none", "--kind: there are"]),
+    ("report --event cycels perf.data", 2, &["no event is called cycels", "cpu-clock"]),
+    ("script --event cycels perf.data", 2, &["no event is called cycels", "cpu-clock"]),
+    // Flags whose files are not there.
+    ("report --symfs nowhere perf.data", 2, &["'nowhere' for '--symfs", "it does not exist"]),
+    ("report --debug-dir nowhere perf.data", 2, &["'nowhere' for '--debug-dir", "it does not exist"]),
+    ("report --guest nowhere perf.data", 2, &["'nowhere' for '--guest", "it does not exist"]),
+    ("report --jitdump nowhere perf.data", 2, &["'nowhere' for '--jitdump", "it does not exist"]),
+    ("report --perf-map nowhere@77 perf.data", 2, &["'nowhere@77' for '--perf-map", "it does not exist"]),
+    ("report --jit-log nowhere perf.data", 2, &["'nowhere' for '--jit-log", "it does not exist"]),
+    ("report --kallsyms nowhere perf.data", 2, &["'nowhere' for '--kallsyms", "it does not exist"]),
+    ("inject --vmlinux nowhere perf.data -o new.data", 2, &["'nowhere' for '--vmlinux", "it does not exist"]),
+    ("report --elf nowhere@1000 perf.data", 2, &["--elf", "nowhere does not exist"]),
+    // Texts that are not perf script's.
+    ("script stacks", 1, &["stacks: is folded: script reads perf.data", "jitgraft report"]),
+    ("script odd.json", 1, &["odd.json: is JSON of none of the tools"]),
+    // A file without a command is summarized; a name that does not exist is not a command.
+    ("perf.dta", 1, &["perf.dta: cannot open", "there is perf.data"]),
+    ("perfdata", 2, &["unrecognized subcommand 'perfdata'", "neither a command nor a file"]),
+    ("diff stacks perf.data", 2, &["unrecognized subcommand 'diff'", "report --diff BEFORE AFTER"]),
+    ("inject perf.data new.data", 2, &["unexpected argument", "-o new.data"]),
+    ("annotate perf.data hot", 2, &["FUNCTION comes first", "annotate hot -i perf.data"]),
+    ("export --to perfetto stacks", 2, &["--to chrome"]),
+    ("report --limit x stacks", 2, &["'x' for '--limit", "must be a whole number"]),
+    ("report --max-stack 0 stacks", 2, &["must be at least 1"]),
+    ("perf.data stacks", 2, &["a summary is of one file"]),
+    // Words.
+    ("report --jitdump callgrind.map perf.data", 0, &["callgrind.map: is a perf map", "pass it with --perf-map"]),
+    ("report --perf-map other.dump perf.data", 0, &["other.dump: is a jitdump", "pass it with --jitdump"]),
+    ("report --map-pid 12 perf.data", 2, &["expected INNER=OUTER", "such as 1=4711"]),
+    ("report --elf program perf.data", 2, &["expected FILE@ADDR", "such as"]),
+    ("export --to svg stacks", 2, &["possible values", "flamegraph", "speedscope"]),
+    ("report --time 5 perf.data", 2, &["expected A,B in seconds or A%-B%"]),
+];
+
+/// A directory with all that is taken for something else.
+fn scene() -> Scene {
+    let scene = Scene::new();
+    let dump = scene.path(&format!("jit-{PID}.dump"));
+    scene.write("perf.data", recording(&[AT, AT + 1], &dump).into_bytes(Mode::File));
+    fs::copy(&dump, scene.path("other.dump")).unwrap();
+    fs::create_dir(scene.path("below")).unwrap();
+    fs::copy(scene.path("perf.data"), scene.path("below/perf.data")).unwrap();
+    fs::copy(std::env::current_exe().unwrap(), scene.path("program")).unwrap();
+    scene.write("old.svg", scene.run("flamegraph stacks").stdout);
+    scene.write("page.html", "<!DOCTYPE html>\n<html><body></body></html>\n");
+    scene.write("odd.json", "{\"answer\": 42}\n");
+    let report = "# To display the perf.data header info, please use --header/--header-only options.\n#\n";
+    scene.write("report.txt", report);
+    scene.write("report.txt.gz", gzip(report.as_bytes()));
+    let mut tar = vec![0; 1024];
+    tar[257..262].copy_from_slice(b"ustar");
+    scene.write("archive.tar.gz", gzip(&tar));
+    scene.write("empty", "");
+    fs::copy(fixture("measureme-interpreter/input.mm_profdata"), scene.path("rustc.mm_profdata")).unwrap();
+    scene.write("cut.data", &fs::read(scene.path("perf.data")).unwrap()[..50]);
+    scene.write("first.data", b"PERFFILE and more");
+    scene
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(bytes).unwrap();
+    gzip.finish().unwrap()
+}
+
+#[test]
+fn every_mistake_is_answered_by_what_helps() {
+    let scene = scene();
+    for (words, code, answer) in MISTAKES {
+        let output = scene.run(words);
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(*code), "{words}: {said}");
+        for part in *answer {
+            assert!(said.contains(part), "`{words}` is not answered by \"{part}\": {said}");
+        }
+        assert!(!said.contains(".jitgraft-") && !said.contains(".tmp"), "{words} tells of a temporary file: {said}");
+    }
+}
+
+#[test]
+fn an_input_is_named_by_i_in_every_command() {
+    let scene = scene();
+    for (with, without) in [
+        ("report -i perf.data", "report perf.data"),
+        ("report -i perf.data -i stacks", "report perf.data stacks"),
+        ("collapse -i perf.data", "collapse perf.data"),
+        ("flamegraph -i perf.data", "flamegraph perf.data"),
+        ("script -i perf.data", "script perf.data"),
+        ("doctor -i perf.data", "doctor perf.data"),
+        ("export --to speedscope -i perf.data", "export --to speedscope perf.data"),
+        ("stats -i trace.json", "stats trace.json"),
+        ("inject -i perf.data", "inject perf.data"),
+        (
+            "callgrind -i callgrind.out --perf-map callgrind.map -o -",
+            "callgrind callgrind.out --perf-map callgrind.map -o -",
+        ),
+    ] {
+        let (with, without) = (scene.run(with), scene.run(without));
+        assert!(with.status.success(), "{}", said(&with));
+        assert!(with.stdout == without.stdout && !with.stdout.is_empty(), "{}", said(&without));
+    }
+}
+
+#[test]
+fn an_old_recording_is_a_recording() {
+    let scene = scene();
+    fs::rename(scene.path("perf.data"), scene.path("perf.data.old")).unwrap();
+    assert!(scene.run("report perf.data.old").status.success());
+    let said = said(&scene.run("report"));
+    assert!(said.contains("perf.data: cannot open") && said.contains("there is perf.data.old"), "{said}");
+}
+
+#[test]
+fn without_a_recording_one_finds_how_to_make_one() {
+    let scene = Scene::new();
+    fs::remove_file(scene.path("perf.data")).unwrap();
+    for words in ["report", "inject -o new.data"] {
+        let said = said(&scene.run(words));
+        assert!(said.contains("perf record -g"), "{words}: {said}");
+    }
+}
+
+#[test]
+fn an_empty_pipe_beside_a_recording_points_to_it() {
+    let scene = scene();
+    // A filter of nothing gives nothing, and reports it.
+    for (words, status) in [("report", 1), ("script", 0), ("inject -o new.data", 1), ("flamegraph -o new.svg", 1)] {
+        let output = scene.command(words).stdin(Stdio::piped()).output().unwrap();
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(status), "{words}: {said}");
+        assert!(
+            said.contains("(standard input): is empty; to read the perf.data that is here: -i perf.data"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn the_other_byte_order_is_not_a_mistake() {
+    let scene = Scene::new();
+    let mut data = PerfData::new(Order::Big, Event::usual());
+    data.comm(Stamp::new(PID, 1), "program", true);
+    data.mmap2(Stamp::new(PID, 2), Mmap { addr: AT, len: 0x1_0000, pgoff: 0, path: "//anon" });
+    data.sample_of(0, USER, Stamp::new(PID, 20), AT, &[CONTEXT_USER, AT]);
+    scene.write("big.data", data.into_bytes(Mode::File));
+    let output = scene.run("collapse big.data");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "program;dumped 1000000\n");
+}
+
+#[test]
+fn a_recording_without_the_dumps_clock_is_reported_to_be() {
+    let scene = Scene::new();
+    let mut data = PerfData::new(Order::Little, Event { clockid: None, ..Event::usual() });
+    let marker = scene.path(&format!("jit-{PID}.dump"));
+    data.mmap2(Stamp::new(PID, 2), Mmap { addr: AT, len: 0x1_0000, pgoff: 0, path: "//anon" });
+    data.mmap2(Stamp::new(PID, 3), Mmap { addr: 0x70_0000, len: 0x1000, pgoff: 0, path: marker.to_str().unwrap() });
+    data.sample_of(0, USER, Stamp::new(PID, 20), AT, &[CONTEXT_USER, AT]);
+    scene.write("perf.data", data.into_bytes(Mode::File));
+    let said = said(&scene.run("report perf.data"));
+    assert!(said.contains("record with -k mono"), "{said}");
+}
+
+#[test]
+fn a_file_that_may_not_be_read_shows_whose_it_is() {
+    let scene = Scene::new();
+    let file = scene.path("perf.data");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
+    fs::set_permissions(scene.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    let program = env!("CARGO_BIN_EXE_jitgraft");
+    // Root may read everything; nobody may run what is in root's directories.
+    let copy = scene.path("jitgraft");
+    fs::copy(program, &copy).unwrap();
+    let mut command = if rustix::process::geteuid().is_root() {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "65534", "--clear-groups"]).arg(&copy);
+        command
+    } else {
+        Command::new(&copy)
+    };
+    let command = command.current_dir(scene.path("")).stdin(Stdio::null());
+    let read = said(&command.args(["report", "perf.data"]).output().unwrap());
+    assert!(read.contains("perf.data: cannot open: Permission denied") && read.contains("it belongs to "), "{read}");
+    assert!(read.contains("(mode 0000) and this is run by "), "{read}");
+}
+
+#[test]
+fn upside_down_is_requested_by_its_long_name() {
+    let scene = Scene::new();
+    scene.write("in.folded", STACKS);
+    let upside_down = scene.run("flamegraph --inverted in.folded").stdout;
+    let named = scene.run("flamegraph -i in.folded");
+    assert!(named.status.success(), "{}", said(&named));
+    assert!(named.stdout != upside_down);
+}
+
+#[test]
+fn texts_of_perf_that_are_profiles_are_not_mistakes() {
+    let scene = Scene::new();
+    fs::copy(fixture("script-layouts/header.txt"), scene.path("header.txt")).unwrap();
+    assert!(scene.run("report header.txt").status.success());
+}
+
+/// A recording of this many samples in code that the dump names, and this many in memory that nothing names.
+fn partly_named(scene: &Scene, named: usize, unnamed: usize) {
+    let addresses: Vec<u64> = [vec![AT; named], vec![AT + 0x200; unnamed]].concat();
+    let dump = scene.path(&format!("jit-{PID}.dump"));
+    scene.write("perf.data", recording(&addresses, &dump).into_bytes(Mode::File));
+}
+
+const STRICT: &[&str] = &["collapse", "report", "flamegraph", "script", "export --to json", "inject -o new.data"];
+
+#[test]
+fn strict_fails_where_jit_code_has_no_names() {
+    let scene = Scene::new();
+    for (named, unnamed, code) in [(0, 400, 1), (99, 1, 1), (100, 1, 0), (100, 0, 0)] {
+        partly_named(&scene, named, unnamed);
+        for command in STRICT {
+            let output = scene.run(&format!("{command} --strict perf.data"));
+            let said = said(&output);
+            assert_eq!(output.status.code(), Some(code), "{command} {named} {unnamed}: {said}");
+            assert_eq!(said.contains("run jitgraft doctor perf.data to find out why"), code == 1, "{command}: {said}");
+            assert!(scene.run(&format!("{command} perf.data")).status.success());
+        }
+    }
+}
+
+#[test]
+fn strict_does_not_mind_native_code_without_names() {
+    let scene = Scene::new();
+    let mut data = recording(&[AT], &scene.path(&format!("jit-{PID}.dump")));
+    let library = 0x90_0000;
+    data.mmap2(Stamp::new(PID, 4), Mmap { addr: library, len: 0x1000, pgoff: 0, path: "/nowhere/library.so" });
+    for time in 30..430 {
+        data.sample_of(0, USER, Stamp::new(PID, time), library, &[CONTEXT_USER, library, 0xdead_0000]);
+    }
+    scene.write("perf.data", data.into_bytes(Mode::File));
+    for command in STRICT {
+        let output = scene.run(&format!("{command} --strict perf.data"));
+        assert!(output.status.success(), "{command}: {}", said(&output));
+    }
+    let said = said(&scene.run("collapse perf.data"));
+    assert!(said.contains("resolved 0.1 % of 801 frames (all 1 JIT frames)"), "{said}");
+}
+
+#[test]
+fn details_are_english() {
+    let scene = Scene::new();
+    let said = said(&scene.run("inject -v perf.data -o new.data"));
+    assert!(said.contains(&format!("jitdump of process {PID}: ")), "{said}");
+    assert!(said.contains("loaded, 1 function; its clock is the recording's"), "{said}");
+}

@@ -1,0 +1,398 @@
+//! The flame graph of the page: boxes, search, zoom, callers and callees, focus, what is hidden, text.
+
+use super::picture::Page as Picture;
+use super::shown::Shown;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+
+/// `scan` is called by three functions, and by itself.
+const STACKS: &str = "main;check;infer 250\nmain;check;scan;next 101\nmain;emit 150\nmain;parse;identifier;scan 200\n\
+                      main;parse;scan 180\nmain;parse;scan;scan;next 119\n";
+
+fn graph() -> Shown {
+    Shown::folded(STACKS).part("flame")
+}
+
+/// The middle of the widest box of a name in a graph.
+fn place_in(shown: &mut Shown, graph: &str, name: &str) -> (f64, f64) {
+    let place = shown.page.evaluate(&format!("document.getElementById('{graph}').view.placeOf({})", json!(name)));
+    assert!(place.is_object(), "no box of {name} is drawn in {graph}");
+    (place["x"].as_f64().unwrap(), place["y"].as_f64().unwrap())
+}
+
+fn place(shown: &mut Shown, name: &str) -> (f64, f64) {
+    place_in(shown, "flame", name)
+}
+
+/// The text of a box's tooltip.
+fn tip(shown: &mut Shown, graph: &str, name: &str) -> String {
+    let place = place_in(shown, graph, name);
+    shown.page.point_at(place);
+    shown.text_of(&format!("#{graph}-tip"))
+}
+
+fn choose(shown: &mut Shown, name: &str, item: &str) {
+    let place = place(shown, name);
+    shown.page.menu_at(place);
+    shown.page.click_on(&format!("#menu-{item}"));
+}
+
+/// Stacks and their weights.
+fn rows(folded: &str) -> Vec<(Vec<&str>, u64)> {
+    folded
+        .lines()
+        .map(|line| line.rsplit_once(' ').unwrap())
+        .map(|(stack, weight)| (stack.split(';').collect(), weight.parse().unwrap()))
+        .collect()
+}
+
+/// The share of the stacks in which a function is that a test finds, as the page gives it.
+fn share(folded: &str, finds: impl Fn(&str) -> bool) -> String {
+    let rows = rows(folded);
+    let all: u64 = rows.iter().map(|(_, weight)| weight).sum();
+    let found: u64 =
+        rows.iter().filter(|(stack, _)| stack.iter().any(|name| finds(name))).map(|(_, weight)| weight).sum();
+    format!("{:.2}%", 100.0 * found as f64 / all as f64)
+}
+
+/// The weight of everything that the graph shows, and by name that of its boxes below the root.
+fn total(shown: &mut Shown) -> Value {
+    shown.page.evaluate("jitgraft.page.tree().total[0]")
+}
+
+#[test]
+fn a_search_shows_the_share_of_the_stacks_that_have_what_is_found() {
+    let mut shown = graph();
+    shown.page.press("/");
+    shown.page.type_text("SCAN");
+    assert_eq!(shown.text_of("#search-matched"), format!("{} matched", share(STACKS, |name| name == "scan")));
+    shown.page.click_on("#search-regex");
+    shown.set(&json!({ "search": "^(infer|emit)$" }));
+    let expected = format!("{} matched", share(STACKS, |name| ["infer", "emit"].contains(&name)));
+    assert_eq!(shown.text_of("#search-matched"), expected);
+    shown.reload();
+    assert_eq!(shown.text_of("#search-matched"), expected);
+    shown.set(&json!({ "search": "(" }));
+    assert_eq!(shown.text_of("#search-matched"), "no regular expression");
+    shown.set(&json!({ "search": "nothing of this name", "regex": false }));
+    assert_eq!(shown.text_of("#search-matched"), "not found");
+}
+
+#[test]
+fn a_search_in_a_recording_finds_what_is_in_its_stacks() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/folded-node/input.folded");
+    let mut shown = Shown::fixture("folded-node/input.folded").part("flame");
+    let folded = fs::read_to_string(path).unwrap();
+    for text in ["Builtins_", "regexp", "node", "[perf-15670.map]"] {
+        shown.set(&json!({ "search": text }));
+        let expected = share(&folded, |name| name.to_lowercase().contains(&text.to_lowercase()));
+        assert_eq!(shown.text_of("#search-matched"), format!("{expected} matched"), "{text}");
+    }
+}
+
+#[test]
+fn a_box_shows_what_report_reports_its_function() {
+    let mut shown = graph();
+    for (name, own) in
+        [("check", "351 samples"), ("infer", "250 samples"), ("parse", "499 samples"), ("main", "1,000 samples")]
+    {
+        let told = tip(&mut shown, "flame", name);
+        assert!(told.starts_with(name) && told.contains(own), "{name}: {told}");
+    }
+}
+
+#[test]
+fn a_click_zooms_in_and_a_link_to_it_shows_the_same() {
+    let mut shown = graph();
+    let before = place(&mut shown, "infer");
+    let check = place(&mut shown, "check");
+    shown.page.click(check);
+    let zoomed = place(&mut shown, "infer");
+    assert_ne!(before, zoomed);
+    assert_eq!(
+        shown.page.evaluate("jitgraft.page.profile.functions.name[jitgraft.page.store.state.selected]"),
+        "check"
+    );
+    shown.reload();
+    assert_eq!(place(&mut shown, "infer"), zoomed);
+    shown.page.click_on("#flame-reset");
+    assert_eq!(place(&mut shown, "infer"), before);
+    let check = place(&mut shown, "check");
+    shown.page.click(check);
+    shown.page.press("Escape");
+    assert_eq!(place(&mut shown, "infer"), before);
+    assert_eq!(shown.state("zoom"), json!([]));
+}
+
+#[test]
+fn the_graph_is_walked_by_keyboard() {
+    let mut shown = graph();
+    shown.page.evaluate("document.querySelector('#flame').focus()");
+    let mut told = Vec::new();
+    for key in ["Home", "ArrowUp", "ArrowUp", "ArrowLeft", "ArrowLeft", "ArrowUp", "ArrowDown"] {
+        shown.page.press(key);
+        told.push(shown.text_of("#flame-told").split(',').next().unwrap().to_owned());
+    }
+    assert_eq!(told[1..], ["main", "parse", "emit", "check", "infer", "check"]);
+    shown.page.press("Enter");
+    assert_eq!(shown.state("zoom").as_array().unwrap().len(), 2);
+    shown.page.press("Escape");
+    shown.page.press("s");
+    assert!(shown.state("sandwich").is_number());
+    shown.page.press("Escape");
+}
+
+#[test]
+fn callers_and_callees_are_those_of_report() {
+    let mut shown = graph();
+    choose(&mut shown, "scan", "sandwich");
+    for (graph, option) in [("callers", "--callers"), ("callees", "--callees")] {
+        let reported: Vec<Value> = serde_json::from_str(&shown.report(&["--format", "json", option, "scan"])).unwrap();
+        let mut reported: Vec<Value> =
+            reported.iter().map(|row| json!([row["depth"], row["symbol"], row["total"], row["self"]])).collect();
+        let shown = shown.page.evaluate(&format!(
+            "{{ const {{ page }} = jitgraft, tree = page.sandwich().{graph}, groups = page.groups(); \
+             Array.from(tree.total.slice(1), (total, at) => [tree.depth[at + 1] - 1, \
+             page.profile.functions.name[groups.first[tree.group[at + 1]]], total, \
+             '{graph}' === 'callees' ? tree.own[at + 1] : 0]).filter((row) => row[2] > 0) }}"
+        ));
+        let mut shown = shown.as_array().unwrap().clone();
+        if graph == "callers" {
+            reported.iter_mut().for_each(|row| row[3] = json!(0));
+        }
+        let key = |row: &Value| row.to_string();
+        shown.sort_by_key(key);
+        reported.sort_by_key(key);
+        assert_eq!(shown, reported, "{graph}");
+    }
+    for _ in 0..2 {
+        for (graph, name, amount) in
+            [("flame-callers", "parse", "299 samples"), ("flame-callees", "next", "119 samples")]
+        {
+            let told = tip(&mut shown, graph, name);
+            assert!(told.contains(amount), "{name}: {told}");
+        }
+        shown.reload();
+    }
+}
+
+/// The names of the boxes in a row, from left to right; row 0 has the root.
+fn row_of(shown: &mut Shown, row: u32) -> Value {
+    shown.page.evaluate(&format!(
+        "{{ const {{ boxes, picture }} = document.getElementById('flame').view; \
+         Array.from(boxes.node.slice(boxes.first[{row}], boxes.first[{row} + 1]), (node) => picture.nameOf(node)) }}"
+    ))
+}
+
+#[test]
+fn the_graph_begins_as_the_picture_of_flamegraph_does() {
+    let mut shown = Shown::folded("[truncated];f 90\nmain;b 5\nmain;c 9\nmain;a 2\nZed 1\n_start 7\n").part("flame");
+    assert_eq!(row_of(&mut shown, 1), json!(["Zed", "_start", "main", "[truncated]"]));
+    assert_eq!(row_of(&mut shown, 2), json!(["a", "b", "c", "f"]));
+    let (root, callee) = (place(&mut shown, "main"), place(&mut shown, "b"));
+    assert!(root.1 > callee.1, "roots are at the bottom: {root:?} {callee:?}");
+}
+
+#[test]
+fn the_graph_of_a_recording_has_the_boxes_of_the_picture_of_flamegraph() {
+    let mut shown = Shown::fixture("tiers-recording/perf.data.zst").part("flame");
+    let picture = Picture::parse(&shown.output(&["flamegraph"]));
+    let total = picture.boxes[0].width as f64;
+    for row in 1..6 {
+        // Narrow boxes are left out on either side.
+        let wide = picture.boxes.iter().filter(|of| of.row == row && of.width as f64 > total / 200.0);
+        let drawn: Vec<Value> = wide.map(|of| json!([of.name, of.start, of.width])).collect();
+        let boxes = format!(
+            "{{ const {{ boxes, picture }} = document.getElementById('flame').view; \
+             Array.from(boxes.node.keys()).slice(boxes.first[{row}], boxes.first[{row} + 1]).map((at) => \
+             [picture.nameOf(boxes.node[at]), boxes.start[at], boxes.end[at] - boxes.start[at]]).filter(([, , width]) => width > {total} / 200) }}"
+        );
+        assert_eq!(shown.page.evaluate(&boxes), json!(drawn), "row {row}");
+        assert!(!drawn.is_empty(), "row {row}");
+    }
+}
+
+#[test]
+fn the_call_tree_opens_row_by_row_with_the_sums_of_the_graph() {
+    let mut shown = Shown::folded(STACKS).part("tree");
+    let rows = |shown: &mut Shown| {
+        let rows = "Array.from(document.querySelectorAll('.tree-row'), (row) => \
+                    [row.children[4].lastChild.textContent, row.children[1].textContent])";
+        shown.page.evaluate(rows)
+    };
+    let closed = json!([["main", "100.00%"], ["parse", "49.90%"], ["check", "35.10%"], ["emit", "15.00%"]]);
+    assert_eq!(rows(&mut shown), closed);
+    shown.page.evaluate("document.querySelector('#tree-rows').focus()");
+    for key in ["Home", "ArrowDown", "ArrowRight"] {
+        shown.page.press(key);
+    }
+    let opened = json!([
+        ["main", "100.00%"],
+        ["parse", "49.90%"],
+        ["scan", "29.90%"],
+        ["identifier", "20.00%"],
+        ["check", "35.10%"],
+        ["emit", "15.00%"]
+    ]);
+    assert_eq!(rows(&mut shown), opened);
+    shown.page.press("ArrowLeft");
+    assert_eq!(rows(&mut shown), closed);
+    shown.page.press("Enter");
+    let selected = shown.state("selected");
+    assert_eq!(shown.page.text(&format!("jitgraft.page.profile.functions.name[{selected}]")), "parse");
+}
+
+#[test]
+fn a_focus_leaves_the_stacks_through_a_function() {
+    let mut shown = graph();
+    choose(&mut shown, "scan", "focus");
+    let table = shown.reported(&["--symbol", "^scan$"]);
+    assert_eq!(total(&mut shown), table[&(String::new(), "scan".to_owned())].total);
+    shown.page.click_on("#flame-kept button");
+    assert_eq!(total(&mut shown), 1000);
+}
+
+#[test]
+fn a_hidden_function_counts_for_its_callers() {
+    let mut shown = graph();
+    choose(&mut shown, "parse", "hide-function");
+    assert_eq!(total(&mut shown), 1000);
+    assert!(
+        tip(&mut shown, "flame", "scan").contains("299 samples"),
+        "scan was called by parse, and is called by main"
+    );
+    let copied = shown.copied_by("#flame-copy");
+    assert!(!copied.contains("parse") && copied.contains("main;scan 180\n"), "{copied}");
+    shown.reload();
+    assert_eq!(shown.copied_by("#flame-copy"), copied);
+    shown.page.click_on("#flame-kept button");
+    assert_eq!(shown.copied_by("#flame-copy"), STACKS);
+}
+
+#[test]
+fn the_graph_as_text_is_what_was_folded() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/folded-node/expected.folded");
+    let mut shown = Shown::fixture("folded-node/input.folded").part("flame");
+    let mut lines: Vec<String> = fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect();
+    lines.sort();
+    let copied = shown.copied_by("#flame-copy");
+    let mut copied: Vec<&str> = copied.lines().collect();
+    copied.sort_unstable();
+    assert_eq!(copied, lines);
+}
+
+#[test]
+fn a_graph_from_its_ends_on_has_reports_own_sums_in_its_first_row() {
+    let mut shown = Shown::fixture("recording-node/perf.data.zst").part("flame");
+    shown.page.evaluate(
+        "{ const list = document.querySelector('#flame-direction'); list.value = 'bottomup'; list.dispatchEvent(new Event('change')) }",
+    );
+    shown.page.settle();
+    let row = shown.page.evaluate(
+        "{ const { page } = jitgraft, tree = page.tree(), groups = page.groups(), { name, module } = page.profile.functions; \
+         Array.from(tree.total).flatMap((total, at) => tree.depth[at] === 1 && total > 0 ? \
+         [[module[groups.first[tree.group[at]]], name[groups.first[tree.group[at]]], total]] : []) }",
+    );
+    let reported = shown.reported(&[]);
+    let mut expected: Vec<Value> = reported
+        .iter()
+        .filter(|(_, sums)| sums.own > 0)
+        .map(|((module, name), sums)| json!([module, name, sums.own]))
+        .collect();
+    let mut row = row.as_array().unwrap().clone();
+    let key = |row: &Value| row.to_string();
+    row.sort_by_key(key);
+    expected.sort_by_key(key);
+    assert_eq!(row, expected);
+}
+
+#[test]
+fn the_graph_follows_a_range_of_time() {
+    let mut shown = Shown::fixture("recording-java/perf.data.zst").part("flame");
+    let length = shown.page.evaluate("Number(jitgraft.page.profile.time.last - jitgraft.page.profile.time.start)");
+    let length = length.as_u64().unwrap();
+    shown.set(&json!({ "ranges": [[length / 4, length / 2]] }));
+    let option = shown.text_of("#time-option");
+    let filters: Vec<&str> = option.split(' ').collect();
+    let own: u64 = shown.reported(&filters).values().map(|sums| sums.own).sum();
+    assert_eq!(total(&mut shown), own);
+}
+
+#[test]
+fn pictures_of_time_line_up_with_the_lanes_above() {
+    let mut shown = Shown::fixture("php-recording/perf.data.zst").part("flame");
+    shown.set(&json!({ "order": "time" }));
+    let edges = shown.page.evaluate(
+        "{ const { view } = document.getElementById('flame'), { lanes, profile } = jitgraft.page; \
+         [view.left + view.scroll.getBoundingClientRect().left - lanes.left, view.width - lanes.width, view.view.start] }",
+    );
+    assert_eq!(edges, json!([0, 0, 0]));
+    let mut chosen = Vec::new();
+    for surface in ["#time-axis", "#jit-chart-samples"] {
+        shown.set(&json!({ "part": "jit", "ranges": [] }));
+        let [left, top, width, height] = shown.page.edges_of(surface);
+        let lanes = shown.page.evaluate("[jitgraft.page.lanes.left, jitgraft.page.lanes.width]");
+        let at = |share: f64| (lanes[0].as_f64().unwrap() + share * lanes[1].as_f64().unwrap(), top + height / 2.0);
+        assert!(left <= at(0.0).0 && at(1.0).0 <= left + width, "{surface}: {left} {width} {lanes}");
+        shown.page.drag(at(0.25), at(0.5));
+        chosen.push(shown.state("ranges"));
+    }
+    assert_eq!(chosen[0], chosen[1]);
+    assert_eq!(chosen[0].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_function_without_self_time_leads_to_the_code_of_its_callees() {
+    let mut shown = Shown::fixture("php-recording/perf.data.zst").part("code");
+    let caller = shown.page.evaluate(
+        "{ const { page } = jitgraft, { self, total } = page.sums(), { first } = page.groups(); \
+         first[total.reduce((best, sum, group) => self[group] === 0 && sum > (total[best] ?? 0) ? group : best, -1)] }",
+    );
+    shown.set(&json!({ "selected": caller }));
+    let callee = shown.text_of("#code-callees button");
+    shown.page.click_on("#code-callees button");
+    assert_eq!(shown.text_of("#code-head h2"), callee);
+    assert_ne!(shown.page.evaluate("document.querySelector('#code-machine .instruction')"), Value::Null);
+}
+
+#[test]
+fn every_way_to_draw_a_graph_draws_one_without_complaint() {
+    for input in ["recording-java/perf.data.zst", "trace-miri/input.json", "measureme-rustc/profile.mm_profdata.zst"] {
+        let mut shown = Shown::fixture(input).part("flame");
+        for (direction, order) in
+            [("icicle", "merged"), ("flame", "merged"), ("bottomup", "merged"), ("icicle", "time"), ("flame", "time")]
+        {
+            shown.set(&json!({ "direction": direction, "order": order }));
+            let colors = shown.page.colors_of("#flame-canvas");
+            assert!(colors > 8, "{input} {direction} {order}: {colors} colours");
+            shown.page.prefer("dark");
+            shown.page.settle();
+            assert_ne!(shown.page.color_in("#flame-canvas", (2.0, 880.0)), [255, 255, 255]);
+            shown.page.prefer("light");
+        }
+    }
+}
+
+#[test]
+fn code_without_a_name_is_hatched_and_the_page_states_how_much_there_is() {
+    // Nothing states that the dump beside it is of this run: no trace has a name.
+    let mut shown = Shown::fixture("recording-luajit/perf.data.zst").part("flame");
+    let rows = shown.report(&["--group-by", "kind", "--format", "json"]);
+    let rows: Vec<Value> = serde_json::from_str(&rows).unwrap();
+    let share = rows.iter().find(|row| row["kind"] == "JIT, unnamed").unwrap()["self%"].as_f64().unwrap();
+    assert!(share > 50.0, "{share}");
+    let entry = "[data-category='JIT, unnamed']";
+    assert_eq!(shown.text_of(entry), format!("JIT, unnamed {share:.2}%"));
+    let swatch = format!("getComputedStyle(document.querySelector(\"{entry} i\")).backgroundImage");
+    assert!(shown.page.text(&swatch).starts_with("repeating-linear-gradient"));
+    let (x, y) = place(&mut shown, "[perf-26632.map]");
+    let right = (0..12).map(|step| shown.page.color_in("#flame-canvas", (x + f64::from(step), y - 5.0)));
+    let colors: std::collections::BTreeSet<[u64; 3]> = right.collect();
+    assert!(colors.len() > 2, "{colors:?}");
+    let header = shown.report(&[]);
+    let header = header.lines().find(|line| line.contains("in JIT code")).unwrap().to_owned();
+    let mut shown = shown.part("doctor");
+    let said = shown.text_of(".doctor .innermost");
+    assert_eq!(said.split_once(": ").unwrap().1, header.trim_start_matches("# "));
+}
