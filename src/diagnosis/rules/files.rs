@@ -4,6 +4,8 @@ use super::super::causes::Cause;
 use super::super::context::DoctorContext;
 use super::super::problem::{Finding, NamedFile, OfProcess, Problem};
 use super::super::tally::Spoilt;
+use super::jit;
+use super::neighbours::Neighbours;
 use crate::model::Pid;
 use crate::model::backing::base_name;
 use crate::resolve::Location;
@@ -34,6 +36,12 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
         match cause {
             Cause::Missing(id) | Cause::OtherVersion(id) if context.dso(id).kind == DsoKind::Vdso => {
                 found.push(context.finding(Problem::Vdso { is_here: context.origin.is_here }, spoilt));
+            }
+            // It has no name by which it could be found: memory that a program shares with those that it forks.
+            Cause::Missing(id) if is_memory(&context.dso(id).path) && mapped_by(&[id], context).is_some() => {
+                let process = context.who(mapped_by(&[id], context).unwrap_or_default());
+                let problem = jit::unnamed(&process, context, &Neighbours::beside(context));
+                found.push(context.finding(Problem::OfProcess(process, problem), spoilt));
             }
             Cause::Missing(id) => groups.entry(missing(id, context)).or_default().push((id, spoilt)),
             // Of another machine's recording it is not news that this one's files are others.
@@ -104,6 +112,13 @@ fn named_file(dso: &Dso) -> NamedFile {
     NamedFile { path, build_id: dso.build_id.map(|id| hex(id.as_bytes())) }
 }
 
+/// True if a file is memory by another name: shared between processes (`shm_open`), or a file that never had a name
+/// (`O_TMPFILE`).
+fn is_memory(path: &[u8]) -> bool {
+    let Some(path) = path.strip_suffix(b" (deleted)") else { return false };
+    path.starts_with(b"/dev/shm/") || base_name(path).starts_with(b"#")
+}
+
 /// True if a missing file is an image of JIT code that was injected, and whose.
 fn missing(id: DsoId, context: DoctorContext<'_>) -> FileGroup {
     let path = &context.dso(id).path;
@@ -161,6 +176,16 @@ fn nowhere_example(context: DoctorContext<'_>) -> Option<crate::model::Addr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_is_distinguished_from_files_that_were_deleted() {
+        for memory in ["/dev/shm/ZendAccelerator.7 (deleted)", "/tmp/#1234 (deleted)"] {
+            assert!(is_memory(memory.as_bytes()), "{memory}");
+        }
+        for file in ["/dev/shm/code", "/opt/app (deleted)", "/opt/#1"] {
+            assert!(!is_memory(file.as_bytes()), "{file}");
+        }
+    }
 
     #[test]
     fn own_builds_are_distinguished_from_packages() {

@@ -31,7 +31,7 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
 }
 
 /// Why code of a process in memory without a file has no name.
-fn unnamed(process: &Who, context: DoctorContext<'_>, neighbours: &Neighbours) -> OfProcess {
+pub(super) fn unnamed(process: &Who, context: DoctorContext<'_>, neighbours: &Neighbours) -> OfProcess {
     let pid = process.pid;
     let inner = context.inner_pid(pid);
     let (mut unusable, mut offered) = (None, None);

@@ -573,3 +573,17 @@ fn what_is_recorded_anew_reaches_the_processes_that_it_executes() {
     let qml = planned("", &["qmlscene", "app.qml"]);
     assert!(qml.starts_with("QV4_PROFILE_WRITE_PERF_MAP=1 perf record "), "{qml}");
 }
+
+#[test]
+fn shared_memory_is_no_file_that_was_deleted() {
+    for memory in ["/dev/shm/ZendAccelerator.4711 (deleted)", "/tmp/#8812 (deleted)"] {
+        let mut scene = Scene::of("/usr/bin/php8.2");
+        scene.map_file(0x7c00_0000_0000, memory);
+        scene.samples(SAMPLES, &[&[0x7c00_0000_0010, 0x7c00_0000_0110]]);
+        scene.data.command(&["perf", "record", "-k", "mono", "-g", "--", "php8.2", "app.php"]);
+        let all = all_findings(&scene);
+        assert!(all.iter().all(|found| found["problem"] != "files-missing"), "{memory}: {all:#?}");
+        let found = finding(&scene, "no-dump-or-map");
+        assert!(text(&found, "command").contains("opcache.jit_debug=48"), "{memory}: {found:#}");
+    }
+}
