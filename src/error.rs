@@ -63,6 +63,13 @@ impl Error {
         self
     }
 
+    /// The same with exit status 2, where status 1 is an answer: `doctor --exit-code`.
+    #[must_use]
+    pub fn into_usage(mut self) -> Self {
+        self.usage = true;
+        self
+    }
+
     /// True if the user's words, not the input, are at fault (exit status 2).
     pub fn is_usage(&self) -> bool {
         self.usage

@@ -18,7 +18,13 @@ impl Pool {
     /// `threads` workers; `None` means one for each processor that this process may use. There are fewer if the system
     /// does not let this many start (`ulimit -u`, `ulimit -v`, a control group's `pids.max`).
     pub fn new(threads: Option<NonZeroUsize>) -> Result<Self> {
-        let threads = threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+        /// More threads per processor only wait for each other, and for their own start.
+        const PER_PROCESSOR: usize = 8;
+        /// So many are always started if they are requested: results don't depend on them, and tests show it.
+        const FEW: usize = 64;
+        let here = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let most = here.saturating_mul(PER_PROCESSOR).max(FEW);
+        let threads = threads.map_or(here, NonZeroUsize::get).min(most);
         let fewer =
             std::iter::successors(Some(threads), |threads| Some(threads / 2)).take_while(|threads| *threads > 1);
         let start = |threads: usize| rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok();

@@ -25,6 +25,8 @@ if [ "${1-}" = --all ]; then
   tools+=("aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu libc6-dev-arm64-cross" "arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf libc6-dev-armhf-cross")
   tools+=("s390x-linux-gnu-gcc:gcc-s390x-linux-gnu libc6-dev-s390x-cross")
   tools+=(php:php-cli php-fpm8.2:php8.2-fpm cgi-fcgi:libfcgi-bin "python3:python3 python3-venv" unshare:util-linux)
+  # Runtimes whose switches are tried as they are printed.
+  tools+=(mono:mono-runtime mcs:mono-mcs luajit:luajit "qmlscene:qmlscene qml-module-qtquick2" rakudo-m:rakudo erl:erlang-base)
   case " $* " in
     *" -- "*) arguments=(--include-ignored) ;;
     *) arguments=(-- --include-ignored) ;;

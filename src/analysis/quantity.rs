@@ -1,7 +1,7 @@
 //! Weights as people read them: `7.00 ms`, `1,234,567 cycles`.
 
 use crate::model::printable::readable;
-use crate::model::stacks::{Unit, Weight};
+use crate::model::stacks::{Profile, Unit, Weight};
 
 /// A weight with its unit.
 pub fn quantity(weight: u64, unit: &Unit, of: Weight) -> String {
@@ -10,6 +10,15 @@ pub fn quantity(weight: u64, unit: &Unit, of: Weight) -> String {
         Unit::Nanos => duration(weight),
         Unit::Samples => counted(weight, "sample"),
         Unit::Named(name) => format!("{} {}", grouped(weight), readable(name.as_bytes())),
+    }
+}
+
+/// The thing that the rows of a profile stand for; `None` if they are costs, which are counted themselves.
+pub fn row_word(profile: &Profile) -> Option<&'static str> {
+    match profile {
+        _ if !profile.calls.is_empty() => None,
+        _ if profile.cut_to_time || profile.rows_last => Some("span"),
+        _ => Some("sample"),
     }
 }
 

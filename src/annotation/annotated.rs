@@ -26,6 +26,8 @@ pub struct Annotation {
     pub all: (usize, usize),
     /// Their code, hottest first.
     pub listings: Vec<Listing>,
+    /// The names of the hottest functions of all, whatever was asked for.
+    pub hottest: Vec<Vec<u8>>,
 }
 
 /// An event and all of its samples.

@@ -46,6 +46,7 @@ pub(crate) fn hot_code(
         first: examined.samples.sampled.map(|sampled| sampled.first),
         names: names.summaries(&picked, &functions.list),
         all: (names.len(), functions.list.len()),
+        hottest: names.hottest(&functions.list),
         listings,
     };
     HotCode { annotation, spots }

@@ -61,6 +61,14 @@ impl Names {
         (code + 1, self.list[name].codes.len())
     }
 
+    /// The names of the hottest functions.
+    pub(super) fn hottest(&self, functions: &[Function]) -> Vec<Vec<u8>> {
+        /// More are not of interest to somebody who searches for another one.
+        const HINTED: usize = 5;
+        let names = self.list.iter().take(HINTED).filter_map(|name| name.codes.first());
+        names.map(|&at| functions[at].name.clone()).collect()
+    }
+
     /// The names of these functions, each once, hottest first.
     pub(super) fn summaries(&self, picked: &[usize], functions: &[Function]) -> Vec<NameSummary> {
         let names: BTreeSet<usize> = picked.iter().map(|&function| self.of[function].0).collect();

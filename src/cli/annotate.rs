@@ -167,6 +167,17 @@ fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPat
         (None, Some(word)) if io::is_file(Path::new(&word)) => (InPath::from(PathBuf::from(word)), None),
         (named, word) => (named.unwrap_or_else(default_input), word),
     };
+    // FILE FUNCTION, as other commands have it.
+    if let (InPath::Path(path), Some(word)) = (&input, &word)
+        && io::is_file(Path::new(word))
+        && !io::is_there(path)
+    {
+        let function = path.display();
+        let remedy = format!("jitgraft annotate {function} -i {word}");
+        return Err(
+            Error::usage(format!("there is no file {function}: FUNCTION comes first")).with_remedy(Some(remedy))
+        );
+    }
     let pattern = |word: String| {
         FunctionPattern::new(&word)
             .map_err(|error| Error::usage(format!("'{word}' is too long to search for")).because(error))

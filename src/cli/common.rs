@@ -22,6 +22,8 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 pub struct Common {
     /// Number of worker threads [default: one per processor]
+    ///
+    /// At most eight per processor, or 64, are started.
     #[arg(long, value_name = "N", global = true, hide_short_help = true)]
     threads: Option<NonZeroUsize>,
     /// Memory limit, such as 4G or 50% [default: 90%]

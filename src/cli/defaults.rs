@@ -60,7 +60,7 @@ fn flags(command: &Command, defaults: &str) -> Result<Vec<Vec<String>>, clap::Er
 }
 
 /// The flag of a command, or of all commands, that a word stands for.
-fn find<'a>(root: &'a Command, command: &'a Command, word: &str) -> Option<&'a Arg> {
+pub(super) fn find<'a>(root: &'a Command, command: &'a Command, word: &str) -> Option<&'a Arg> {
     let of_all = root.get_arguments().filter(|arg| arg.is_global_set());
     command.get_arguments().chain(of_all).find(|arg| match word.strip_prefix("--") {
         Some(long) => {

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// Flags of `doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  jitgraft doctor perf.data\n  jitgraft doctor 4711 # a running process\n  \
-    jitgraft doctor callgrind.out.4711\n  jitgraft doctor --exit-code -q perf.data || echo there are findings\n  \
+    jitgraft doctor callgrind.out.4711\n  jitgraft doctor --exit-code -q perf.data; test $? = 1 && echo there are findings\n  \
     jitgraft doctor --jitdump dumps/ --format json perf.data -o why.json")]
 pub(super) struct DoctorArgs {
     /// Output file [default: standard output]
@@ -23,7 +23,7 @@ pub(super) struct DoctorArgs {
     /// Layout
     #[arg(long, value_parser = one_of(layouts()), default_value = "text", value_name = "HOW")]
     format: Layout,
-    /// Exit with status 1 if there are findings, like git diff
+    /// Exit with status 1 if there are findings, with 2 if INPUT cannot be examined
     #[arg(long)]
     exit_code: bool,
     #[command(flatten)]
@@ -36,6 +36,8 @@ impl DoctorArgs {
         load.sources.source_maps.usual = true;
         let (recording, output) = (load.recording(), self.output.into());
         let (layout, exit_code) = (self.format, self.exit_code);
-        doctor::run(&DoctorOptions { inputs, output, recording, layout, exit_code }, job)
+        let ran = doctor::run(&DoctorOptions { inputs, output, recording, layout, exit_code }, job);
+        // Status 1 means that there are findings.
+        ran.map_err(|error| if exit_code { error.into_usage() } else { error })
     }
 }

@@ -24,6 +24,7 @@ mod removed;
 mod report;
 mod runtimes;
 mod script;
+mod slips;
 mod stats;
 pub mod stderr;
 mod summary;

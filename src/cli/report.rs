@@ -50,6 +50,18 @@ pub(super) struct ReportArgs {
     /// Only code of these files, by name or path
     #[arg(short, long, alias = "dsos", value_name = "NAME,…", value_delimiter = ',', conflicts_with = "tree_of_calls")]
     dso: Vec<String>,
+    /// Only code of this kind, as the column calls it, such as JIT
+    ///
+    /// Repeatable.
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["tree_of_calls", "diff"], hide_short_help = true)]
+    #[arg(help_heading = "Filters")]
+    kind: Vec<String>,
+    /// Only JIT code of this tier, as the column calls it, such as optimized
+    ///
+    /// Repeatable.
+    #[arg(long, value_name = "TIER", conflicts_with_all = ["tree_of_calls", "diff"], hide_short_help = true)]
+    #[arg(help_heading = "Filters")]
+    tier: Vec<String>,
     /// List unnamed functions by address [default: one row per module]
     #[arg(long, hide_short_help = true)]
     addrs: bool,
@@ -265,6 +277,8 @@ impl ReportArgs {
                 symbol: self.symbol,
                 symbols: self.symbols,
                 modules: self.dso,
+                kinds: self.kind,
+                tiers: self.tier,
             },
             layout,
             reader: Reader {

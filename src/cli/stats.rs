@@ -6,6 +6,7 @@ use super::report::layouts;
 use crate::commands::stats::{self, CLANG, Compare, MIRI, Preset, Question, StatsOptions};
 use crate::error::{Error, Result};
 use crate::io::{self, InPath};
+use crate::pipeline::open::default_input;
 use crate::pipeline::table::Layout;
 use crate::pipeline::{Job, Outcome};
 use clap::Args;
@@ -19,7 +20,9 @@ use std::path::PathBuf;
 )]
 pub(super) struct StatsArgs {
     /// measureme profiles or traces, plain, gzip or zstd; several are merged
-    #[arg(value_name = "INPUT", required_unless_present = "input")]
+    ///
+    /// [default: standard input]
+    #[arg(value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// Another input
     ///
@@ -79,6 +82,17 @@ pub(super) struct StatsArgs {
     perfetto_compat: bool,
 }
 
+/// Standard input, if something comes from there: recordings, which are the default elsewhere, have no spans.
+fn piped_input() -> Result<InPath> {
+    match default_input() {
+        InPath::Stdin => Ok(InPath::Stdin),
+        InPath::Path(_) => {
+            let remedy = "jitgraft stats trace.json, or pipe one into it".to_owned();
+            Err(Error::usage("stats needs an input").with_remedy(Some(remedy)))
+        }
+    }
+}
+
 impl StatsArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let compare = match (self.diff, self.runs) {
@@ -87,8 +101,12 @@ impl StatsArgs {
             _ => Compare::Merge,
         };
         let preset = self.preset()?;
+        let mut inputs: Vec<InPath> = self.input.into_iter().chain(self.inputs).map(InPath::from).collect();
+        if inputs.is_empty() {
+            inputs.push(piped_input()?);
+        }
         let options = StatsOptions {
-            inputs: self.input.into_iter().chain(self.inputs).map(InPath::from).collect(),
+            inputs,
             output: self.output.into(),
             preset,
             preset_file: self.preset.filter(|path| path.as_os_str() != "miri" && path.as_os_str() != "clang"),

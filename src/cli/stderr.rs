@@ -3,6 +3,7 @@
 //! A reader of stderr may leave, and its disk may be full: what cannot be reported then is not said, and the job is
 //! done all the same. Names and paths in a message are whatever bytes they are, and a terminal obeys some of them.
 
+use super::slips;
 use crate::io::guard;
 use crate::model::printable::{printable, readable};
 use clap::error::ErrorKind;
@@ -23,12 +24,20 @@ pub fn say(line: impl Display) {
 pub fn say_usage(usage: &clap::Error) -> ExitCode {
     // clap shows the words as they are.
     let harmless = |word: OsString| matches!(printable(word.as_encoded_bytes()), Cow::Borrowed(_));
-    let written = if std::env::args_os().all(harmless) {
+    let about_number = slips::about_number(usage);
+    let written = if let Some(text) = about_number {
+        text.lines().for_each(say);
+        Ok(())
+    } else if std::env::args_os().all(harmless) {
         usage.print()
     } else {
         usage.render().to_string().lines().for_each(say);
         Ok(())
     };
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(hint) = slips::hint(usage, &words) {
+        say(format_args!("hint: {hint}"));
+    }
     let asked_for = matches!(usage.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     let written = written.and_then(|()| std::io::stdout().flush());
     match written {

@@ -1,5 +1,6 @@
 //! `jitgraft FILE`, without a command.
 
+use super::defaults::find;
 use super::input::InputArgs;
 use crate::commands::summary::{self, SummaryOptions};
 use crate::contract::format::Detail;
@@ -7,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::io;
 use crate::pipeline::{Job, Outcome};
 use clap::{Args, Command};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 /// The command that is inserted in front of a lone file.
@@ -32,13 +33,33 @@ impl SummaryArgs {
     }
 }
 
-/// The words with the command in front of a first word that is a file and not a command.
+/// The words with the command in front of them, if the first one that is no option is a file and not a command.
 pub(super) fn with_command(command: &Command, mut words: Vec<OsString>) -> Vec<OsString> {
-    let is_command = |word: &str| word == "help" || command.find_subcommand(word).is_some();
-    let first =
-        words.get(1).filter(|word| !word.to_str().is_some_and(|word| word.starts_with('-') || is_command(word)));
-    if first.is_some_and(|word| io::is_there(Path::new(word))) {
+    let own = command.find_subcommand(NAME).unwrap_or(command);
+    let mut rest = words.iter().skip(1);
+    let mut first = rest.next();
+    while let Some(option) = first.and_then(|word| word.to_str()).filter(|word| word.len() > 1 && word.starts_with('-'))
+    {
+        if option == "--" {
+            first = rest.next();
+            break;
+        }
+        let Some(known) = find(command, own, option) else { return words };
+        let in_one = option.contains('=') || !option.starts_with("--") && option.len() > 2;
+        if known.get_action().takes_values() && !in_one {
+            rest.next();
+        }
+        first = rest.next();
+    }
+    if first.is_some_and(|word| is_file_name(command, word)) {
         words.insert(1, NAME.into());
     }
     words
+}
+
+/// True if a word is a file, or is meant for one: it is no command, and is spelled as none is.
+fn is_file_name(command: &Command, word: &OsStr) -> bool {
+    let text = word.to_str().unwrap_or_default();
+    let is_command = text == "help" || command.find_subcommand(text).is_some();
+    !is_command && (io::is_there(Path::new(word)) || text.contains(['.', '/']))
 }

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::formats::FORMATS;
 use crate::io::{self, OutDirectory};
 use crate::pipeline::Outcome;
-use clap::{Args, Command};
+use clap::{Arg, Args, Command};
 use clap_complete::Shell;
 use std::path::PathBuf;
 
@@ -57,10 +57,18 @@ impl ManArgs {
 fn write_pages(directory: &OutDirectory, command: &Command) -> std::io::Result<()> {
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
     shown.into_iter().try_for_each(|command| write_pages(directory, command))?;
-    let page = clap_mangen::Man::new(command.clone());
+    // Of options that the short help leaves out, a page has only the long text.
+    let page = clap_mangen::Man::new(command.clone().mut_args(with_long_help));
     let mut file = directory.create(0o666)?;
     page.render(file.file_mut())?;
     file.persist(page.get_filename().as_ref())
+}
+
+fn with_long_help(arg: Arg) -> Arg {
+    match (arg.get_long_help(), arg.get_help().cloned()) {
+        (None, Some(help)) => arg.long_help(help),
+        _ => arg,
+    }
 }
 
 impl InputsArgs {

@@ -1,9 +1,11 @@
 //! `annotate`: hot code, instruction by instruction, straight from a recording and its dumps, or from callgrind.out.
 
+use crate::analysis::filter::Filter;
 use crate::annotation::{AnnotateFormat, AnnotateOptions, counted, json, recorded, text};
 use crate::contract::format::Read;
 use crate::error::{Error, Result, Warning};
 use crate::io::{Output, Run};
+use crate::model::printable::readable;
 use crate::pipeline::open::{Input, shown};
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
@@ -23,11 +25,18 @@ pub fn run(options: &AnnotateOptions, job: &Job) -> Result<Outcome> {
         ))),
     });
     let annotation = annotated.map_err(|error| error.in_file(&path))?;
-    if annotation.events.is_empty() {
+    let is_filtered = options.recording.filter != Filter::default() || !options.recording.event.is_empty();
+    if annotation.events.is_empty() && is_filtered {
+        return Err(Error::new("no samples: the filters leave none").in_file(&path));
+    } else if annotation.events.is_empty() {
         outcome.warnings.push(Warning::new("no samples: none was recorded, or the filters leave none"));
     } else if annotation.listings.is_empty() {
         let what = annotation.words().own;
-        outcome.warnings.push(Warning::new(format!("no function with {what} is called like that")));
+        let name = options.code.function.as_ref().map_or_else(String::new, |function| function.text.clone());
+        let hottest: Vec<_> = annotation.hottest.iter().map(|name| readable(name)).collect();
+        let remedy = (!hottest.is_empty()).then(|| format!("the hottest are {}", hottest.join(", ")));
+        let message = format!("no function with {what} is called '{name}'");
+        return Err(Error::new(message).in_file(&path).with_remedy(remedy));
     }
     match options.format {
         AnnotateFormat::Text(ref style) => text::write(&annotation, style, &mut output)?,

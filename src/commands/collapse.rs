@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::formats::folded;
 use crate::io::{InPath, OutPath, Output, Run};
 use crate::model::stacks::Keep;
-use crate::pipeline::any::{LoadOptions, load, say_no_samples};
+use crate::pipeline::any::{LoadOptions, load, no_samples};
 use crate::pipeline::inputs::JobInputs;
 use crate::pipeline::outputs::{each_event, each_named};
 use crate::pipeline::script_text::EventSums;
@@ -45,7 +45,7 @@ pub fn run(options: &CollapseOptions, job: &Job) -> Result<Outcome> {
     let opened = match options.of_all().map(open).transpose()? {
         Some(Sorted::Sums(events)) if !events.is_empty() => return write(&events, options, &run, outcome),
         Some(Sorted::Sums(_)) => {
-            say_no_samples(&options.inputs, &options.load, job, &mut outcome);
+            no_samples(&options.inputs, &options.load, job, &mut outcome)?;
             Output::create(&options.output, &run)?.commit()?;
             return Ok(outcome);
         }

@@ -5,7 +5,7 @@ use crate::model::perf_command::PerfCommand;
 use crate::pipeline::Outcome;
 use crate::runtimes;
 use crate::runtimes::record_command::RecordCommand;
-use crate::runtimes::{CommandLine, CorrectedCommand, Environment, RUNTIMES, Runtime};
+use crate::runtimes::{CommandLine, CorrectedCommand, Environment, RUNTIMES, RunFacts, Runtime};
 use std::collections::BTreeMap;
 use std::io::Write;
 
@@ -32,7 +32,7 @@ fn write_line(runtime: &Runtime, out: &mut dyn Write) -> Result<()> {
     Ok(writeln!(out, "{:<15} {how}", runtime.name)?)
 }
 
-fn write_all(runtime: &Runtime, out: &mut dyn Write) -> Result<()> {
+fn write_all(runtime: &'static Runtime, out: &mut dyn Write) -> Result<()> {
     writeln!(out, "{}", runtime.name)?;
     let mut row = |what: &str, said: &str| match said {
         "" => Ok(()),
@@ -50,27 +50,26 @@ fn write_all(runtime: &Runtime, out: &mut dyn Write) -> Result<()> {
     for (what, command) in commands(runtime) {
         row(what, &command)?;
     }
-    row(
-        "for callgrind",
-        &runtime.valgrind.map(|way| format!("valgrind --tool=callgrind --dump-instr=yes {way}")).unwrap_or_default(),
-    )?;
+    row("for callgrind", &runtime.valgrind.map(|command| format!("{command} …")).unwrap_or_default())?;
     row("stays unnamed", runtime.unnamed)?;
     row("interpreted", runtime.interpreter.as_ref().map_or("", |interpreter| interpreter.remedy))?;
     Ok(())
 }
 
 /// The way it is recorded: by jitgraft, and by perf alone.
-fn commands(runtime: &Runtime) -> Vec<(&'static str, String)> {
-    let words = [runtime.called.as_bytes().to_vec(), b"...".to_vec()];
+fn commands(runtime: &'static Runtime) -> Vec<(&'static str, String)> {
+    let called = runtime.called.split(' ').chain(["..."]);
+    let words: Vec<Vec<u8>> = called.map(|word| word.as_bytes().to_vec()).collect();
     let environment = Environment::Known(BTreeMap::new());
     let command = CommandLine { words: &words, environment: &environment };
     let version = runtime.switches.iter().filter_map(|switch| switch.since).max();
-    let switch = runtime.best_switch(version);
+    let facts = RunFacts { version, ..RunFacts::default() };
+    let switch = runtime.best_switch(facts);
     let corrected = switch.and_then(|switch| runtime.corrected(switch, command, "DIR"));
     let corrected = corrected.unwrap_or_else(|| CorrectedCommand { variables: Vec::new(), words: words.to_vec() });
     let called = [b"perf".to_vec(), b"record".to_vec()];
     let perf = RecordCommand::of(PerfCommand::parse_options(&called, &[]));
-    let perf = perf.with_clock().with_stacks(runtime.stacks(version)).with_program(corrected).to_string();
+    let perf = perf.with_clock().with_stacks(runtime.stacks(facts)).with_program(corrected).to_string();
     let mut commands = vec![("record with", perf)];
     if switch.is_some() {
         commands.insert(0, ("record with", format!("jitgraft record -- {} ...", runtime.called)));

@@ -1,5 +1,6 @@
 //! `script`: perf.data → perf script's text; or such a text → the same with names for the frames of JIT code.
 
+use crate::analysis::filter::Filter;
 use crate::error::{Error, Result, Warning};
 use crate::formats;
 use crate::io::{InPath, OutPath, Output, Run, Stream};
@@ -63,6 +64,9 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
     if loaded.samples.rows.is_empty() {
         let RecordingOptions { filter, event, .. } = &options.recording;
         let why = why_no_samples(std::slice::from_ref(&options.input), filter, !event.is_empty(), job);
+        if !event.is_empty() || *filter != Filter::default() {
+            return Err(Error::new(why).in_file(&shown));
+        }
         outcome.warnings.push(Warning::new(why));
     }
     write_text(&mut output, |out| recording::write_text(&loaded, options.text, job, out))?;

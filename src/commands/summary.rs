@@ -1,8 +1,8 @@
 //! `jitgraft FILE`: five lines about a profile, for users who have not typed a command.
 
 use crate::analysis::code_shares::CodeShares;
-use crate::analysis::quantity::counted;
-use crate::diagnosis::{self, Finding, problem_text};
+use crate::analysis::quantity::{counted, grouped, row_word};
+use crate::diagnosis::{self, Finding, Subject, problem_text};
 use crate::error::{Result, Warnings};
 use crate::io::{self, InPath};
 use crate::model::printable::readable;
@@ -31,12 +31,18 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
     let opened = Opened::open(&options.input, job).map_err(|error| error.in_file(&path))?;
     let about = opened.format().about;
     let mut finding = None;
+    let is_counted = Subject::is_counted(opened.format(), &options.input);
     let mut ask = |examined: &Examined<'_>, _: &Job, _: &mut Warnings| {
-        finding = Some(first(&diagnosis::diagnose(examined).findings));
+        finding = Some(first(&diagnosis::diagnose(examined).findings, "samples"));
     };
     let inputs = std::slice::from_ref(&options.input);
     let profile =
         load_and_ask(JobInputs::opened(Some(opened), inputs), Keep::Sums, &options.load, &mut ask, job, &mut outcome)?;
+    if is_counted {
+        // As doctor does: the sources that name the code are looked for, and the warnings are those of the profile.
+        let subject = Subject::of(&options.input, &options.load.recording(), job, &mut Outcome::default())?;
+        finding = Some(first(subject.findings(), "cost"));
+    }
     let file = path.as_os_str().as_bytes();
     io::print(|out| {
         writeln!(out, "{}: {about}", readable(file))?;
@@ -49,10 +55,10 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
 }
 
 /// The first finding in one line.
-fn first(findings: &[Finding]) -> String {
+fn first(findings: &[Finding], of: &str) -> String {
     findings.first().map_or_else(
         || "no findings".to_owned(),
-        |finding| format!("{:.1} % of the samples: {}", finding.percent, problem_text(&finding.problem).cause),
+        |finding| format!("{:.1} % of the {of}: {}", finding.percent, problem_text(&finding.problem).cause),
     )
 }
 
@@ -69,7 +75,11 @@ fn samples(profile: &Profile) -> String {
     let Some(series) = main_event(profile) else { return "no samples".to_owned() };
     let others = profile.series.len() - 1;
     let more = if others > 0 { format!(", {}", counted(others as u64, "more event")) } else { String::new() };
-    format!("{} of {}{more}", counted(count(series), "sample"), readable(series.name.as_bytes()))
+    let event = readable(series.name.as_bytes());
+    match row_word(profile) {
+        Some(word) => format!("{} of {event}{more}", counted(count(series), word)),
+        None => format!("{} {event}{more}", grouped(series.rows.iter().map(|row| row.weight).sum())),
+    }
 }
 
 fn shares(profile: &Profile) -> String {

@@ -3,15 +3,28 @@
 use super::origin::Origin;
 use super::problem::{Finding, Problem, SourceFile, Who};
 use super::tally::{Spoilt, Tally};
-use crate::model::Pid;
 use crate::model::perf_command::PerfCommand;
+use crate::model::process::MomentKind;
 use crate::model::programs::Programs;
+use crate::model::{Addr, Nanos, Pid};
 use crate::pipeline::recording::Examined;
+use crate::resolve::Location;
+use crate::resolve::dso::DsoKind;
 use crate::resolve::dso::{Dso, DsoId};
-use crate::runtimes::{ProcessRuntimes, Runtime, Version};
+use crate::runtimes::{
+    CommandLine, Environment, Flag, ProcessRuntimes, RUNTIMES, RunFacts, Runtime, RuntimeSet, Switch, Version,
+    program_at,
+};
 use crate::sources::{Account, SourceState};
+use rustc_hash::FxHashMap;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::Path;
+
+/// Words of a command whose environment is not recorded.
+pub(super) fn command_line(words: &[Vec<u8>]) -> CommandLine<'_> {
+    CommandLine { words, environment: &Environment::Unknown }
+}
 
 /// All that is known.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +41,8 @@ pub(super) struct DoctorContext<'a> {
     pub(super) origin: &'a Origin,
     /// The directory of the recording, where dumps and maps may lie.
     pub(super) beside: Option<&'a Path>,
+    /// The runtimes of processes that were asked for.
+    pub(super) answers: &'a RefCell<FxHashMap<Pid, Option<&'static Runtime>>>,
 }
 
 /// The way in which a recorder was told to record stacks.
@@ -57,8 +72,31 @@ impl<'a> DoctorContext<'a> {
     }
 
     pub(super) fn who(&self, pid: Pid) -> Who {
+        self.who_runs(pid, self.runtime(pid))
+    }
+
+    /// A process as one that runs this runtime.
+    pub(super) fn who_runs(&self, pid: Pid, runtime: Option<&'static Runtime>) -> Who {
         let comm = self.programs.name(pid).into_owned();
-        Who { pid, comm, runtime: self.runtime(pid), others: 0 }
+        let memory = self.memory(pid);
+        let advice = runtime.and_then(|runtime| runtime.advice_for(self.facts(pid, runtime, &memory)));
+        let too_old = runtime.and_then(|runtime| runtime.too_old(self.version(pid, runtime)));
+        Who { pid, comm, runtime, others: 0, advice, too_old }
+    }
+
+    /// True if a process, or the one that it was forked from, mapped a jitdump, or something that is called like one.
+    pub(super) fn has_mapped_dump(&self, pid: Pid) -> bool {
+        let processes = &self.examined.resolution.survey.processes;
+        let forked = processes.by_pid.get(&pid).and_then(|process| process.forked);
+        let parent = forked.map_or(pid, |(parent, _)| parent);
+        processes.markers.iter().any(|marker| marker.pid == pid || marker.pid == parent)
+    }
+
+    /// The switch that the recorded command has for a runtime, whichever process received it.
+    pub(super) fn given_elsewhere(&self, runtime: Option<&'static Runtime>) -> Option<&'static Switch> {
+        let perf = self.command().filter(|perf| !perf.records_others)?;
+        let runtime = runtime?;
+        runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, command_line(perf.program)))
     }
 
     /// A problem of some frames.
@@ -73,16 +111,173 @@ impl<'a> DoctorContext<'a> {
 
     /// The runtime whose JIT code a process has; if it has none, the one that it runs.
     fn runtime(&self, pid: Pid) -> Option<&'static Runtime> {
+        if let Some(known) = self.answers.borrow().get(&pid) {
+            return *known;
+        }
+        let found = self.find_runtime(pid);
+        self.answers.borrow_mut().insert(pid, found);
+        found
+    }
+
+    fn find_runtime(&self, pid: Pid) -> Option<&'static Runtime> {
         let has_jit = self.tally.processes.get(&pid).is_some_and(|tally| tally.named + tally.unnamed > 0);
         let process = self.examined.resolution.survey.processes.by_pid.get(&pid);
         let has_shared = process.is_some_and(|process| process.shared_jit_memory().is_some());
+        // Whose code has no names is seen by what is around it, or by the name of its memory.
+        if let Some(runtime) = self.tally.owner_of_unnamed(pid, self.runtimes_of(pid)).or(self.owner_of_memory(pid)) {
+            return Some(runtime);
+        }
         let fits = |runtime: &&Runtime| match has_jit {
-            true => has_shared || !runtime.shares_memory,
+            true => (has_shared || !runtime.shares_memory) && runtime.memory.is_empty(),
             false => !runtime.is_library,
         };
         let mut all = self.runtimes_of(pid);
         let first = self.runtimes_of(pid).find(|runtime| !runtime.is_library);
-        all.find(fits).or(first)
+        let found = all.find(fits).or(first);
+        // Memory may have lost its name.
+        found
+            .or_else(|| self.runtimes_of(pid).next().filter(|_| has_jit))
+            .or_else(|| if has_jit { self.runtime_inside(pid) } else { None })
+    }
+
+    /// The runtime that gave its name to the memory of most code of a process.
+    fn owner_of_memory(&self, pid: Pid) -> Option<&'static Runtime> {
+        let mut places: Vec<(&'static Runtime, u64)> = Vec::new();
+        let mut others = 0;
+        for path in self.jit_memory(pid) {
+            let Some(runtime) = self.runtimes_of(pid).find(|runtime| runtime.owns_memory(path)) else {
+                others += 1;
+                continue;
+            };
+            match places.iter_mut().find(|(known, _)| known.name == runtime.name) {
+                Some((_, count)) => *count += 1,
+                None => places.push((runtime, 1)),
+            }
+        }
+        let most = places.into_iter().max_by_key(|(_, count)| *count);
+        most.filter(|(_, count)| *count >= others).map(|(runtime, _)| runtime)
+    }
+
+    /// The name of the memory of each place in a process's JIT code.
+    fn jit_memory(&self, pid: Pid) -> impl Iterator<Item = &'a [u8]> {
+        let context = *self;
+        let Examined { resolution, samples, .. } = *self.examined;
+        let time = self.tally.processes.get(&pid).map(|process| process.last).unwrap_or_default();
+        let paths = samples.chains.places().iter().filter_map(move |place| match place.location {
+            Location::File(dso, _) if place.pid == pid => Some(context.dso(dso)),
+            Location::Code(id, offset) => {
+                let code = resolution.sources.map.code(id);
+                let account = context.examined.accounts().get(code.origin.0 as usize)?;
+                let addr = Addr(code.addr.0.saturating_add(offset));
+                let mapped = resolution.spaces.lookup(account.pid, addr, time, place.mode)?;
+                (account.pid == pid).then(|| context.dso(mapped.dso))
+            }
+            _ => None,
+        });
+        paths.filter(|dso| dso.kind == DsoKind::Anonymous).map(|dso| &dso.path[..])
+    }
+
+    /// The runtime that an application contains: its threads, its functions or its executable show it, whatever that is
+    /// called.
+    fn runtime_inside(&self, pid: Pid) -> Option<&'static Runtime> {
+        let Examined { resolution, samples, .. } = *self.examined;
+        let tracks = samples.tracks.items().iter().filter(|track| track.pid == Some(pid));
+        let sampled = tracks.map(|track| track.comm.to_vec());
+        let moments = resolution.survey.processes.moments.iter().filter(|moment| moment.pid == pid);
+        let renamed = moments.filter_map(|moment| match &moment.kind {
+            MomentKind::Named(name) => Some(name.to_vec()),
+            _ => None,
+        });
+        let threads: BTreeSet<Vec<u8>> = sampled.chain(renamed).collect();
+        let by_thread = RUNTIMES.iter().find(|runtime| threads.iter().any(|name| runtime.is_thread(name)));
+        let tally = self.tally.processes.get(&pid)?;
+        let by_function = tally.shown.first().and_then(|number| RUNTIMES.get(*number));
+        by_thread.or(by_function).or_else(|| {
+            tally.files.iter().find_map(|dso| RuntimeSet::of_elf(&resolution.images.get(*dso)?.object().ok()?).first())
+        })
+    }
+
+    /// What is known of a process that shall write names.
+    pub(super) fn facts<'f>(&self, pid: Pid, runtime: &Runtime, memory: &'f [&'f [u8]]) -> RunFacts<'f>
+    where
+        'a: 'f,
+    {
+        let command = self.command_of(pid).map(command_line);
+        RunFacts { version: self.version(pid, runtime), command, memory }
+    }
+
+    /// The names of a process's memory.
+    pub(super) fn memory(&self, pid: Pid) -> Vec<&'a [u8]> {
+        self.programs.mappings(pid).map(|mapping| &mapping.path[..]).collect()
+    }
+
+    /// The recorded command, if it is what a process was started with: perf started it, or it was forked from such a
+    /// process, and runs the same program. Options in it are not those of a program that the process executed.
+    pub(super) fn command_of(&self, pid: Pid) -> Option<&'a [Vec<u8>]> {
+        /// A longer line of ancestors is damage.
+        const GENERATIONS: usize = 1000;
+        let command = self.command().filter(|perf| !perf.records_others && !perf.program.is_empty())?;
+        let processes = &self.examined.resolution.survey.processes.by_pid;
+        let (mut pid, mut until) = (pid, Nanos(u64::MAX));
+        for _ in 0..GENERATIONS {
+            let process = processes.get(&pid)?;
+            let executes = process.execs.iter().any(|exec| *exec <= until);
+            match process.forked.filter(|_| !executes) {
+                Some((parent, at)) if parent != pid && processes.contains_key(&parent) => (pid, until) = (parent, at),
+                _ => return self.is_started(pid, command).then_some(command.program),
+            }
+        }
+        None
+    }
+
+    /// True if perf started a process, or a program that runs a command as it is, such as `timeout`, did for it.
+    fn is_started(&self, pid: Pid, command: PerfCommand<'_>) -> bool {
+        let Some(first) = self.started_by_perf() else { return false };
+        let is_program = |name: &[u8]| RUNTIMES.iter().any(|runtime| runtime.is_program(name));
+        let is_wrapped = program_at(command.program, is_program).is_some_and(|at| at > 0);
+        let process = self.examined.resolution.survey.processes.by_pid.get(&pid);
+        let parent = process.and_then(|process| process.forked).map(|(parent, _)| parent);
+        pid == first || is_wrapped && parent == Some(first)
+    }
+
+    /// The process that perf started.
+    fn started_by_perf(&self) -> Option<Pid> {
+        let processes = &self.examined.resolution.survey.processes.by_pid;
+        let by_perf = processes
+            .iter()
+            .find(|(_, process)| process.comms.first().is_some_and(|(_, name)| &name[..] == b"perf-exec"));
+        if let Some((pid, _)) = by_perf {
+            return Some(*pid);
+        }
+        // Where that is not recorded, it is the only one that no other process of the recording started.
+        let is_root = |pid: &Pid| pid.0 > 0 && processes.get(pid).is_some_and(|process| process.forked.is_none());
+        let mut roots = self.tally.processes.keys().copied().filter(is_root);
+        roots.next().filter(|_| roots.next().is_none())
+    }
+
+    /// The switch in the recorded command that a process received.
+    pub(super) fn given(&self, pid: Pid, runtime: &'static Runtime) -> Option<&'static Switch> {
+        let perf = self.command().filter(|perf| !perf.records_others)?;
+        // A variable reaches all processes.
+        let for_all = command_line(perf.program);
+        let set = runtime.switches.iter().find(|switch| runtime.is_set_by_variable(switch, for_all));
+        let own = self.command_of(pid).map(command_line);
+        set.or_else(|| {
+            let own = own?;
+            runtime.switches.iter().find(|switch| {
+                let is_received = switch.main_flag().is_some_and(|flag| self.received(pid, runtime, flag));
+                is_received || runtime.is_switched_on(switch, own) || runtime.spoiler(switch, own).is_some()
+            })
+        })
+    }
+
+    /// True if a process received a flag, as far as its command line is known. Of a runtime that it only embeds, flags
+    /// are among the words of the program.
+    pub(super) fn received(&self, pid: Pid, runtime: &'static Runtime, flag: Flag) -> bool {
+        let Some(words) = self.command_of(pid) else { return false };
+        let is_embedded = program_at(words, |name| runtime.is_program(name)).is_none();
+        runtime.is_given(flag, command_line(words))
+            || is_embedded && words.iter().any(|word| word == flag.to_string().as_bytes())
     }
 
     /// The number that a process has in its own namespace, if that differs.

@@ -1,30 +1,49 @@
 //! The recorded command with what it lacked, ready to paste: of each problem that recording again would mend.
 
-use super::context::{DoctorContext, RecordedStacks};
-use super::problem::{Finding, OfProcess, Problem, Who};
+use super::context::{DoctorContext, RecordedStacks, command_line};
+use super::problem::{Finding, OfProcess, Problem, UnwindingDump, Who};
+use crate::model::Pid;
 use crate::resolve::unwind::registers::Machine;
 use crate::runtimes::record_command::RecordCommand;
-use crate::runtimes::{CommandLine, CorrectedCommand, Environment, Runtime, Stacks, Switch, program_at};
+use crate::runtimes::{Callers, CorrectedCommand, Runtime, Stacks, Switch, program_at};
 
 /// A longer command is not for pasting.
 const LONGEST: usize = 4096;
 
-/// True if recording again with perf's options as they should be, and the runtime's, would mend it. If not, another
-/// recording would be the same, or it takes more than a command.
-fn is_mended(problem: &Problem) -> bool {
+/// The part of a command that a problem is mended by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// The clock.
+    Clock,
+    /// The way stacks are recorded.
+    Stacks,
+    /// The program's options or variables.
+    Program,
+}
+
+/// What recording again would have to change to mend a problem. `None` if another recording would be the same, or it
+/// takes more than a command.
+fn change(problem: &Problem) -> Option<Change> {
     match problem {
-        Problem::NoCallChains => true,
+        Problem::NoCallChains => Some(Change::Stacks),
         Problem::OfProcess(_, problem) => match problem {
-            OfProcess::Clock { .. }
-            | OfProcess::Doubtful { .. }
-            | OfProcess::Silent { given: None, .. }
-            | OfProcess::Refused { .. }
+            OfProcess::Clock { is_monotonic, .. } => (!is_monotonic).then_some(Change::Clock),
+            OfProcess::Doubtful { is_best, .. } => (!is_best).then_some(Change::Clock),
+            OfProcess::Silent { given: None, .. }
+            | OfProcess::Refused { unmapped: false, .. }
             | OfProcess::OtherRun { .. }
-            | OfProcess::Incomplete { .. }
-            | OfProcess::Interpreted { too_old: None, .. }
-            | OfProcess::JvmFramePointers { .. } => true,
-            OfProcess::FramePointers { machine, .. } => Machine::is_any_known(*machine),
-            OfProcess::NotUnwound { in_jit, .. } => *in_jit,
+            | OfProcess::Incomplete { given: None, .. }
+            | OfProcess::Incomplete { spoiler: Some(_), .. }
+            | OfProcess::Interpreted { too_old: None, switched_on: None, .. }
+            | OfProcess::JvmFramePointers { .. } => Some(Change::Program),
+            OfProcess::Interpreted { too_old: None, by_chains: true, .. } => Some(Change::Stacks),
+            OfProcess::FramePointers { machine, in_jit, callers, .. } => {
+                let can_be_found = !in_jit || *callers != Callers::Unknown;
+                (Machine::is_any_known(*machine) && can_be_found).then_some(Change::Stacks)
+            }
+            OfProcess::NotUnwound { in_jit, dump, .. } => {
+                (*in_jit && *dump == UnwindingDump::NotRequested).then_some(Change::Program)
+            }
             OfProcess::Silent { given: Some(_), .. }
             | OfProcess::SilentUnderValgrind { .. }
             | OfProcess::NotNamedYet { .. }
@@ -32,19 +51,22 @@ fn is_mended(problem: &Problem) -> bool {
             | OfProcess::NotWritten { .. }
             | OfProcess::Missing { .. }
             | OfProcess::OtherProcess { .. }
+            | OfProcess::Refused { unmapped: true, .. }
             | OfProcess::Empty { .. }
             | OfProcess::Torn { .. }
+            | OfProcess::Overwritten { .. }
             | OfProcess::Replaced { .. }
             | OfProcess::EndsEarly { .. }
             | OfProcess::ImagesGone { .. }
-            | OfProcess::Interpreted { too_old: Some(_), .. } => false,
+            | OfProcess::Incomplete { .. }
+            | OfProcess::Interpreted { .. } => None,
         },
-        Problem::NoSamples
+        Problem::NoSamples { .. }
         | Problem::FewSamples { .. }
         | Problem::Damaged { .. }
         | Problem::Lost { .. }
         | Problem::ChainsCut { .. }
-        | Problem::TooDeep
+        | Problem::TooDeep { .. }
         | Problem::CopiesShort { .. }
         | Problem::NoUnwinder { .. }
         | Problem::FilesGone { .. }
@@ -54,104 +76,88 @@ fn is_mended(problem: &Problem) -> bool {
         | Problem::StrippedPackages { .. }
         | Problem::Symbolless { .. }
         | Problem::Kernel { .. }
+        | Problem::Vdso { .. }
         | Problem::MapMissing { .. }
         | Problem::MapMisfit { .. }
         | Problem::Guest
-        | Problem::Nowhere { .. } => false,
+        | Problem::Nowhere { .. } => None,
     }
 }
 
 /// Gives each finding its command. The flags that one of them needs, the others get, too: one recording mends them all.
 pub(super) fn add(findings: &mut [Finding], context: DoctorContext<'_>) {
-    let significant = || findings.iter().filter(|finding| finding.is_significant()).map(|finding| &finding.problem);
-    // A switch that makes a runtime write names may make its code keep frame pointers, too: that is seen then.
-    let is_silent = |problem: &Problem| {
-        matches!(problem, Problem::OfProcess(_, OfProcess::Silent { given: None, .. }))
-            && can_be_switched(problem, context)
-    };
-    let is_without_pointers =
-        |problem: &Problem| matches!(problem, Problem::OfProcess(_, OfProcess::FramePointers { .. }));
-    let copies = significant().any(|problem| is_without_pointers(problem) && is_mended(problem))
-        && !significant().any(is_silent);
-    let main =
-        findings.iter().find_map(|finding| finding.problem.process().filter(|process| process.runtime.is_some()));
+    let mut is_silent = false;
+    let mut needs_copies = false;
+    for finding in findings.iter().filter(|finding| finding.is_significant()) {
+        // A switch that makes a runtime write names may make its code keep frame pointers, too: that is seen then.
+        is_silent |= matches!(finding.problem, Problem::OfProcess(_, OfProcess::Silent { given: None, .. }))
+            && program(finding.problem.process(), context).is_some();
+        needs_copies |= change(&finding.problem) == Some(Change::Stacks);
+    }
+    let copies = needs_copies && !is_silent && context.stacks != RecordedStacks::None;
+    let main = findings.iter().find_map(|finding| finding.problem.process().filter(|who| who.runtime.is_some()));
     let main = main.cloned();
     for finding in findings {
         let process = finding.problem.process().filter(|process| process.runtime.is_some()).or(main.as_ref());
-        let lacks_switch = is_of_names(&finding.problem) && !can_be_switched(&finding.problem, context);
-        if is_mended(&finding.problem) && !lacks_switch {
-            finding.command = corrected(process, copies, context);
+        if let Some(change) = change(&finding.problem) {
+            finding.command = corrected(process, copies, change, context);
         }
     }
 }
 
-/// True if names are missing that only a runtime can write.
-fn is_of_names(problem: &Problem) -> bool {
-    use OfProcess::{Incomplete, Interpreted, Silent};
-    matches!(problem, Problem::OfProcess(_, Silent { .. } | Interpreted { .. } | Incomplete { .. }))
-}
-
-/// True if the recorded command, corrected, makes the problem's runtime write names: not if it attached to a process,
-/// nor if it ran a program that only contains the runtime.
-fn can_be_switched(problem: &Problem, context: DoctorContext<'_>) -> bool {
-    problem.process().and_then(|process| program(process, process.runtime?, context)).is_some()
-}
-
-/// The switch that makes a process's runtime write names, and the recorded program with it.
-fn program(
-    process: &Who,
-    runtime: &'static Runtime,
-    context: DoctorContext<'_>,
-) -> Option<(&'static Switch, CorrectedCommand)> {
+/// The switch that makes a process's runtime write names, and the recorded program with it; `None` if perf attached to
+/// a process, or if the program only contains the runtime, which reads no variable.
+fn program(process: Option<&Who>, context: DoctorContext<'_>) -> Option<(&'static Switch, CorrectedCommand)> {
+    let process = process?;
+    let runtime = process.runtime?;
     let perf = context.command().filter(|perf| !perf.records_others && !perf.program.is_empty())?;
-    let switch = switch(process, runtime, context)?;
+    let memory = context.memory(process.pid);
+    let facts = context.facts(process.pid, runtime, &memory);
+    let given = context.given(process.pid, runtime).filter(|switch| switch.is_in(facts.version));
+    let switch = given.or_else(|| runtime.best_switch(facts))?;
     // Older versions refuse the flag, and no file in a recording shows which version it is.
     if switch.since.is_some() && !switch.flags.is_empty() && runtime.version_behind.is_empty() {
         return None;
     }
-    Some((switch, runtime.corrected(switch, line(perf.program), ".")?))
+    let command = command_line(perf.program);
+    let corrected = match context.command_of(process.pid) {
+        Some(_) => runtime.corrected(switch, command, "."),
+        // Another process executed it, without the options of what perf started.
+        None => runtime.corrected_by_variable(switch, command, "."),
+    };
+    Some((switch, corrected?))
 }
 
-/// `None` if nothing would change.
-fn corrected(process: Option<&Who>, copies: bool, context: DoctorContext<'_>) -> Option<String> {
+/// `None` if it would not change what the problem is mended by.
+fn corrected(process: Option<&Who>, copies: bool, change: Change, context: DoctorContext<'_>) -> Option<String> {
     let perf = context.command()?;
     let recorded = RecordCommand::of(perf);
-    let runtime = process.and_then(|process| Some((process, process.runtime?)));
-    let mut wanted = runtime
-        .map_or(Stacks::FramePointers, |(process, runtime)| runtime.stacks(context.version(process.pid, runtime)));
+    let mut wanted = Stacks::FramePointers;
+    if let Some(process) = process
+        && let Some(runtime) = process.runtime
+    {
+        wanted = runtime.stacks(context.facts(process.pid, runtime, &[]));
+    }
     let mut command = recorded.clone().with_clock();
-    if let Some((switch, program)) = runtime.and_then(|(process, runtime)| program(process, runtime, context)) {
+    if let Some((switch, program)) = program(process, context) {
         wanted = switch.stacks;
         command = command.with_program(program);
     }
     if copies && context.stacks == RecordedStacks::Chains {
         wanted = Stacks::Copies;
     }
-    let command = command.with_stacks(wanted);
-    if command == recorded {
-        return None;
-    }
-    Some(command.to_string()).filter(|text| text.len() <= LONGEST)
+    let with_stacks = command.clone().with_stacks(wanted);
+    let is_changed = match change {
+        Change::Clock => command.options != recorded.options,
+        Change::Stacks => with_stacks.options != command.options,
+        Change::Program => command.program != recorded.program || !command.variables.is_empty(),
+    };
+    let text = Some(with_stacks.to_string()).filter(|_| is_changed)?;
+    (text.len() <= LONGEST).then_some(text)
 }
 
-fn line(words: &[Vec<u8>]) -> CommandLine<'_> {
-    CommandLine { words, environment: &Environment::Unknown }
-}
-
-/// The switch in the recorded command, else the best available one.
-fn switch(process: &Who, runtime: &'static Runtime, context: DoctorContext<'_>) -> Option<&'static Switch> {
-    let version = context.version(process.pid, runtime);
-    given(runtime, context).filter(|switch| switch.is_in(version)).or_else(|| runtime.best_switch(version))
-}
-
-/// The switch in the recorded command for its runtime.
-pub(super) fn given(runtime: &'static Runtime, context: DoctorContext<'_>) -> Option<&'static Switch> {
-    let perf = context.command().filter(|perf| !perf.records_others)?;
-    runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, line(perf.program)))
-}
-
-/// True if the recorded command is that of the runtime itself, so that its options are known.
-pub(super) fn is_command_of(runtime: &Runtime, context: DoctorContext<'_>) -> bool {
-    let perf = context.command().filter(|perf| !perf.records_others);
-    perf.is_some_and(|perf| program_at(perf.program, |name| runtime.is_program(name)).is_some())
+/// True if the recorded command is that of a process's runtime itself, so that its options are known.
+pub(super) fn is_command_of(runtime: &Runtime, pid: Pid, context: DoctorContext<'_>) -> bool {
+    let words = context.command_of(pid).unwrap_or_default();
+    program_at(words, |name| runtime.is_program(name)).is_some()
 }

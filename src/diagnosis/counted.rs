@@ -39,7 +39,8 @@ impl CountedDiagnosis {
         let (cost, unnamed) = costs(&profile);
         let comm = String::from_utf8_lossy(&coverage.program).into_owned();
         let runtime = RuntimeSet::of_program(&coverage.program).first();
-        let process = Who { pid: coverage.pid.unwrap_or(Pid(-1)), comm, runtime, others: 0 };
+        let process =
+            Who { pid: coverage.pid.unwrap_or(Pid(-1)), comm, runtime, others: 0, advice: None, too_old: None };
         let mut found: Vec<Finding> = of_jit(&coverage, &process, &shown(path), cost);
         found.extend(of_files(unnamed, cost));
         found.sort_by(|one, other| other.percent.total_cmp(&one.percent));
@@ -93,7 +94,11 @@ fn of_jit(coverage: &Coverage, process: &Who, path: &std::path::Path, cost: u64)
                 frames: nameable + unnameable,
             };
             let other_run = nameable == 0 && unnameable > 0;
-            let problem = if other_run { OfProcess::OtherRun { source } } else { OfProcess::Incomplete { source } };
+            let problem = if other_run {
+                OfProcess::OtherRun { source }
+            } else {
+                OfProcess::Incomplete { source, given: None, spoiler: None }
+            };
             found.extend((unnameable > 0).then(|| finding(problem, unnameable)));
             let not_yet = OfProcess::NotNamedYet { path: path.to_owned() };
             found.extend((nameable > 0).then(|| finding(not_yet, nameable)));

@@ -8,7 +8,7 @@ use crate::model::shell;
 use crate::pipeline::running::RunningProcess;
 use crate::records::jitdump::{Body, JitDump};
 use crate::records::perf_map;
-use crate::runtimes::{CorrectedCommand, Environment, Runtime, RuntimeSet, Stacks, Switch, Version};
+use crate::runtimes::{CorrectedCommand, Environment, RunFacts, Runtime, Stacks, Switch};
 use crate::sources::Kind;
 use crate::sources::SOURCE;
 use std::path::{Path, PathBuf};
@@ -47,10 +47,17 @@ impl LiveDiagnosis {
     /// The process, by its number in the namespace that `/proc` shows.
     pub(super) fn of(pid: Pid, proc: &Path, force: bool, warnings: &mut Warnings) -> Result<Self> {
         let running = RunningProcess::read(pid, &proc.join(pid.to_string()))?;
-        let set = RuntimeSet::of_files(running.mappings.iter().map(|map| &map.path[..]));
+        let set = running.runtimes();
         let has_jit = running.jit_memory().next().is_some();
-        let runtime = set.iter().find(|runtime| has_jit || !runtime.is_library);
-        let process = Who { pid, comm: running.comm.clone(), runtime, others: 0 };
+        let memory: Vec<&[u8]> = running.mappings.iter().map(|map| &map.path[..]).collect();
+        let owner = set.iter().find(|runtime| memory.iter().any(|name| runtime.owns_memory(name)));
+        let fits = |runtime: &&Runtime| (has_jit || !runtime.is_library) && runtime.memory.is_empty();
+        let runtime = owner.or(set.iter().find(fits));
+        let version = runtime.and_then(|runtime| runtime.version_in(memory.iter().copied()));
+        let facts = RunFacts { version, command: Some(running.command()), memory: &memory };
+        let advice = runtime.and_then(|runtime| runtime.advice_for(facts));
+        let too_old = runtime.and_then(|runtime| runtime.too_old(version));
+        let process = Who { pid, comm: running.comm.clone(), runtime, others: 0, advice, too_old };
         let (mut sources, mut problems) = (Vec::new(), Vec::new());
         let mut refused = Vec::new();
         for path in running.markers() {
@@ -76,10 +83,9 @@ impl LiveDiagnosis {
         problems.extend(frame_pointers(&process, &running));
         let at_end =
             if sources.is_empty() { shown.filter(|shown| shown.switch.at_end).map(|shown| shown.leaves) } else { None };
-        let version = runtime.and_then(|runtime| runtime.version_in(running.mappings.iter().map(|map| &map.path[..])));
-        let stacks = runtime.map_or(Stacks::FramePointers, |runtime| runtime.stacks(version));
+        let stacks = runtime.map_or(Stacks::FramePointers, |runtime| runtime.stacks(facts));
         let record = format!("perf record -F 999 -k mono {} -p {pid} -- sleep 10", stacks.options().join(" "));
-        let command = runtime.and_then(|runtime| corrected(runtime, version, &running));
+        let command = runtime.and_then(|runtime| corrected(runtime, facts, &running));
         let findings = problems.into_iter().map(|problem| finding(&process, problem, command.as_ref())).collect();
         Ok(Self { process, inner, jit_bytes, sources, at_end, findings, record })
     }
@@ -99,9 +105,9 @@ fn finding(process: &Who, problem: OfProcess, command: Option<&String>) -> Findi
 }
 
 /// The command that the process was started with, and what that lacked.
-fn corrected(runtime: &Runtime, version: Option<Version>, running: &RunningProcess) -> Option<String> {
+fn corrected(runtime: &'static Runtime, facts: RunFacts<'_>, running: &RunningProcess) -> Option<String> {
     let given = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()));
-    let switch = given.or_else(|| runtime.best_switch(version))?;
+    let switch = given.or_else(|| runtime.best_switch(facts))?;
     let CorrectedCommand { variables, words } = runtime.corrected(switch, running.command(), ".")?;
     if variables.is_empty() && words == running.words {
         return None;
@@ -138,8 +144,13 @@ fn problem_of(process: &Who, sources: &[LiveSource], shown: Option<Shown>, jit_b
     let only_interprets =
         || process.runtime?.interpreter.as_ref().filter(|interpreter| !interpreter.frame_a_call).map(|_| ());
     match jit_bytes {
-        0 => only_interprets().map(|()| OfProcess::Interpreted { too_old: None, switched_on: None }),
-        _ => process.runtime.map(|_| OfProcess::Silent { inner: None, given: None }),
+        0 => only_interprets().map(|()| OfProcess::Interpreted {
+            too_old: None,
+            switched_on: None,
+            elsewhere: None,
+            by_chains: false,
+        }),
+        _ => process.runtime.map(|_| OfProcess::Silent { inner: None, given: None, elsewhere: None, unmapped: false }),
     }
 }
 

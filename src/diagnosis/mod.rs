@@ -68,10 +68,15 @@ impl Subject {
         if matches!(input.format.read, Read::Addresses) {
             return examine(&input, path, options, job, outcome).map(Self::Recording);
         }
-        if input.format.name == CALLGRIND && *path != InPath::Stdin {
+        if Self::is_counted(input.format, path) {
             return CountedDiagnosis::of(path, &options.sources, job, outcome).map(Self::Counted);
         }
         Err(refused(input.format))
+    }
+
+    /// True if an input of that format is examined as a file of costs.
+    pub(crate) fn is_counted(format: &Format, path: &InPath) -> bool {
+        format.name == CALLGRIND && *path != InPath::Stdin
     }
 
     /// The findings.

@@ -24,13 +24,15 @@ pub(super) struct PlaceFacts {
     pub(super) begins_thread: bool,
     /// The role of its function in the program.
     pub(super) runs: Runs,
+    /// The runtime that its function shows, whatever the program is called: its number in the table.
+    pub(super) shows: Option<usize>,
 }
 
 /// The role of a function in the program that a runtime runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Runs {
-    /// It interprets functions of the program.
-    Interpreter,
+    /// It interprets functions of the program, for the runtime of this number in the table.
+    Interpreter(usize),
     /// It is one of the program, compiled, or interpreted with a frame of its own.
     Function,
     /// Neither.
@@ -59,17 +61,20 @@ pub(super) fn facts(examined: &Examined<'_>, search: &SearchOptions) -> Vec<Plac
 }
 
 fn of(id: PlaceId, place: &FrameLocation, examined: &Examined<'_>, status: Status) -> PlaceFacts {
-    let mut runs = Runs::Other;
+    let (mut runs, mut shows) = (Runs::Other, None);
     examined.named.each(id, |frame| {
         let Some(name) = frame.name else { return };
-        if RUNTIMES.iter().any(|runtime| runtime.interprets_in(name)) {
-            runs = Runs::Interpreter;
+        if let Some(interpreter) = RUNTIMES.iter().position(|runtime| runtime.interprets_in(name)) {
+            runs = Runs::Interpreter(interpreter);
         } else if frame.kind == FrameKind::Jit && is_function(name, frame.runtimes) {
             runs = Runs::Function;
         }
+        if frame.kind != FrameKind::Jit {
+            shows = shows.or_else(|| RUNTIMES.iter().position(|runtime| runtime.is_function(name)));
+        }
     });
     let (owner, begins_thread) = (owner(place, status, examined), examined.named.starts_thread(id));
-    PlaceFacts { status, owner, is_return: place.is_return, begins_thread, runs }
+    PlaceFacts { status, owner, is_return: place.is_return, begins_thread, runs, shows }
 }
 
 /// True if JIT code is a function of the program, and not one that helps to run it.

@@ -2,7 +2,7 @@
 
 use crate::model::{Addr, Pid};
 use crate::resolve::symbols::no_elf::NoElf;
-use crate::runtimes::{Runtime, Switch};
+use crate::runtimes::{Callers, Runtime, Switch};
 use crate::sources::Kind;
 use std::path::PathBuf;
 
@@ -17,6 +17,10 @@ pub struct Who {
     pub runtime: Option<&'static Runtime>,
     /// The number of other processes of the same runtime the same is reported about.
     pub others: u64,
+    /// The ways to make its runtime write names that this process does not refuse; `None` if there are none.
+    pub advice: Option<String>,
+    /// Why there are none: its version has none.
+    pub too_old: Option<String>,
 }
 
 /// A dump or map.
@@ -40,11 +44,16 @@ pub enum Problem {
     /// With what a process ran, or left to name it.
     OfProcess(Who, OfProcess),
     /// Nothing was sampled.
-    NoSamples,
+    NoSamples {
+        /// True if processes were recorded that did nothing, and the event counts everywhere.
+        is_clock: bool,
+    },
     /// Too little was sampled to show anything.
     FewSamples {
         /// The number of samples.
         samples: u64,
+        /// The requested number of samples per second; `None` if it was something else.
+        frequency: Option<u64>,
     },
     /// The recording ends before it should.
     Damaged {
@@ -55,6 +64,8 @@ pub enum Problem {
     Lost {
         /// The number of samples that it lost.
         lost: u64,
+        /// The number of bytes that were copied of each stack.
+        copied: u32,
     },
     /// Only the innermost frames were recorded.
     NoCallChains,
@@ -62,9 +73,14 @@ pub enum Problem {
     ChainsCut {
         /// The limit.
         limit: u16,
+        /// True if the recorded command set it.
+        is_chosen: bool,
     },
     /// Stacks have more frames than are unwound.
-    TooDeep,
+    TooDeep {
+        /// How many are.
+        limit: usize,
+    },
     /// Copies of stacks are too short.
     CopiesShort {
         /// The number of bytes that were copied.
@@ -120,6 +136,13 @@ pub enum Problem {
     Kernel {
         /// True if the recorder could not even see where the kernel is.
         hidden: bool,
+        /// True if symbols were given that are not of this kernel.
+        is_given: bool,
+    },
+    /// The kernel's page of functions for programs has no names: it is no file.
+    Vdso {
+        /// True if this is the machine.
+        is_here: bool,
     },
     /// JavaScript ran that was generated, and no source map states from what.
     MapMissing {
@@ -153,6 +176,8 @@ pub enum OfProcess {
         source: SourceFile,
         /// By how much its times may be wrong, in nanoseconds; `None` if they could not be used at all.
         error: Option<u64>,
+        /// True if the recording has the clock of jitdumps already.
+        is_monotonic: bool,
     },
     /// A log's times are not the recording's, and other code was there about the same time.
     Doubtful {
@@ -160,13 +185,19 @@ pub enum OfProcess {
         source: SourceFile,
         /// The error of its times, in nanoseconds; `None` if it is unknown.
         error: Option<u64>,
+        /// True if perf started the program, with the clock of jitdumps: more is not known of a log.
+        is_best: bool,
     },
     /// A runtime wrote nothing that names its code, or its file is not here.
     Silent {
         /// The process's number in its own namespace, if that differs: it ran in a container.
         inner: Option<Pid>,
-        /// The switch in the recorded command line.
+        /// The switch that it received by the recorded command line.
         given: Option<&'static Switch>,
+        /// The switch in the recorded command line, which did not reach it: another process executed it.
+        elsewhere: Option<&'static Switch>,
+        /// True if it should have mapped a dump, and did not.
+        unmapped: bool,
     },
     /// A program ran under valgrind, and its runtime wrote nothing that names its code.
     SilentUnderValgrind {
@@ -214,6 +245,8 @@ pub enum OfProcess {
         kind: Kind,
         /// Why it is not used.
         why: String,
+        /// True if it is a dump that the process never mapped.
+        unmapped: bool,
     },
     /// A dump or map reports no code at all.
     Empty {
@@ -250,6 +283,19 @@ pub enum OfProcess {
     Incomplete {
         /// The file.
         source: SourceFile,
+        /// The switch that the process received.
+        given: Option<&'static Switch>,
+        /// The option in its command line that leaves code out.
+        spoiler: Option<&'static str>,
+    },
+    /// Two runtimes of a process wrote the same map, and the last one replaced what the other one had written.
+    Overwritten {
+        /// The file.
+        source: SourceFile,
+        /// The runtime whose names are in it.
+        by: &'static Runtime,
+        /// The ways to make either of them write another file.
+        ways: String,
     },
     /// `perf inject` or `jitgraft inject` put names into images that are gone.
     ImagesGone {
@@ -264,6 +310,10 @@ pub enum OfProcess {
         too_old: Option<String>,
         /// The word of the recorded command line that gives interpreted functions names of their own.
         switched_on: Option<String>,
+        /// The switch in the recorded command line, which did not reach the process: another one executed it.
+        elsewhere: Option<&'static Switch>,
+        /// True if call chains were recorded, which do not lead through code without frame pointers.
+        by_chains: bool,
     },
     /// The JVM's compiled methods do not keep the frame pointer.
     JvmFramePointers {
@@ -276,6 +326,8 @@ pub enum OfProcess {
         files: Vec<String>,
         /// True if most of them break off in JIT code.
         in_jit: bool,
+        /// How the callers of that are found in copies of stacks.
+        callers: Callers,
         /// The machine that the code is for (`e_machine`).
         machine: u16,
     },
@@ -285,7 +337,22 @@ pub enum OfProcess {
         files: Vec<String>,
         /// True if most of them stop in JIT code.
         in_jit: bool,
+        /// The dump that contains how to leave it, as far as the recorded command requests one.
+        dump: UnwindingDump,
+        /// True if the files that they stop in are here as they ran.
+        are_here: bool,
     },
+}
+
+/// What is known of a dump that contains how to leave JIT code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnwindingDump {
+    /// It was not requested.
+    NotRequested,
+    /// It was requested, and is not here.
+    NotHere,
+    /// It is here.
+    Here,
 }
 
 /// A file and what finds it.

@@ -60,7 +60,8 @@ impl Diagnosis {
         let (programs, runtimes) = (&Programs::new(recorded), &RefCell::new(ProcessRuntimes::new(recorded)));
         let (stacks, origin) = (recorded_stacks(examined), Origin::of(examined.resolution.survey));
         let beside = io::beside(file).filter(|_| io::is_there(file));
-        let context = DoctorContext { examined, tally, programs, runtimes, stacks, origin: &origin, beside };
+        let answers = &RefCell::default();
+        let context = DoctorContext { examined, tally, programs, runtimes, stacks, origin: &origin, beside, answers };
         let (mut findings, mut minor): (Vec<Finding>, Vec<Finding>) =
             rules::findings(context, damage).into_iter().partition(Finding::is_significant);
         // Users who were sent here by another command's summary see why, however ordinary the causes are one by one.

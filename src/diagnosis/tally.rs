@@ -6,6 +6,8 @@ use super::places::{Owner, PlaceFacts, Runs};
 use crate::model::{Nanos, Pid};
 use crate::pipeline::recording::Examined;
 use crate::pipeline::recording::StackEnd;
+use crate::resolve::dso::DsoId;
+use crate::runtimes::{RUNTIMES, Runtime};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The share that something affects.
@@ -29,10 +31,15 @@ pub(super) struct ProcessTally {
     /// Frames in memory for JIT code that have a name, and that have none.
     pub(super) named: u64,
     pub(super) unnamed: u64,
-    /// Samples with frames of some interpreter.
-    pub(super) interpreted: Spoilt,
-    /// Samples of these whose innermost function of the program is one that is interpreted.
-    pub(super) interpreting: u64,
+    /// What each runtime interpreted, by its number in the table.
+    pub(super) interpreted: BTreeMap<usize, Interpreted>,
+    /// The files that it ran.
+    pub(super) files: BTreeSet<DsoId>,
+    /// The runtimes that functions of its program show, by their numbers in the table.
+    pub(super) shown: BTreeSet<usize>,
+    /// Frames without a name in memory for JIT code that called an interpreter, by the number of its runtime: the
+    /// trampolines of that.
+    pub(super) trampolines: BTreeMap<usize, u64>,
     /// Samples with a frame without a name in memory for JIT code.
     pub(super) with_unnamed: u64,
     /// The last sample's time.
@@ -43,6 +50,14 @@ pub(super) struct ProcessTally {
     pub(super) not_unwound: BTreeMap<Owner, u64>,
     /// When frames without a name in memory for JIT code were sampled.
     pub(super) unnamed_at: Vec<Nanos>,
+}
+
+/// Samples with frames of an interpreter.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Interpreted {
+    pub(super) all: Spoilt,
+    /// Those whose innermost function of the program is one that is interpreted.
+    pub(super) innermost: u64,
 }
 
 /// All that is counted.
@@ -104,6 +119,17 @@ struct TalliedStack<'a> {
     frames: &'a [PlaceFacts],
 }
 
+impl TalliedStack<'_> {
+    /// True if it is long because the kernel followed frame pointers through something else than a stack: where code
+    /// uses the register for other things, they lead round in a circle, or from one object to the next.
+    fn goes_astray(&self) -> bool {
+        /// The number of outermost frames that are looked at: circles are shorter.
+        const END: usize = 16;
+        // Nothing was mapped there that could run: it is no return address, and what is outside of it no caller.
+        self.frames.iter().rev().take(END).any(|frame| frame.owner == Owner::Nowhere)
+    }
+}
+
 impl Tally {
     pub(super) fn new(examined: &Examined<'_>, facts: &[PlaceFacts]) -> Self {
         let samples = examined.samples;
@@ -130,12 +156,39 @@ impl Tally {
         let process = self.processes.entry(stack.pid).or_default();
         process.samples += 1;
         process.last = process.last.max(stack.time.unwrap_or_default());
-        let interpreted = stack.frames.iter().filter(|frame| frame.runs == Runs::Interpreter).count() as u64;
-        if interpreted > 0 {
-            process.interpreted.add(interpreted, stack.frames.len() as u64, false);
-            let innermost = stack.frames.iter().map(|frame| frame.runs).find(|runs| *runs != Runs::Other);
-            process.interpreting += u64::from(innermost == Some(Runs::Interpreter));
+        let mut interpreted = BTreeMap::<usize, u64>::new();
+        for frame in stack.frames {
+            if let Runs::Interpreter(runtime) = frame.runs {
+                *interpreted.entry(runtime).or_default() += 1;
+            }
+            if let Owner::File(dso) = frame.owner {
+                process.files.insert(dso);
+            }
+            process.shown.extend(frame.shows);
         }
+        let innermost = stack.frames.iter().map(|frame| frame.runs).find(|runs| *runs != Runs::Other);
+        for (runtime, frames) in interpreted {
+            let sum = process.interpreted.entry(runtime).or_default();
+            sum.all.add(frames, stack.frames.len() as u64, false);
+            sum.innermost += u64::from(innermost == Some(Runs::Interpreter(runtime)));
+        }
+        for pair in stack.frames.windows(2) {
+            if let (Runs::Interpreter(runtime), Status::Unnamed(Cause::Memory(_))) = (pair[0].runs, pair[1].status) {
+                *process.trampolines.entry(runtime).or_default() += 1;
+            }
+        }
+    }
+
+    /// The runtime whose trampolines most frames without a name in memory for JIT code of a process are.
+    pub(super) fn owner_of_unnamed(
+        &self,
+        pid: Pid,
+        mut runtimes: impl Iterator<Item = &'static Runtime>,
+    ) -> Option<&'static Runtime> {
+        let process = self.processes.get(&pid)?;
+        let (number, frames) = process.trampolines.iter().max_by_key(|(_, frames)| **frames)?;
+        let interpreter = RUNTIMES.get(*number)?;
+        runtimes.find(|runtime| runtime.shares_interpreter(interpreter) && frames.saturating_mul(2) > process.unnamed)
     }
 
     /// Counts what has a name, and why others have none.
@@ -180,15 +233,16 @@ impl Tally {
         match stack.end {
             StackEnd::Whole => {}
             StackEnd::Limit(_) if stack.frames.last().is_some_and(|frame| frame.begins_thread) => {}
-            StackEnd::Limit(limit) => self.cut = (self.cut.0 + 1, self.cut.1.max(limit)),
+            StackEnd::Limit(limit) if !stack.goes_astray() => self.cut = (self.cut.0 + 1, self.cut.1.max(limit)),
             StackEnd::CopyEnd => self.copies_ended += 1,
             StackEnd::TooDeep => self.too_deep += 1,
             StackEnd::NoWayOn => {
                 *process.not_unwound.entry(known.unwrap_or(Owner::Nowhere)).or_default() += 1;
             }
             // A single frame is not broken off where no call chain was requested.
-            StackEnd::Recorded => {
-                let begins = stack.frames.iter().any(|frame| frame.begins_thread) || outermost.is_some_and(may_begin);
+            StackEnd::Recorded | StackEnd::Limit(_) => {
+                let may_begin = stack.end == StackEnd::Recorded && outermost.is_some_and(may_begin);
+                let begins = stack.frames.iter().any(|frame| frame.begins_thread) || may_begin;
                 if let Some(owner) = known.filter(|owner| !begins && *owner != Owner::Kernel) {
                     *process.broken.entry(owner).or_default() += 1;
                 }

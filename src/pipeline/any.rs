@@ -1,6 +1,7 @@
 //! Any input → one [`Profile`]: open, decompress, find the format, read or resolve, filter, merge.
 
 use super::authored;
+use super::callgrind;
 use super::demangled;
 use super::estimate;
 use super::inputs::JobInputs;
@@ -23,6 +24,9 @@ use crate::resolve::kernel::KernelOptions;
 use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;
 use std::path::Path;
+
+/// The format whose JIT code is named by what lies beside it, as that of recordings is.
+const CALLGRIND: &str = "callgrind";
 
 /// The input to load, and the options.
 #[derive(Debug, Clone, Default)]
@@ -86,16 +90,22 @@ pub(crate) fn load_and_ask(
     whole.check()?;
     keep_events(&mut whole, &options.event)?;
     if whole.series.iter().all(Series::is_empty) {
-        say_no_samples(paths, options, job, outcome);
+        no_samples(paths, options, job, outcome)?;
     }
     Ok(whole)
 }
 
-/// Reports the reason why inputs have no samples.
-pub(crate) fn say_no_samples(inputs: &[InPath], options: &LoadOptions, job: &Job, outcome: &mut Outcome) {
-    let why = why_no_samples(inputs, &options.filter, !options.event.is_empty(), job);
+/// Reports the reason why inputs have no samples. It is an error if filters leave none: that is not what was asked for,
+/// and no output takes the place of an older one.
+pub(crate) fn no_samples(inputs: &[InPath], options: &LoadOptions, job: &Job, outcome: &mut Outcome) -> Result<()> {
+    let by_event = !options.event.is_empty();
+    let why = why_no_samples(inputs, &options.filter, by_event, job);
+    if by_event || options.filter != Filter::default() {
+        return Err(Error::new(why));
+    }
     outcome.warnings.push(Warning::new(&why));
     outcome.no_samples = Some(why);
+    Ok(())
 }
 
 /// Why inputs have no samples. If it is for a filter, they are read once more to show what it could leave.
@@ -239,6 +249,12 @@ fn read_stacks(
             _ => return Err(unreadable(input.format)),
         },
         Opened::Stream { mut reader, format, .. } => match format.read {
+            Read::Stream(read) if format.name == CALLGRIND => {
+                let mut reader = callgrind::with_names(reader, path, &options.sources, job, &mut outcome.warnings)?;
+                let profile = read(&mut reader, &read_options, &mut warnings)?;
+                outcome.summary.extend(callgrind::unnamed(&profile, &shown(path)));
+                profile
+            }
             Read::Stream(read) => read(&mut reader, &read_options, &mut warnings)?,
             Read::Lines { open, .. } => lines::read(reader, open, &read_options, job, &mut warnings)?,
             Read::Script(_) => {

@@ -1,6 +1,6 @@
 //! Any input → a writer of rows, as they are read.
 
-use super::any::{LoadOptions, run_one, say_no_samples};
+use super::any::{LoadOptions, no_samples, run_one};
 use super::job::{Job, Outcome};
 use super::open::{Looked, Opened, shown};
 use super::recording::{check_events, is_wanted};
@@ -49,7 +49,7 @@ impl RowsRead {
         let events: Vec<&str> = self.events.iter().map(String::as_str).collect();
         check_events(&events, &options.event)?;
         if self.rows == 0 {
-            say_no_samples(inputs, options, job, outcome);
+            no_samples(inputs, options, job, outcome)?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use crate::io::door::{Door, Named, Opened, Root, Start};
 use crate::model::Pid;
 use crate::model::backing::Backing;
 use crate::model::backing::base_name;
-use crate::runtimes::{CommandLine, Environment, RUNTIMES, Runtime};
+use crate::runtimes::{CommandLine, Environment, RUNTIMES, Runtime, RuntimeSet};
 use crate::sources::{SOURCE, number, user};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -27,6 +27,8 @@ pub(crate) struct RunningProcess {
     pub(crate) mappings: Vec<MappedNow>,
     /// The root of its file system, as seen from here.
     root: PathBuf,
+    /// The file that it runs, as the kernel gives it.
+    program: PathBuf,
     /// The same, open, if it may be looked into.
     files: Option<Root>,
 }
@@ -71,8 +73,19 @@ impl RunningProcess {
             environment,
             mappings: maps.split(|&byte| byte == b'\n').filter_map(MappedNow::parse).collect(),
             root,
+            program: dir.join("exe"),
             files,
         })
+    }
+
+    /// The runtimes that it runs: by the files that it maps, or by what is in its own, whatever that is called.
+    pub(crate) fn runtimes(&self) -> RuntimeSet {
+        let mapped = RuntimeSet::of_files(self.mappings.iter().map(|map| &map.path[..]));
+        if mapped != RuntimeSet::default() {
+            return mapped;
+        }
+        let Ok(bytes) = io::map_file(&self.program) else { return mapped };
+        object::File::parse(&bytes[..]).map_or(mapped, |file| RuntimeSet::of_elf(&file))
     }
 
     /// The command that it was started with.

@@ -77,6 +77,18 @@ impl Assignment {
     }
 }
 
+impl<'a> CommandLine<'a> {
+    /// The value of a variable: in the words, behind `env`, or in the environment.
+    fn variable(&self, name: &str) -> Option<&'a [u8]> {
+        let mut in_words = None;
+        if self.words.first().is_some_and(|first| base_name(first) == b"env") {
+            let value = |word: &'a Vec<u8>| word.strip_prefix(name.as_bytes())?.strip_prefix(b"=");
+            in_words = self.words.iter().filter_map(value).next_back();
+        }
+        in_words.or_else(|| self.environment.get(name))
+    }
+}
+
 impl Environment {
     fn get(&self, name: &str) -> Option<&[u8]> {
         match self {
@@ -147,7 +159,7 @@ fn has_flag(words: &[Vec<u8>], flag: Flag) -> bool {
         words.iter().any(|word| word == one.as_bytes())
     };
     match flag {
-        Flag::Word(own) | Flag::Needed(own) => words.iter().any(|word| word == own.as_bytes()),
+        Flag::Word(own) | Flag::Needed(own) => words.iter().any(|word| is_option_called(word, own)),
         Flag::Pair(option, value) => {
             is_pair(option, value) || pairs.any(|pair| pair[0] == option.as_bytes() && pair[1] == value.as_bytes())
         }
@@ -158,9 +170,24 @@ fn has_flag(words: &[Vec<u8>], flag: Flag) -> bool {
         }),
         Flag::Item { option, separator, item } => {
             let lists = words.iter().filter_map(|word| word.strip_prefix(option.as_bytes()));
-            lists.into_iter().any(|list| items(list, separator).any(|own| own == item.as_bytes()))
+            lists.into_iter().any(|list| items(list, separator).any(|own| is_option_called(own, item)))
         }
     }
+}
+
+/// True if a word is this option, with any value: V8 takes `_` for `-`, too.
+fn is_option_called(word: &[u8], option: &str) -> bool {
+    if word == option.as_bytes() {
+        return true;
+    }
+    let name = word.split(|byte| *byte == b'=').next().unwrap_or_default();
+    let is_same = |(one, other): (&u8, u8)| *one == other || (*one, other) == (b'_', b'-');
+    word.starts_with(b"--") && name.len() == option.len() && name.iter().zip(option.bytes()).all(is_same)
+}
+
+/// True if a word is an option of this group: `--zjit` stands for `--zjit-stats` and `--zjit=…`, too.
+fn is_option_of(word: &[u8], group: &str) -> bool {
+    word.strip_prefix(group.as_bytes()).is_some_and(|rest| matches!(rest.first(), None | Some(b'-' | b'=')))
 }
 
 fn items(list: &[u8], separator: char) -> impl Iterator<Item = &[u8]> {
@@ -192,7 +219,7 @@ impl Runtime {
     fn options_given(&self, command: CommandLine<'_>) -> Vec<Vec<u8>> {
         let mut words = OwnOptions::of(self, command.words).map_or_else(Vec::new, |own| own.each().to_vec());
         for variable in self.flag_variables {
-            let value = command.environment.get(variable.name).unwrap_or_default();
+            let value = command.variable(variable.name).unwrap_or_default();
             match variable.list_of {
                 // The variable holds the items of a list that one word of the command line holds.
                 Some(option) => words.push([option.as_bytes(), value].concat()),
@@ -209,63 +236,131 @@ impl Runtime {
 
     /// True if a command switches something on, as far as it is known.
     pub fn is_switched_on(&self, switch: &Switch, command: CommandLine<'_>) -> bool {
-        let by_flag = switch.main_flag().is_some_and(|flag| self.is_given(flag, command));
-        let by_variable = switch.variables.first().is_some_and(|(name, value)| is_set(name, value, command));
-        by_flag || by_variable
+        switch.main_flag().is_some_and(|flag| self.is_given(flag, command)) || self.is_set_by_variable(switch, command)
+    }
+
+    /// True if the environment of a command switches something on: that reaches the processes that it starts, too.
+    pub fn is_set_by_variable(&self, switch: &Switch, command: CommandLine<'_>) -> bool {
+        let by_flags = |flag: Flag| {
+            let environment = CommandLine { words: &[], ..command };
+            let words = CommandLine { words: assignments(command.words), ..command };
+            has_flag(&self.options_given(environment), flag) || has_flag(&self.options_given(words), flag)
+        };
+        switch.variables.first().is_some_and(|(name, value)| is_set(name, value, command))
+            || switch.main_flag().is_some_and(by_flags)
+    }
+
+    /// True if it refuses a switch beside what a command has.
+    pub fn refuses(&self, switch: &Switch, command: CommandLine<'_>) -> bool {
+        let given = self.options_given(command);
+        given.iter().any(|word| switch.refused_beside.iter().any(|group| is_option_of(word, group)))
+    }
+
+    /// The option of a command that keeps names out of what this switch writes.
+    pub fn spoiler(&self, switch: &'static Switch, command: CommandLine<'_>) -> Option<&'static str> {
+        let given = self.options_given(command);
+        switch.in_place_of.iter().copied().find(|option| given.iter().any(|word| is_option_called(word, option)))
+    }
+
+    /// True if its program takes no notice of variables: `python -I`.
+    fn ignores_variables(&self, options: &[Vec<u8>]) -> bool {
+        let mut letters = options.iter().filter(|word| !word.starts_with(b"--")).flat_map(|word| {
+            word.iter().skip(1).take_while(|letter| !self.letters_with_value.as_bytes().contains(letter))
+        });
+        letters.any(|letter| self.ignoring_variables.as_bytes().contains(letter))
     }
 
     /// A command with what it lacks so that this is on; `None` if neither its words nor a variable can bring that about.
     /// `DIR` in variables becomes that directory.
     pub fn corrected(&self, switch: &Switch, command: CommandLine<'_>, directory: &str) -> Option<CorrectedCommand> {
-        let mut corrected = CorrectedCommand { variables: Vec::new(), words: command.words.to_vec() };
-        let is_there = |(name, value): &(&str, &str)| is_set(name, value, command);
-        if !switch.variables.is_empty() && switch.variables.iter().all(is_there) {
-            return Some(corrected);
-        }
-        let given = self.options_given(command);
-        let missing: Vec<Flag> = switch.flags.iter().copied().filter(|flag| !has_flag(&given, *flag)).collect();
-        let set_variables = |corrected: &mut CorrectedCommand| {
-            let missing = switch.variables.iter().filter(|(name, value)| !is_set(name, value, command));
-            corrected.variables.extend(missing.map(|(name, value)| Assignment {
-                name,
-                value: value.replace("DIR", directory),
-                separator: None,
-                is_set: command.environment.has(name),
-            }));
+        let mut words = command.words.to_vec();
+        let Some(own) = OwnOptions::of(self, command.words) else {
+            return self.corrected_by_variable(switch, command, directory);
         };
-        match OwnOptions::of(self, command.words) {
-            Some(_) if switch.flags.is_empty() => set_variables(&mut corrected),
-            Some(own) => add_flags(&mut corrected.words, own.start, own.end, &missing),
-            None if !switch.variables.is_empty() => set_variables(&mut corrected),
-            None => {
-                let variable = self.flag_variables.first().filter(|_| !switch.flags.is_empty())?;
-                let mut value = String::new();
-                for flag in &missing {
-                    let between = if value.is_empty() { "" } else { variable.separator() };
-                    // A string takes all that is written.
-                    let _ = match (flag, variable.list_of) {
-                        (Flag::Item { item, .. }, Some(_)) => write!(value, "{between}{item}"),
-                        _ => write!(value, "{between}{flag}"),
-                    };
-                }
-                let is_set = command.environment.has(variable.name);
-                let separator = variable.separator().chars().next();
-                let assignment = Assignment { name: variable.name, value, separator, is_set };
-                corrected.variables.extend((!missing.is_empty()).then_some(assignment));
-            }
+        let is_spoiler = |word: &Vec<u8>| switch.in_place_of.iter().any(|option| is_option_called(word, option));
+        let spoilers = own.each().iter().filter(|word| is_spoiler(word)).count();
+        let (start, end) = (own.start, own.end - spoilers);
+        if spoilers > 0 {
+            let kept = own.each().iter().filter(|word| !is_spoiler(word)).cloned();
+            words.splice(own.start..own.end, kept);
         }
-        Some(corrected)
+        let given = self.options_given(CommandLine { words: &words, ..command });
+        let missing: Vec<Flag> = switch.flags.iter().copied().filter(|flag| !has_flag(&given, *flag)).collect();
+        let all_set =
+            !switch.variables.is_empty() && switch.variables.iter().all(|(name, value)| is_set(name, value, command));
+        // A variable reaches the processes that it starts, too.
+        let by_variable = !switch.variables.is_empty() && !self.ignores_variables(own.each());
+        if switch.flags.is_empty() || by_variable && !missing.is_empty() {
+            let variables = self.missing_variables(switch, command, directory);
+            return Some(CorrectedCommand { variables, words });
+        }
+        if !all_set {
+            add_flags(&mut words, start, end, &missing);
+        }
+        Some(CorrectedCommand { variables: Vec::new(), words })
+    }
+
+    /// The same by variables alone, which reach whatever the command starts; `None` if it reads none.
+    pub fn corrected_by_variable(
+        &self,
+        switch: &Switch,
+        command: CommandLine<'_>,
+        directory: &str,
+    ) -> Option<CorrectedCommand> {
+        let words = command.words.to_vec();
+        if OwnOptions::of(self, command.words).is_some_and(|own| self.ignores_variables(own.each())) {
+            return None;
+        }
+        if !switch.variables.is_empty() {
+            let variables = self.missing_variables(switch, command, directory);
+            return Some(CorrectedCommand { variables, words });
+        }
+        let variable = self.flag_variables.first().filter(|_| !switch.flags.is_empty())?;
+        // Flags in the words are the program's alone.
+        let given = self.options_given(CommandLine { words: assignments(command.words), ..command });
+        let mut value = String::new();
+        for flag in switch.flags.iter().filter(|flag| !has_flag(&given, **flag)) {
+            let between = if value.is_empty() { "" } else { variable.separator() };
+            // A string takes all that is written.
+            let _ = match (flag, variable.list_of) {
+                (Flag::Item { item, .. }, Some(_)) => write!(value, "{between}{item}"),
+                _ => write!(value, "{between}{flag}"),
+            };
+        }
+        let mut variables = Vec::new();
+        if !value.is_empty() {
+            let is_set = command.environment.has(variable.name);
+            let separator = variable.separator().chars().next();
+            variables.push(Assignment { name: variable.name, value, separator, is_set });
+        }
+        Some(CorrectedCommand { variables, words })
+    }
+
+    /// The variables of a switch that are not set.
+    fn missing_variables(&self, switch: &Switch, command: CommandLine<'_>, directory: &str) -> Vec<Assignment> {
+        let missing = switch.variables.iter().filter(|(name, value)| !is_set(name, value, command));
+        let assignments = missing.map(|(name, value)| Assignment {
+            name,
+            value: value.replace("DIR", directory),
+            separator: None,
+            is_set: command.environment.has(name),
+        });
+        assignments.collect()
     }
 }
 
+/// `env` with the variables that it sets, without the command behind them.
+fn assignments(words: &[Vec<u8>]) -> &[Vec<u8>] {
+    if words.first().is_none_or(|first| base_name(first) != b"env") {
+        return &[];
+    }
+    let is_its = |word: &&Vec<u8>| word.contains(&b'=') || word.starts_with(b"-");
+    &words[..=words[1..].iter().take_while(is_its).count()]
+}
+
 fn is_set(name: &str, value: &str, command: CommandLine<'_>) -> bool {
-    let does = |set: &[u8]| if value.contains("DIR") { !set.is_empty() } else { set == value.as_bytes() };
-    // `env NAME=VALUE program`
-    let in_words =
-        command.words.first().filter(|first| base_name(first) == b"env").into_iter().flat_map(|_| {
-            command.words.iter().filter_map(|word| word.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
-        });
-    command.environment.get(name).into_iter().chain(in_words).any(does)
+    let set = command.variable(name).unwrap_or_default();
+    if value.contains("DIR") { !set.is_empty() } else { set == value.as_bytes() }
 }
 
 /// Adds flags to the options of a runtime: where a list or a setting is there already, within it, else at the start.

@@ -1,12 +1,13 @@
 //! Engines that several runtimes of the table embed: what these entries have in common.
 
 use super::runtime::Shape::{After, Around, Holds, Starts};
-use super::runtime::{PLAIN, Runtime, TierRule};
+use super::runtime::{Callers, PLAIN, Runtime, TierRule};
 use crate::model::tier::Tier;
 use crate::model::tier::Tier::{Baseline, Builtin, Interpreted, MidTier, Optimised, RegExp, Stub, Wasm};
 
 pub(super) const V8: Runtime = Runtime {
     frame_type: "v8js",
+    callers: Callers::Found,
     unnamed: "the last code of a process that was killed, which V8 had not written yet",
     marked_names: V8_NAMES,
     plain_names: &[(Stub, &[Starts("Stub:"), Starts("Handler:")])],
@@ -14,7 +15,8 @@ pub(super) const V8: Runtime = Runtime {
     ..PLAIN
 };
 
-pub(super) const JSC: Runtime = Runtime { frame_type: "jsc", marked_names: JSC_NAMES, examples: JSC_EXAMPLES, ..PLAIN };
+pub(super) const JSC: Runtime =
+    Runtime { frame_type: "jsc", callers: Callers::Found, marked_names: JSC_NAMES, examples: JSC_EXAMPLES, ..PLAIN };
 
 /// The code that runs all bytecode, as the dump and the map call it, and as node's own symbols do.
 pub(super) const V8_INTERPRETERS: &[&str] =

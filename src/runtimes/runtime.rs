@@ -1,8 +1,10 @@
 //! The facts about a runtime, and the shapes of its names, which show tiers.
 
+use super::command::CommandLine;
 use super::switch::{Flag, Stacks, Switch, Version};
 use crate::bytes::glob::matches_glob;
 use crate::model::tier::Tier;
+use std::fmt;
 
 /// A runtime that compiles while it runs.
 #[derive(Debug)]
@@ -24,12 +26,25 @@ pub struct Runtime {
     pub is_library: bool,
     /// True if its code is in memory that a process shares with those that it forks; other JIT code is another one's.
     pub shares_memory: bool,
+    /// A part of the name of the memory that its code is in; other JIT code is another one's. Empty if it has no name.
+    pub memory: &'static str,
+    /// Names of threads that no other runtime has, whatever its program is called; `*` as in those of programs.
+    pub threads: &'static [&'static str],
+    /// Sections or exported symbols that no other program has, whatever it is called: a runtime that contains an
+    /// application is called like that.
+    pub in_elf: &'static [&'static str],
+    /// Beginnings of the names of functions that no other program has.
+    pub functions: &'static [&'static str],
     /// The switches that make it report its code, the best first; empty if nothing does.
     pub switches: &'static [Switch],
     /// Variables from which it reads flags as from its command line; the first one is used.
     pub flag_variables: &'static [FlagVariable],
     /// Its options that take the next word for their value: what follows that word is an option again.
     pub valued: &'static [&'static str],
+    /// Letters of its short options, which may stand together, that make it ignore variables.
+    pub ignoring_variables: &'static str,
+    /// Letters of its short options behind which the rest of the word is a value.
+    pub letters_with_value: &'static str,
     /// Words behind which its options may stand, too: `run`.
     pub subcommands: &'static [&'static str],
     /// The flag that makes its program print its version; empty if that does not matter.
@@ -38,8 +53,10 @@ pub struct Runtime {
     pub version_behind: &'static [&'static str],
     /// The flag without which its code keeps no frame pointers, if there is one.
     pub frame_pointers: Option<Flag>,
+    /// How the callers of its code are found in copies of stacks.
+    pub callers: Callers,
     /// The way it is run under valgrind so that `jitgraft callgrind` finds names; `None` where nobody tried.
-    pub valgrind: Option<&'static str>,
+    pub valgrind: Option<UnderValgrind>,
     /// The interpreter of its programs, where that is seen in profiles.
     pub interpreter: Option<Interpreter>,
     /// The code that has no name even so; empty if nothing is known of that.
@@ -66,13 +83,20 @@ pub(super) const PLAIN: Runtime = Runtime {
     libraries: &[],
     is_library: false,
     shares_memory: false,
+    memory: "",
+    threads: &[],
+    in_elf: &[],
+    functions: &[],
     switches: &[],
     flag_variables: &[],
     valued: &[],
+    ignoring_variables: "",
+    letters_with_value: "",
     subcommands: &[],
     version_flag: "",
     version_behind: &[],
     frame_pointers: None,
+    callers: Callers::Unknown,
     valgrind: None,
     interpreter: None,
     unnamed: "",
@@ -82,6 +106,55 @@ pub(super) const PLAIN: Runtime = Runtime {
     other_names: None,
     examples: &[],
 };
+
+/// How the callers of JIT code are found in copies of stacks (`perf record --call-graph dwarf`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Callers {
+    /// The code keeps frame pointers, or how to leave it can be read from it.
+    Found,
+    /// Only a dump contains how to leave it, not a map.
+    InDump,
+    /// They cannot be found, as far as is known.
+    Unknown,
+}
+
+/// A command that valgrind runs.
+#[derive(Debug, Clone, Copy)]
+pub struct UnderValgrind {
+    /// Variables, which stand before valgrind: it takes its first word for the program.
+    pub variables: &'static str,
+    /// Options of valgrind's besides those that all need.
+    pub options: &'static str,
+    /// The program with its switch.
+    pub program: &'static str,
+}
+
+impl UnderValgrind {
+    /// A program that needs no variable.
+    pub(super) const fn program(program: &'static str) -> Self {
+        Self { variables: "", options: "", program }
+    }
+}
+
+impl fmt::Display for UnderValgrind {
+    /// The whole command, for a shell; the program's own words follow.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = [self.variables, "valgrind --tool=callgrind --dump-instr=yes", self.options, self.program];
+        let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
+        f.write_str(&words.join(" "))
+    }
+}
+
+/// What is known of a process that shall write names.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RunFacts<'a> {
+    /// The version of its runtime.
+    pub version: Option<Version>,
+    /// Its command line.
+    pub command: Option<CommandLine<'a>>,
+    /// The names of its memory.
+    pub memory: &'a [&'a [u8]],
+}
 
 /// A variable that contains flags.
 #[derive(Debug)]
@@ -117,21 +190,40 @@ pub struct Interpreter {
 }
 
 impl Runtime {
-    /// The way it is made to write names; `None` if it cannot be.
-    pub fn advice(&self) -> Option<String> {
-        let way = |(at, way): (usize, &Switch)| {
-            format!("{} (leaves {})", way.how(self.called, at == 0), way.leaves.join(", "))
+    /// The ways it is made to write names; `None` if it cannot be.
+    pub fn advice(&'static self) -> Option<String> {
+        self.advice_for(RunFacts::default())
+    }
+
+    /// Those that a process does not refuse.
+    pub fn advice_for(&'static self, facts: RunFacts<'_>) -> Option<String> {
+        let mut ways = String::new();
+        for switch in self.usable_switches(facts) {
+            let is_first = ways.is_empty();
+            let between = if is_first { "" } else { ", or " };
+            ways += &format!("{between}{} (leaves {})", switch.how(self.called, is_first), switch.leaves.join(", "));
+        }
+        (!ways.is_empty()).then_some(ways)
+    }
+
+    /// The switches that it has and does not refuse.
+    pub fn usable_switches<'a>(&'static self, facts: RunFacts<'a>) -> impl Iterator<Item = &'static Switch> + use<'a> {
+        let is_named = |switch: &Switch| {
+            !switch.memory.is_empty() && facts.memory.iter().any(|name| Shape::Holds(switch.memory).fits(name))
         };
-        let ways: Vec<_> = self.switches.iter().enumerate().map(way).collect();
-        (!ways.is_empty()).then(|| ways.join(", or "))
+        let one_is_named = self.switches.iter().any(is_named);
+        self.switches.iter().filter(move |switch| {
+            let is_refused = facts.command.is_some_and(|command| self.refuses(switch, command));
+            switch.is_in(facts.version) && !is_refused && (!one_is_named || is_named(switch))
+        })
     }
 
     /// The switch that a command or its environment can turn on and that leaves most; of an unknown version, the one
     /// that most versions have. `None` if that version has none, or if it takes more than a command.
-    pub fn best_switch(&self, version: Option<Version>) -> Option<&'static Switch> {
-        let mut can = self.switches.iter().filter(|switch| switch.can_be_set());
-        match version {
-            Some(_) => can.find(|switch| switch.is_in(version)),
+    pub fn best_switch(&'static self, facts: RunFacts<'_>) -> Option<&'static Switch> {
+        let mut can = self.usable_switches(facts).filter(|switch| switch.can_be_set()).collect::<Vec<_>>().into_iter();
+        match facts.version {
+            Some(_) => can.next(),
             None => {
                 let first = can.next()?;
                 // The same by flags or variables, but in older versions, too.
@@ -147,8 +239,8 @@ impl Runtime {
     }
 
     /// The way that `perf record` should get its stacks, with its best switch or without any.
-    pub fn stacks(&self, version: Option<Version>) -> Stacks {
-        let best = self.best_switch(version).or_else(|| self.switches.first());
+    pub fn stacks(&'static self, facts: RunFacts<'_>) -> Stacks {
+        let best = self.best_switch(facts).or_else(|| self.switches.first());
         best.map_or(Stacks::FramePointers, |switch| switch.stacks)
     }
 
@@ -164,10 +256,44 @@ impl Runtime {
         versions.next()
     }
 
+    /// Says that this version cannot write names, and which one can; `None` if it can.
+    pub fn too_old(&self, version: Option<Version>) -> Option<String> {
+        let version = version?;
+        let oldest = self.switches.iter().map(|switch| switch.since).min()??;
+        let name = self.name;
+        (version < oldest)
+            .then(|| format!("{name} {version} cannot write names for perf: {oldest} is the first version that can"))
+    }
+
+    /// True if a thread of this name is its, whatever the program is called.
+    pub fn is_thread(&self, name: &[u8]) -> bool {
+        self.threads.iter().any(|thread| is(thread, name))
+    }
+
+    /// True if a function of this name is its, whatever the program is called.
+    pub fn is_function(&self, name: &[u8]) -> bool {
+        self.functions.iter().any(|start| name.starts_with(start.as_bytes()))
+    }
+
+    /// True if memory of this name is its alone.
+    pub fn owns_memory(&self, name: &[u8]) -> bool {
+        let of_switches = self.switches.iter().map(|switch| switch.memory);
+        let mut names = of_switches.chain([self.memory]).filter(|own| !own.is_empty());
+        names.any(|own| Shape::Holds(own).fits(name))
+    }
+
     /// True if a function is its interpreter.
     pub fn interprets_in(&self, function: &[u8]) -> bool {
         let is = |interpreter: &Interpreter| interpreter.functions.iter().any(|own| own.as_bytes() == function);
         self.interpreter.as_ref().is_some_and(is)
+    }
+
+    /// True if it is interpreted by the same functions as another one: both embed the same engine.
+    pub fn shares_interpreter(&self, other: &Self) -> bool {
+        match (&self.interpreter, &other.interpreter) {
+            (Some(one), Some(other)) => one.functions == other.functions,
+            _ => false,
+        }
     }
 
     /// True if it is the runtime's program that goes by this base name.

@@ -6,6 +6,7 @@ use crate::model::ancestry::{Ancestry, Descent};
 use crate::model::backing::base_name;
 use crate::model::process::{Process, Processes};
 use crate::model::{Nanos, Pid};
+use object::{Object, ObjectSection, ObjectSymbol};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The runtimes of a process: one may embed another.
@@ -30,6 +31,21 @@ impl RuntimeSet {
         for name in names {
             let those = RUNTIMES.iter().enumerate().filter(|(_, runtime)| has(runtime, name));
             found |= those.fold(0, |found, (at, _)| found | 1 << at);
+        }
+        Self(found)
+    }
+
+    /// Those of an executable by what is in it, whatever it is called: an application that contains its runtime.
+    pub fn of_elf(file: &object::File<'_>) -> Self {
+        let sections = file.sections().filter_map(|section| section.name_bytes().ok());
+        let exported = file.dynamic_symbols().filter_map(|symbol| symbol.name_bytes().ok());
+        let mut found = 0;
+        for name in sections.chain(exported) {
+            for (at, runtime) in RUNTIMES.iter().enumerate() {
+                if runtime.in_elf.iter().any(|mark| mark.as_bytes() == name) {
+                    found |= 1 << at;
+                }
+            }
         }
         Self(found)
     }

@@ -29,6 +29,12 @@ pub struct Switch {
     pub stacks: Stacks,
     /// True if the files are only whole when the process has ended by itself.
     pub at_end: bool,
+    /// Options beside which the runtime refuses it, with all that continue them: `--zjit` stands for `--zjit-stats`, too.
+    pub refused_beside: &'static [&'static str],
+    /// Options that keep names out of what it writes: it is given in their place.
+    pub in_place_of: &'static [&'static str],
+    /// A part of the name that its compiler gives to the memory for its code, where the runtime has several compilers.
+    pub memory: &'static str,
 }
 
 /// The defaults of most switches.
@@ -42,6 +48,9 @@ pub(super) const SWITCH: Switch = Switch {
     leaves: &[],
     stacks: Stacks::FramePointers,
     at_end: false,
+    refused_beside: &[],
+    in_place_of: &[],
+    memory: "",
 };
 
 /// One flag of a command line.

@@ -3,7 +3,7 @@
 
 use super::engines::{JSC, V8, V8_INTERPRETERS};
 use super::runtime::Shape::{Around, Ends, Holds, Is, Starts};
-use super::runtime::{FlagVariable, Interpreter, PLAIN, Runtime};
+use super::runtime::{Callers, FlagVariable, Interpreter, PLAIN, Runtime, UnderValgrind};
 use super::switch::{Flag, SWITCH, Stacks, Switch, Version};
 use crate::model::tier::Tier::{Baseline, Interpreted, MidTier, Optimised, Stub, Wasm};
 
@@ -14,6 +14,9 @@ const fn php_debug(value: &'static str) -> Flag {
 const PHP_CLI: Flag = Flag::Setting { option: "-d", key: "opcache.enable_cli", value: "1", exact: false };
 const PHP_BUFFER: Flag = Flag::Setting { option: "-d", key: "opcache.jit_buffer_size", value: "64M", exact: false };
 const PHP_TRACING: Flag = Flag::Setting { option: "-d", key: "opcache.jit", value: "tracing", exact: false };
+
+/// The option of V8's that leaves builtins and stubs out of dumps and maps, and in node 16 nearly everything.
+const ONLY_FUNCTIONS: &str = "--perf-basic-prof-only-functions";
 
 /// Code that LLVM registered for debuggers: it is in the memory of the process, and in a core dump.
 const REGISTERED: Switch = Switch {
@@ -109,7 +112,10 @@ pub const RUNTIMES: &[Runtime] = &[
         flag_variables: &[FlagVariable { name: "DENO_V8_FLAGS", list_of: Some("--v8-flags=") }],
         subcommands: &["run", "test", "bench", "eval", "serve", "task"],
         valued: &["-c", "--config", "-L", "--log-level"],
+        // Its own code has no unwind tables, so that copies of stacks end in it.
+        callers: Callers::Unknown,
         programs: &["deno"],
+        threads: &["V8 DefaultWorke"],
         switches: &[
             Switch {
                 flags: &[
@@ -141,7 +147,12 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "Bun",
         called: "bun",
-        programs: &["bun", "bunx"],
+        // As deno's.
+        callers: Callers::Unknown,
+        programs: &["bun", "bunx", "bun.exe", "bunx.exe"],
+        // The second one is JavaScriptCore's; where its library is not mapped, it is Bun's.
+        threads: &["Bun Pool *", "JITWorker"],
+        in_elf: &[".bun", ".bun_builtins"],
         switches: &[Switch {
             variables: &[("BUN_JSC_useJITDump", "1"), ("BUN_JSC_jitDumpDirectory", "DIR")],
             leaves: &["DIR/jit-TID-PID.dump"],
@@ -166,13 +177,21 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         programs: &["node", "nodejs"],
         libraries: &["libnode.so*"],
+        in_elf: &["_ZN4node5StartEiPPc"],
+        functions: &["node::"],
         switches: &[
             Switch {
                 flags: &[Flag::Word("--perf-prof"), Flag::Word("--interpreted-frames-native-stack")],
+                in_place_of: &[ONLY_FUNCTIONS],
                 leaves: &["./jit-PID.dump"],
                 ..SWITCH
             },
-            Switch { flags: &[Flag::Word("--perf-basic-prof")], leaves: &["/tmp/perf-PID.map"], ..SWITCH },
+            Switch {
+                flags: &[Flag::Word("--perf-basic-prof")],
+                in_place_of: &[ONLY_FUNCTIONS],
+                leaves: &["/tmp/perf-PID.map"],
+                ..SWITCH
+            },
             Switch {
                 flags: &[
                     Flag::Word("--log-code"),
@@ -184,7 +203,7 @@ pub const RUNTIMES: &[Runtime] = &[
                 ..SWITCH
             },
         ],
-        valgrind: Some("node --perf-basic-prof"),
+        valgrind: Some(UnderValgrind::program("node --perf-basic-prof")),
         interpreter: Some(Interpreter {
             functions: V8_INTERPRETERS,
             frame_a_call: true,
@@ -197,6 +216,7 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "Chromium",
         called: "chromium",
         programs: &["chrome", "chromium", "electron"],
+        threads: &["CrRendererMain", "Chrome_ChildIOT", "Chrome_IOThread"],
         libraries: &["libcef.so"],
         switches: &[
             Switch {
@@ -245,6 +265,24 @@ pub const RUNTIMES: &[Runtime] = &[
         }],
         ..V8
     },
+    // Qt's engine for QML.
+    Runtime {
+        name: "QML",
+        called: "qmlscene",
+        frame_type: "qml",
+        programs: &["qmlscene*", "qml", "qml6", "qmltestrunner*"],
+        libraries: &["libQt5Qml.so*", "libQt6Qml.so*"],
+        is_library: true,
+        // `/memfd:JITCode:QtQml (deleted)`
+        memory: "JITCode:QtQml",
+        switches: &[Switch {
+            variables: &[("QV4_PROFILE_WRITE_PERF_MAP", "1")],
+            leaves: &["/tmp/perf-PID.map"],
+            ..SWITCH
+        }],
+        unnamed: "interpreted functions: Qt's interpreter is one function, and its library is stripped",
+        ..PLAIN
+    },
     Runtime {
         name: "Firefox",
         called: "firefox",
@@ -292,6 +330,7 @@ pub const RUNTIMES: &[Runtime] = &[
     // Java's.
     Runtime {
         name: "OpenJDK",
+        callers: Callers::Found,
         called: "java",
         carries: &["jruby", "clojure", "clj", "groovy", "scala", "kotlin", "kotlinc", "jshell"],
         flag_variables: &[FlagVariable::flags("JAVA_TOOL_OPTIONS"), FlagVariable::flags("JDK_JAVA_OPTIONS")],
@@ -354,7 +393,7 @@ pub const RUNTIMES: &[Runtime] = &[
                 ..SWITCH
             },
         ],
-        valgrind: Some("java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"),
+        valgrind: Some(UnderValgrind::program("java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit")),
         interpreter: Some(Interpreter {
             functions: &["Interpreter"],
             frame_a_call: true,
@@ -430,7 +469,8 @@ pub const RUNTIMES: &[Runtime] = &[
             leaves: &["/tmp/jit-PID.dump", "/tmp/perf-PID.map"],
             ..SWITCH
         }],
-        valgrind: Some("erl +JPperf true"),
+        // `erl` is a script.
+        valgrind: Some(UnderValgrind { options: "--trace-children=yes", ..UnderValgrind::program("erl +JPperf true") }),
         unnamed: "the emulator's own functions where beam.smp is stripped",
         marked_names: &[(Stub, &[Starts("$global::")])],
         plain_names: &[(
@@ -481,7 +521,9 @@ pub const RUNTIMES: &[Runtime] = &[
                 ..SWITCH
             },
         ],
-        valgrind: Some("php -d opcache.jit_debug=48"),
+        valgrind: Some(UnderValgrind::program(
+            "php -d opcache.jit_debug=48 -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M -d opcache.jit=tracing",
+        )),
         interpreter: Some(Interpreter {
             functions: &["execute_ex"],
             frame_a_call: false,
@@ -532,6 +574,7 @@ pub const RUNTIMES: &[Runtime] = &[
     },
     Runtime {
         name: "Wasmtime",
+        callers: Callers::Found,
         called: "wasmtime",
         subcommands: &["run", "serve"],
         valued: &["-C", "-O", "-D", "-W", "-S"],
@@ -560,7 +603,7 @@ pub const RUNTIMES: &[Runtime] = &[
                 ..SWITCH
             },
         ],
-        valgrind: Some("wasmtime --profile=perfmap"),
+        valgrind: Some(UnderValgrind::program("wasmtime --profile=perfmap")),
         unnamed: "the host's functions where it is stripped; what its own sampler writes (--profile=guest) is a Firefox profile, and read as one",
         marked_names: &[
             (
@@ -605,12 +648,16 @@ pub const RUNTIMES: &[Runtime] = &[
     },
     Runtime {
         name: "MoarVM",
+        callers: Callers::Found,
         called: "raku",
         programs: &["raku", "rakudo", "rakudo-m", "moar"],
         frame_type: "raku",
         libraries: &["libmoar.so*"],
         switches: &[Switch { variables: &[("MVM_JIT_PERF_MAP", "1")], leaves: &["/tmp/perf-PID.map"], ..SWITCH }],
-        valgrind: Some("MVM_JIT_PERF_MAP=1 MVM_JIT_DUMP_BYTECODE=1 rakudo-m"),
+        valgrind: Some(UnderValgrind {
+            variables: "MVM_JIT_PERF_MAP=1 MVM_JIT_DUMP_BYTECODE=1",
+            ..UnderValgrind::program("rakudo-m")
+        }),
         interpreter: Some(Interpreter {
             functions: &["MVM_interp_run"],
             frame_a_call: false,
@@ -630,11 +677,13 @@ pub const RUNTIMES: &[Runtime] = &[
     // .NET's own.
     Runtime {
         name: ".NET",
+        callers: Callers::Found,
         called: "dotnet",
         version_flag: "--version",
         version_behind: &["Microsoft.NETCore.App/"],
         frame_type: "dotnet",
         programs: &["dotnet"],
+        threads: &[".NET *"],
         libraries: &["libcoreclr.so"],
         switches: &[
             Switch {
@@ -709,13 +758,28 @@ pub const RUNTIMES: &[Runtime] = &[
         frame_type: "ruby",
         programs: &["ruby", "ruby2*", "ruby3*", "ruby4*"],
         libraries: &["libruby*"],
-        switches: &[Switch {
-            flags: &[Flag::Word("--yjit-perf"), Flag::Word("--yjit")],
-            since: Some(Version(3, 3)),
-            note: ", if it is built with YJIT",
-            leaves: &["/tmp/perf-PID.map"],
-            ..SWITCH
-        }],
+        flag_variables: &[FlagVariable::flags("RUBYOPT")],
+        switches: &[
+            Switch {
+                flags: &[Flag::Word("--yjit-perf"), Flag::Word("--yjit")],
+                since: Some(Version(3, 3)),
+                note: ", if it is built with YJIT",
+                leaves: &["/tmp/perf-PID.map"],
+                refused_beside: &["--zjit", "--rjit", "--mjit"],
+                memory: "Ruby:rb_yjit",
+                ..SWITCH
+            },
+            // Only one compiler can be enabled (ruby.c).
+            Switch {
+                flags: &[Flag::Word("--zjit-perf"), Flag::Word("--zjit")],
+                since: Some(Version(4, 0)),
+                note: ", if it is built with ZJIT",
+                leaves: &["/tmp/perf-PID.map"],
+                refused_beside: &["--yjit", "--jit", "--rjit", "--mjit"],
+                memory: "Ruby:rb_zjit",
+                ..SWITCH
+            },
+        ],
         interpreter: Some(Interpreter {
             functions: &["vm_exec_core"],
             frame_a_call: false,
@@ -796,6 +860,9 @@ pub const RUNTIMES: &[Runtime] = &[
     },
     Runtime {
         name: "CPython",
+        callers: Callers::InDump,
+        ignoring_variables: "EI",
+        letters_with_value: "cmWX",
         called: "python",
         valued: &["-X", "-W", "--check-hash-based-pycs"],
         version_flag: "--version",
@@ -822,7 +889,7 @@ pub const RUNTIMES: &[Runtime] = &[
                 ..SWITCH
             },
         ],
-        valgrind: Some("python -X perf"),
+        valgrind: Some(UnderValgrind::program("python -X perf")),
         interpreter: Some(Interpreter {
             functions: &["_PyEval_EvalFrameDefault"],
             frame_a_call: false,

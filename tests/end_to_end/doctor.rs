@@ -1,6 +1,7 @@
 //! The findings of `doctor`: of recordings that are broken in one way each, and of sound ones; of a recording of PHP
 //! with its dump, without it, with a broken one, and without any files.
 
+mod advice;
 mod counted;
 mod files;
 mod jit;

@@ -121,9 +121,12 @@ fn a_damaged_part_is_skipped_counted_and_named() {
     let (empty, missing) = (dir.write("empty.folded", ""), dir.path("missing.folded"));
     let inputs = [&*cut, &*good, &*empty, &*missing];
     let output = merge(&[], &inputs);
+    // What can be read is written; that it is not all, the status shows.
     assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b"main;f 3\n"[..]));
     let said = stderr(&output);
     assert!(said.contains("1 of 4 inputs merged, 3 skipped"), "{said}");
+    let quiet = stderr(&merge(&["-q"], &inputs));
+    assert!(quiet.starts_with("error: 3 of 4 inputs skipped; ") && quiet.lines().count() == 1, "{quiet}");
     for (file, why) in [("cut.pb.gz", "cannot decompress"), ("empty.folded", "is empty"), ("missing.folded", "No such")]
     {
         let line = said.lines().find(|line| line.contains(file)).unwrap_or_else(|| panic!("{file}: {said}"));
@@ -151,7 +154,7 @@ fn skipped_parts_are_reported_for_their_own_file_even_if_many_are_read_together(
         dir.write("e.folded", "main;f 5\r\nmain;g 6\n\n"),
     ];
     let output = merge(&["--event", "samples"], &paths.each_ref().map(PathBuf::as_path));
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "main;f 90009\nmain;g 12\n");
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b"main;f 90009\nmain;g 12\n"[..]));
     let said = stderr(&output);
     assert!(said.contains("b.folded: at byte 0x15f90: 1 line skipped"), "{said}");
     assert!(said.contains("none.folded: skipped: "), "{said}");

@@ -108,3 +108,146 @@ fn names_are_found_wherever_a_process_lived_and_are_those_that_another_look_up_f
         assert_eq!(judged, situations.split(' ').count(), "{said}");
     }
 }
+
+/// What doctor says of the recording in a directory, as JSON.
+fn doctor(dir: &Path) -> serde_json::Value {
+    let said = run(env!("CARGO_BIN_EXE_jitgraft"), &["doctor", "--format", "json", "perf.data"], dir);
+    let list: serde_json::Value = serde_json::from_str(&said).unwrap();
+    list[0].clone()
+}
+
+/// The named and all frames in JIT code.
+fn jit_frames(diagnosis: &serde_json::Value) -> (u64, u64) {
+    let sum = |key: &str| {
+        let processes = diagnosis["processes"].as_array().unwrap();
+        processes.iter().map(|process| process[key].as_u64().unwrap()).sum()
+    };
+    (sum("named_jit_frames"), sum("jit_frames"))
+}
+
+/// Programs as they are run without a switch, and what names of theirs are searched for.
+const PLAIN: &[(&str, &[&str])] = &[
+    ("node", &["node", "work.js"]),
+    // A copy is called something else.
+    ("a copy of node", &["./server", "work.js"]),
+    ("a child that node executes", &["node", "--perf-prof", "--interpreted-frames-native-stack", "parent.js"]),
+    ("java", &["java", "-cp", ".", "Work"]),
+    (
+        "php",
+        &[
+            "php",
+            "-d",
+            "opcache.enable_cli=1",
+            "-d",
+            "opcache.jit_buffer_size=64M",
+            "-d",
+            "opcache.jit=tracing",
+            "work.php",
+        ],
+    ),
+    ("mono", &["mono", "Work.exe"]),
+    ("luajit", &["luajit", "work.lua"]),
+    ("QML", &["qmlscene", "--software", "work.qml"]),
+];
+
+/// Of each runtime that Debian has: without its switch next to nothing has a name, and with the command that doctor
+/// prints, next to everything.
+#[test]
+#[ignore = "needs node, javac, php, mono-mcs, luajit and qmlscene: tests/run.sh --all"]
+fn the_command_that_doctor_prints_brings_the_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let write = |name: &str, text: &str| std::fs::write(dir.join(name), text).unwrap();
+    std::fs::copy(program("work.js"), dir.join("work.js")).unwrap();
+    write(
+        "parent.js",
+        "require('child_process').spawnSync(process.execPath, [require('path').join(__dirname, 'work.js')]);",
+    );
+    let node = run("readlink", &["-f", run("sh", &["-c", "command -v node"], dir).trim()], dir);
+    std::fs::copy(node.trim(), dir.join("server")).unwrap();
+    run("javac", &["-d", ".", program("Work.java").to_str().unwrap()], dir);
+    write(
+        "work.php",
+        "<?php function hot($n) { $s = 0; for ($i = 0; $i < $n; $i++) $s = ($s * 3 + $i) % 1000003; return $s; }\n\
+         $end = microtime(true) + 2; while (microtime(true) < $end) hot(100000);",
+    );
+    write(
+        "Work.cs",
+        "class Work { static int Fib(int n) { return n < 2 ? n : Fib(n - 1) + Fib(n - 2); }\n\
+         static void Main() { var end = System.DateTime.Now.AddSeconds(2); while (System.DateTime.Now < end) Fib(20); } }",
+    );
+    run("mcs", &["Work.cs"], dir);
+    write(
+        "work.lua",
+        "local t = os.clock() while os.clock() - t < 2 do local s = 0 for i = 1, 1e6 do s = (s * 3 + i) % 1000003 end end",
+    );
+    write(
+        "work.qml",
+        "import QtQuick 2.0\nItem { function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }\n\
+         Component.onCompleted: { var t = Date.now(); while (Date.now() - t < 3000) fib(18); Qt.quit() } }",
+    );
+    let perf = ["perf", "record", "-q", "-k", "mono", "-e", "cpu-clock:u", "-F", "999", "-g", "-o", "perf.data", "--"];
+    for (what, command) in PLAIN {
+        let shell = |line: &str| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", line]).current_dir(dir).env("QT_QPA_PLATFORM", "offscreen");
+            // The program may have been recorded though perf says that it failed: QML's aborts without a screen.
+            shell.output().unwrap()
+        };
+        shell(&[&perf[..], command].concat().join(" "));
+        let diagnosis = doctor(dir);
+        let (named, all) = jit_frames(&diagnosis);
+        let findings = diagnosis["findings"].as_array().unwrap();
+        let found = findings.iter().find(|found| found["problem"] == "no-dump-or-map");
+        let found = found.unwrap_or_else(|| panic!("{what}: {findings:#?}"));
+        // What is named is the parent's.
+        assert!(all > 0 && named * 2 < all, "{what}: {named} of {all}");
+        shell(found["command"].as_str().unwrap_or_else(|| panic!("{what}: {found:#}")));
+        let after = doctor(dir);
+        let (named, all) = jit_frames(&after);
+        assert!(all > 0 && named as f64 >= 0.9 * all as f64, "{what}: {named} of {all}: {after:#}");
+    }
+}
+
+/// The commands that are printed for callgrind work as they are printed.
+#[test]
+#[ignore = "needs valgrind, php, rakudo, node and erlang: tests/run.sh --all"]
+fn the_commands_for_callgrind_bring_the_names() {
+    for (runtime, arguments, file, text) in [
+        (
+            "php",
+            "hot.php",
+            "hot.php",
+            "<?php function hot($n) { $s = 0; for ($i = 0; $i < $n; $i++) $s = ($s * 3 + $i) % 1000003; return $s; } echo hot(200000);",
+        ),
+        (
+            "moarvm",
+            "hot.raku",
+            "hot.raku",
+            "sub fib(int $n) { $n < 2 ?? $n !! fib($n - 1) + fib($n - 2) }\nsay fib(18);",
+        ),
+        (
+            "node",
+            "hot.js",
+            "hot.js",
+            "let s = 0; for (let i = 0; i < 300000; i++) s = (s * 3 + i) % 1000003; console.log(s)",
+        ),
+        ("erlang", "-noshell -eval 'lists:sum(lists:seq(1,100000)),init:stop().'", "unused", ""),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(file), text).unwrap();
+        let page = run(env!("CARGO_BIN_EXE_jitgraft"), &["runtimes", runtime], dir.path());
+        let line = page.lines().find_map(|line| line.trim_start().strip_prefix("for callgrind")).unwrap();
+        let command = line.trim().replace('…', arguments);
+        run("sh", &["-c", &command], dir.path());
+        // A launcher has a file of its own.
+        let files = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
+        let profiles = files.filter(|path| path.to_string_lossy().contains("callgrind.out."));
+        let named = |path: &PathBuf| {
+            let said = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("callgrind").arg(path).output().unwrap();
+            let said = String::from_utf8_lossy(&said.stderr).into_owned();
+            said.contains(" functions named") && !said.contains(": 0 functions named")
+        };
+        assert!(profiles.into_iter().any(|path| named(&path)), "{command}");
+    }
+}

@@ -18,10 +18,9 @@ use super::together;
 use crate::analysis::filter::Filter;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::model::Pid;
-use crate::model::process::{Process, Processes};
 use crate::model::stacks::{Unit, Weight};
 use crate::pipeline::Job;
-use crate::pipeline::callgrind::pid_in_name;
+use crate::pipeline::callgrind::{pid_in_name, processes};
 use crate::pipeline::recording::check_events;
 use crate::records::callgrind::{InstructionCosts, instruction_costs};
 use crate::resolve::symbols::images::Images;
@@ -30,9 +29,6 @@ use crate::sources::raw_code::RawCode;
 use functions::{Booked, Objects};
 use lister::CountedLister;
 use std::path::Path;
-
-/// `CLOCK_MONOTONIC` of time.h: of a dump's times only the order is wanted.
-const CLOCK_MONOTONIC: i32 = 1;
 
 /// Lists what the options ask for.
 pub(crate) fn annotate(
@@ -45,9 +41,7 @@ pub(crate) fn annotate(
     let path = options.input.path();
     let beside = path.map(|path| path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")));
     let pid = Pid(costs.pid.or_else(|| pid_in_name(path?)).unwrap_or(0));
-    let mut processes = Processes::default();
-    processes.clock.clockid = Some(CLOCK_MONOTONIC);
-    processes.by_pid.insert(pid, Process { has_jit_memory: true, ..Process::default() });
+    let processes = processes(pid);
     let found = find(&processes, &options.recording.sources, beside, warnings);
     let loaded = found.load(&processes, &job.pool, warnings);
     let raw = RawCode::usual(path, pid, options.recording.sources.force, warnings);
@@ -66,6 +60,7 @@ pub(crate) fn annotate(
         first: None,
         names: names.summaries(&picked, &functions),
         all: (names.len(), functions.len()),
+        hottest: names.hottest(&functions),
         listings: together::grouped(listings, options.told),
     };
     warnings.append(images.into_warnings());

@@ -2,15 +2,13 @@
 
 use super::options::CallgrindOptions;
 use crate::error::{Error, Result};
-use crate::model::process::{Process, Processes};
-use crate::model::{Nanos, Pid};
+use crate::model::Pid;
+use crate::model::process::Processes;
 use crate::pipeline::Outcome;
+use crate::pipeline::callgrind::processes;
 use crate::runtimes::RUNTIMES;
 use crate::sources::{Found, find};
 use std::path::Path;
-
-/// `CLOCK_MONOTONIC` of time.h, by which jitdumps are meant to be timed.
-const CLOCK_MONOTONIC: i32 = 1;
 
 /// The process and the sources that name its code.
 pub(super) struct CodeSources {
@@ -25,10 +23,7 @@ pub(super) fn code_sources(pid: Option<Pid>, options: &CallgrindOptions, outcome
     let Some(pid) = said.or_else(|| options.sources.names_files().then_some(Pid(0))) else {
         return Err(Error::new("neither the file nor its name contains the process ID: pass --pid"));
     };
-    let mut processes = Processes::default();
-    // callgrind has no clock. A dump's times are wanted for their order only, so any clock is the right one.
-    processes.clock.clockid = Some(CLOCK_MONOTONIC);
-    processes.by_pid.insert(pid, Process { has_jit_memory: true, execs: vec![Nanos(0)], ..Process::default() });
+    let processes = processes(pid);
     let beside = options
         .path()
         .map(|path| path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")));
@@ -44,7 +39,12 @@ pub(super) fn code_sources(pid: Option<Pid>, options: &CallgrindOptions, outcome
         return Err(Error::new(format!(
             "no perf-{pid}.map and no jit-{pid}.dump is beside it, in /tmp, or in what --perf-map and --jitdump name: run the \
              program again with its runtime's switch for perf (such as {})",
-            RUNTIMES.iter().filter_map(|runtime| runtime.valgrind).collect::<Vec<_>>().join(", ")
+            RUNTIMES
+                .iter()
+                .filter_map(|runtime| runtime.valgrind)
+                .map(|command| [command.variables, command.program].join(" ").trim_start().to_owned())
+                .collect::<Vec<_>>()
+                .join(", ")
         )));
     }
     Ok(CodeSources { found, processes, pid })

@@ -3,12 +3,15 @@
 use super::machine::Machine;
 use super::options::RecordOptions;
 use crate::error::{Error, Result};
-use crate::io::started;
+use crate::io::{self, started};
 use crate::model::Pid;
 use crate::model::perf_command::PerfCommand;
 use crate::pipeline::running::RunningProcess;
 use crate::runtimes::record_command::RecordCommand;
-use crate::runtimes::{CommandLine, Environment, RUNTIMES, Runtime, RuntimeSet, Stacks, Switch, Version, program_at};
+use crate::runtimes::{
+    CommandLine, CorrectedCommand, Environment, RUNTIMES, RunFacts, Runtime, RuntimeSet, Stacks, Switch, Version,
+    program_at,
+};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
@@ -50,8 +53,12 @@ impl Plan {
         let named = options.runtime.as_deref().map(named).transpose()?;
         let Some(runtime) = named.or_else(|| executed(&options.program)) else {
             let records_others = options.typed().has(&["a", "all-cpus", "t", "tid", "u", "uid", "C", "cpu"]);
-            if let Some(program) = options.program.first().filter(|_| !records_others) {
-                self.note(unknown(program));
+            match options.program.first() {
+                Some(program) if !records_others => self.note(unknown(program)),
+                None if !records_others => {
+                    self.note("no COMMAND: perf records all processes until Ctrl-C (-- COMMAND or -p PID records one)");
+                }
+                _ => {}
             }
             self.command = self.command.with_stacks(Stacks::FramePointers);
             return Ok(self);
@@ -59,14 +66,24 @@ impl Plan {
         let version = version(runtime, &options.program);
         let environment = environment();
         let command = CommandLine { words: &options.program, environment: &environment };
+        let facts = RunFacts { version, command: Some(command), memory: &[] };
         let given = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, command));
-        let Some(switch) = given.filter(|given| given.is_in(version)).or_else(|| runtime.best_switch(version)) else {
+        let Some(switch) = given.filter(|given| given.is_in(version)).or_else(|| runtime.best_switch(facts)) else {
             self.note(nothing_to_set(runtime, version));
-            self.command = self.command.with_stacks(runtime.stacks(version));
+            self.command = self.command.with_stacks(runtime.stacks(facts));
             return Ok(self);
         };
         let directory = directory(options);
-        match runtime.corrected(switch, command, &directory) {
+        let corrected = runtime.corrected(switch, command, &directory).map(|corrected| {
+            // Options that were typed are not handed on to processes that the program executes; a variable is.
+            let for_all = if switch.variables.is_empty() || !corrected.variables.is_empty() {
+                None
+            } else {
+                runtime.corrected_by_variable(switch, command, &directory)
+            };
+            CorrectedCommand { variables: for_all.map_or(corrected.variables, |all| all.variables), ..corrected }
+        });
+        match corrected {
             Some(corrected) => self.command = self.command.with_program(corrected),
             None => self.note(format!(
                 "{} reads no variable that switches its names on: {}",
@@ -91,16 +108,18 @@ impl Plan {
             let parsed =
                 number.parse::<i32>().map_err(|_| Error::usage(format!("-p {pid}: {number} is not a process")))?;
             let running = RunningProcess::read(Pid(parsed), &Path::new("/proc").join(number))?;
-            let set = RuntimeSet::of_files(running.mappings.iter().map(|map| &map.path[..]));
+            let set = running.runtimes();
             let Some(runtime) = options.runtime.as_deref().map(named).transpose()?.or_else(|| set.first()) else {
                 continue;
             };
-            let version = runtime.version_in(running.mappings.iter().map(|map| &map.path[..]));
+            let memory: Vec<&[u8]> = running.mappings.iter().map(|map| &map.path[..]).collect();
+            let version = runtime.version_in(memory.iter().copied());
+            let facts = RunFacts { version, command: Some(running.command()), memory: &memory };
             let on = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()));
-            let wanted = on.map_or_else(|| runtime.stacks(version), |switch| switch.stacks);
+            let wanted = on.map_or_else(|| runtime.stacks(facts), |switch| switch.stacks);
             stacks = if wanted == Stacks::Copies { wanted } else { stacks };
             if on.is_none() && running.markers().is_empty() {
-                self.note(not_switched_on(number, runtime, version));
+                self.note(not_switched_on(number, runtime, facts));
             }
         }
         self.command = self.command.with_stacks(stacks);
@@ -132,8 +151,14 @@ fn executed(words: &[Vec<u8>]) -> Option<&'static Runtime> {
     let by_name = RUNTIMES.iter().find(|runtime| program_at(words, |name| runtime.is_program(name)).is_some());
     by_name.or_else(|| {
         let path = started::program_path(words.first()?)?.canonicalize().ok()?;
-        RuntimeSet::of_program(path.as_os_str().as_bytes()).first()
+        RuntimeSet::of_program(path.as_os_str().as_bytes()).first().or_else(|| contained(&path))
     })
+}
+
+/// The runtime that an application contains (`bun build --compile`), or a copy of which it is.
+fn contained(path: &Path) -> Option<&'static Runtime> {
+    let bytes = io::map_file(path).ok()?;
+    RuntimeSet::of_elf(&object::File::parse(&bytes[..]).ok()?).first()
 }
 
 /// A program that is not a runtime itself: what it starts is not guessed.
@@ -161,12 +186,8 @@ fn version(runtime: &Runtime, words: &[Vec<u8>]) -> Option<Version> {
 
 fn nothing_to_set(runtime: &Runtime, version: Option<Version>) -> String {
     let name = runtime.name;
-    let first = runtime.switches.iter().find(|switch| switch.can_be_set());
-    match (first.and_then(|switch| switch.since).zip(version), runtime.switches.first()) {
-        (Some((since, version)), _) => {
-            let oldest = runtime.switches.iter().filter_map(|switch| switch.since).min().unwrap_or(since);
-            format!("{name} {version} cannot write names for perf: {oldest} is the first version that can")
-        }
+    match (runtime.too_old(version), runtime.switches.first()) {
+        (Some(too_old), _) => too_old,
         (None, Some(switch)) => format!("{name}: names need more than a flag: {}", switch.how(runtime.called, true)),
         (None, None) => format!("{name}: this stays unnamed: {}", runtime.unnamed),
     }
@@ -185,12 +206,12 @@ fn compilers_inside(runtime: &Runtime) -> Option<String> {
     ))
 }
 
-fn not_switched_on(pid: &str, runtime: &Runtime, version: Option<Version>) -> String {
+fn not_switched_on(pid: &str, runtime: &'static Runtime, facts: RunFacts<'_>) -> String {
     let later = |switch: &&Switch| !switch.can_be_set() && !switch.by_hand.is_empty();
     let by_hand = runtime.switches.iter().find(later);
     let name = runtime.name;
     let start = format!("process {pid} ({name}) was started without a switch for names");
-    match (by_hand, runtime.best_switch(version)) {
+    match (by_hand, runtime.best_switch(facts)) {
         (Some(switch), _) if switch.leaves == ["./core.PID"] => {
             format!(
                 "process {pid} ({name}): code that it has registered for debuggers is kept as core.{pid} beside the recording"
@@ -198,6 +219,6 @@ fn not_switched_on(pid: &str, runtime: &Runtime, version: Option<Version>) -> St
         }
         (Some(switch), _) => format!("{start}: they can still be had {}", switch.by_hand.replace("PID", pid)),
         (None, Some(switch)) => format!("{start}: start it again, {}", switch.how(runtime.called, true)),
-        (None, None) => format!("{start}: {}", nothing_to_set(runtime, version)),
+        (None, None) => format!("{start}: {}", nothing_to_set(runtime, facts.version)),
     }
 }

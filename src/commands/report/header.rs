@@ -1,7 +1,7 @@
 //! The text above a table: the event, the rate, and the share that has a name.
 
 use crate::analysis::code_shares::CodeShares;
-use crate::analysis::quantity::{counted, grouped, quantity};
+use crate::analysis::quantity::{counted, grouped, quantity, row_word};
 use crate::error::Result;
 use crate::model::printable::readable;
 use crate::model::stacks::{Profile, Sampling, Series, Unit, Weight};
@@ -25,7 +25,10 @@ pub(super) fn sampled(profile: &Profile, series: &Series, weight: Weight) -> Str
     let often = series.sampling.map_or_else(String::new, |sampling| often(sampling, &series.unit));
     let event =
         if series.name == "samples" { String::new() } else { format!(" of {}", readable(series.name.as_bytes())) };
-    let mut line = format!("{}{event}{often}", counted(samples, "sample"));
+    let Some(word) = row_word(profile) else {
+        return format!("{} {}", grouped(whole), readable(series.name.as_bytes()));
+    };
+    let mut line = format!("{}{event}{often}", counted(samples, word));
     match &series.unit {
         _ if weight == Weight::Samples => {}
         Unit::Samples if whole == samples => {}

@@ -1,12 +1,13 @@
 //! Functions, or other groups of samples, the heaviest first.
 
 use super::header::percent;
-use super::options::Order;
+use super::options::{Order, Selection};
 use super::scene::{Report, Scene, base_name};
 use crate::analysis::call_graph::CallGraph;
 use crate::analysis::category::Category;
 use crate::analysis::groups::{Group, Grouping, Key, Value, groups, kind};
 use crate::analysis::tier_shares::TierShares;
+use crate::error::{Error, Result};
 use crate::model::stacks::Profile;
 use crate::pipeline::table::{Cell, Layout, Table};
 use std::cmp::Reverse;
@@ -27,7 +28,7 @@ enum FunctionColumns {
 }
 
 /// Groups by keys, or functions with what is known of them besides.
-pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Report {
+pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Report> {
     let options = scene.options;
     let keys_used = keys.map_or(FUNCTION, |keys| keys);
     let grouping = Grouping::new(scene.profile, keys_used, options.unnamed);
@@ -39,7 +40,15 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Report {
         let mut called = keys_used.iter().zip(group.values(&grouping));
         called.find(|(key, _)| **key == wanted).map(|(_, value)| value.text())
     };
-    groups.retain(|group| options.selection.takes(text(group, Key::Module), text(group, Key::Function)));
+    let takes = |group: &Group| {
+        let selection = &options.selection;
+        selection.takes(text(group, Key::Module), text(group, Key::Function)) && selection.takes_code(group)
+    };
+    if options.selection.chooses() && !groups.is_empty() && !groups.iter().any(takes) {
+        groups.sort_by(|a, b| compare(a, b, options.order, &grouping));
+        return Err(nothing_chosen(&groups, &options.selection, text));
+    }
+    groups.retain(takes);
     let least = scene.least(0.0);
     let basis = |group: &Group| if options.order == Order::Total { group.total.weight } else { group.own.weight };
     groups.retain(|group| basis(group).unsigned_abs() as f64 >= least);
@@ -53,7 +62,43 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Report {
         }
         None => of_functions(&groups, &grouping, scene),
     };
-    Report::new(scene, scene.head(), table)
+    Ok(Report::new(scene, scene.head(), table))
+}
+
+/// Says which filters leave nothing, and what there is.
+fn nothing_chosen<'t>(groups: &[Group], selection: &Selection, text: impl Fn(&Group, Key) -> Option<&'t str>) -> Error {
+    /// More are not listed.
+    const LISTED: usize = 5;
+    let Selection { symbol, symbols, modules, kinds, tiers, .. } = selection;
+    let mut there = Vec::new();
+    let mut list = |option: &str, names: &mut dyn Iterator<Item = String>| {
+        let mut listed: Vec<String> = Vec::new();
+        for name in names {
+            if listed.len() < LISTED && !listed.contains(&name) {
+                listed.push(name);
+            }
+        }
+        there.push(format!("{option}: there are {}", listed.join(", ")));
+    };
+    let text = &text;
+    let names = |key| groups.iter().filter_map(move |group| text(group, key)).map(str::to_owned);
+    if symbol.is_some() {
+        list("--symbol", &mut names(Key::Function));
+    }
+    if !symbols.is_empty() {
+        list("--symbols", &mut names(Key::Function));
+    }
+    if !modules.is_empty() {
+        list("--dso", &mut names(Key::Module));
+    }
+    let categories = || groups.iter().flat_map(|group| group.categories.iter().map(|(category, _)| category));
+    if !kinds.is_empty() {
+        list("--kind", &mut categories().map(|category| category.of_any_tier().name().to_owned()));
+    }
+    if !tiers.is_empty() {
+        list("--tier", &mut categories().map(|category| category.name().to_owned()));
+    }
+    Error::new(format!("no rows: the filters leave none; {}", there.join("; ")))
 }
 
 /// The functions of a graph that cost anything, with what is stated of them.

@@ -60,8 +60,8 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
             },
             (Rows::Changes(_), Some(before)) => diff::report(&scene, before)?,
             (Rows::Tree | Rows::Callers(_) | Rows::Callees(_), _) => tree::report(&scene)?,
-            (Rows::Groups(keys), _) => list::report(&scene, Some(keys)),
-            _ => list::report(&scene, None),
+            (Rows::Groups(keys), _) => list::report(&scene, Some(keys))?,
+            _ => list::report(&scene, None)?,
         };
         let part = part.fitted(options);
         match options.layout {

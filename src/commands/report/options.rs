@@ -1,8 +1,10 @@
 //! The options of `report`.
 
+use crate::analysis::category::Category;
 use crate::analysis::comparison::CompareOptions;
-use crate::analysis::groups::{Key, Unnamed};
+use crate::analysis::groups::{Group, Key, Unnamed};
 use crate::io::{InPath, OutPath};
+use crate::model::backing::Backing;
 use crate::model::stacks::Weight;
 use crate::pipeline::any::LoadOptions;
 use crate::pipeline::table::{Layout, TextStyle};
@@ -78,8 +80,12 @@ pub struct Selection {
     pub symbol: Option<Regex>,
     /// Functions of these names; empty: all.
     pub symbols: Vec<String>,
-    /// Code of these files, by name or path; empty: all.
+    /// Code of these files, by name or path, or JIT code (`[JIT]`); empty: all.
     pub modules: Vec<String>,
+    /// Code of these kinds, as tables call them; empty: all.
+    pub kinds: Vec<String>,
+    /// Code of these tiers, as tables call them; empty: all.
+    pub tiers: Vec<String>,
 }
 
 /// The number of rows at most.
@@ -105,12 +111,34 @@ pub struct Reader {
     pub height: Option<usize>,
 }
 
+/// What tables of others call JIT code.
+const JIT: &str = "[JIT]";
+
 impl Selection {
+    /// True if some rows may be left out.
+    pub(super) fn chooses(&self) -> bool {
+        self.symbol.is_some()
+            || [&self.symbols, &self.modules, &self.kinds, &self.tiers].iter().any(|names| !names.is_empty())
+    }
+
+    /// True if code of some kinds of a group is reported.
+    pub(super) fn takes_code(&self, group: &Group) -> bool {
+        let is_kind =
+            |(category, _): (Category, u64)| self.kinds.iter().any(|kind| kind == category.of_any_tier().name());
+        let is_tier = |(category, _): (Category, u64)| self.tiers.iter().any(|tier| tier == category.name());
+        (self.kinds.is_empty() || group.categories.iter().any(is_kind))
+            && (self.tiers.is_empty() || group.categories.iter().any(is_tier))
+    }
+
     /// True if a function or another group is reported, by its module and its name, as far as it has them.
     pub(super) fn takes(&self, module: Option<&str>, symbol: Option<&str>) -> bool {
         let of_module = |module: &str| {
             let base = module.rsplit('/').next();
-            self.modules.is_empty() || self.modules.iter().any(|wanted| wanted == module || Some(&wanted[..]) == base)
+            self.modules.is_empty()
+                || self.modules.iter().any(|wanted| {
+                    let is_jit = wanted == JIT && Backing::of(module.as_bytes()).is_jit_object();
+                    wanted == module || Some(&wanted[..]) == base || is_jit
+                })
         };
         let of_symbol = |symbol: &str| {
             let listed = self.symbols.is_empty() || self.symbols.iter().any(|wanted| wanted == symbol);

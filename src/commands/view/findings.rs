@@ -64,6 +64,7 @@ fn frames_of(process: &Who, problem: &OfProcess) -> Value {
         | OfProcess::EndsEarly { .. }
         | OfProcess::Torn { .. }
         | OfProcess::Replaced { .. }
+        | OfProcess::Overwritten { .. }
         | OfProcess::Incomplete { .. } => {
             // The name of memory for JIT code that no file backs.
             json!({ "what": "unnamed", "modules": [format!("/tmp/perf-{pid}.map")], "pid": pid })
@@ -78,7 +79,7 @@ fn frames_of(process: &Who, problem: &OfProcess) -> Value {
         OfProcess::JvmFramePointers { .. } => {
             json!({ "what": "outermost", "any": true, "beginnings": beginnings(), "pid": pid })
         }
-        OfProcess::FramePointers { files, in_jit, .. } | OfProcess::NotUnwound { files, in_jit } => {
+        OfProcess::FramePointers { files, in_jit, .. } | OfProcess::NotUnwound { files, in_jit, .. } => {
             let files: Vec<String> = files.iter().map(|file| shown(file)).collect();
             json!({ "what": "outermost", "jit": in_jit, "files": files, "beginnings": beginnings() })
         }

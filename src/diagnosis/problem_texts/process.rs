@@ -1,10 +1,10 @@
 //! The texts about problems of a process: its JIT code has no names, or names that may be wrong; its stacks end too soon.
 
 use super::text::{BUILD, MUCH, ORDINARY, ProblemText, SOME, covers, file, list, number, text, who};
-use crate::diagnosis::problem::{OfProcess, SourceFile, Who};
+use crate::diagnosis::problem::{OfProcess, SourceFile, UnwindingDump, Who};
 use crate::model::abi::{EM_ARM, EM_S390, machine_name};
 use crate::resolve::unwind::registers::Machine;
-use crate::runtimes::Flag;
+use crate::runtimes::{Callers, Flag, Switch};
 use crate::sources::Kind;
 
 /// Of code that runtimes log nowhere: stubs, trampolines.
@@ -19,10 +19,15 @@ const COPY_AGAIN: &str = "copy the dump again, whole, when the process has ended
 
 const DWARF: &str = "record with perf record --call-graph dwarf";
 
+const NO_TIMES: &str = "its log has no better times; names of code that never moved are right";
+
+const NO_CALLERS: &str = "the innermost frames are right; their callers cannot be found where a runtime neither keeps frame pointers \
+                          nor logs how to unwind its code";
+
 /// All that is reported about a problem of a process.
 pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
     match *problem {
-        OfProcess::Clock { ref source, error } => {
+        OfProcess::Clock { ref source, error, is_monotonic } => {
             let cause = match error {
                 Some(error) => format!(
                     "{} has times of another clock than the recording: they are estimated to within {:.1} ms",
@@ -35,7 +40,16 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                 ),
             };
             let is_log = matches!(source.kind, Kind::Log(_));
-            let remedy = if is_log { WHEN_IT_BEGAN } else { "record with perf record -k mono" };
+            let remedy = match (is_log, is_monotonic) {
+                (true, false) => WHEN_IT_BEGAN,
+                (true, true) if has_dump(process) => "a dump of the same run has exact times",
+                (true, true) => NO_TIMES,
+                (false, false) => "record with perf record -k mono",
+                (false, true) => {
+                    "the recording has CLOCK_MONOTONIC, as jitdumps should have: its runtime wrote times of another clock; names of \
+                     code that never moved are right"
+                }
+            };
             ProblemText::new(
                 "clock",
                 "the recording was made without `-k mono`: a dump's times are estimated, or not used, and frames are at addresses \
@@ -44,7 +58,7 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                 remedy,
             )
         }
-        OfProcess::Doubtful { ref source, error } => {
+        OfProcess::Doubtful { ref source, error, is_best } => {
             let error = match error {
                 Some(error) => format!("within {:.1} ms: so well are its times known", error as f64 / 1e6),
                 None => "at some time: the error of its times is unknown".to_owned(),
@@ -58,17 +72,26 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                     "{doubtful} of {covered} frames that {} names are at addresses that had other code, too, {error}",
                     file(path)
                 ),
-                WHEN_IT_BEGAN,
+                match is_best {
+                    true if has_dump(process) => "a log has no better times; a dump of the same run has exact ones",
+                    true => NO_TIMES,
+                    false => WHEN_IT_BEGAN,
+                },
             )
         }
-        OfProcess::Silent { inner, given } => {
-            let what = match given {
-                Some(switch) => {
+        OfProcess::Silent { inner, given, elsewhere, unmapped } => {
+            let what = match (given, elsewhere) {
+                (Some(switch), _) if unmapped => {
+                    format!("it was run with {}, and never mapped {}", switch.name(), switch.leaves.join(", "))
+                }
+                (Some(switch), _) => {
                     format!("it was run with {}, and {} is not here", switch.name(), switch.leaves.join(", "))
                 }
-                None => "no jitdump, perf map or log that names it was found".to_owned(),
+                (None, Some(switch)) => not_reached(switch),
+                (None, None) => "no jitdump, perf map or log that names it was found".to_owned(),
             };
             let remedy = match (inner, given) {
+                (_, Some(switch)) if unmapped => could_not_map(process, Some(switch)),
                 (Some(inner), _) => format!(
                     "it ran in a container, as process {inner}: bring its /tmp/perf-{inner}.map or jit-{inner}.dump (while it runs: \
                      /proc/{}/root/tmp/), and pass it with --perf-map or --jitdump; if it wrote none: {}",
@@ -82,7 +105,9 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                         "bring {left}{at_end}, and put it beside the recording (or pass it with --jitdump, --perf-map or --jit-log)"
                     )
                 }
-                (None, None) => switches(process),
+                (None, None) => {
+                    elsewhere.and_then(|switch| by_variable(process, switch)).unwrap_or_else(|| switches(process))
+                }
             };
             ProblemText::new(
                 "no-dump-or-map",
@@ -92,8 +117,11 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
             )
         }
         OfProcess::SilentUnderValgrind { ref path } => {
-            let program =
-                process.runtime.and_then(|runtime| runtime.valgrind).unwrap_or("PROGRAM with its switch for perf");
+            let command = process.runtime.and_then(|runtime| runtime.valgrind);
+            let command = command.map_or_else(
+                || "valgrind --tool=callgrind --dump-instr=yes PROGRAM, with its switch for perf".to_owned(),
+                |command| format!("{command} …"),
+            );
             ProblemText::new(
                 "no-dump-or-map",
                 "a runtime wrote nothing that names its code, or its file is not here",
@@ -102,10 +130,7 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                     who(process),
                     pid = number(process.pid)
                 ),
-                format!(
-                    "run it again: valgrind --tool=callgrind --dump-instr=yes -- {program} …; then jitgraft callgrind {}",
-                    file(path)
-                ),
+                format!("run it again: {command}; then jitgraft callgrind {}", file(path)),
             )
         }
         OfProcess::NotNamedYet { ref path } => ProblemText::new(
@@ -164,8 +189,11 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                 ),
             )
         }
-        OfProcess::Refused { ref path, kind, ref why } => {
-            let remedy = if why.contains("use -f") {
+        OfProcess::Refused { ref path, kind, ref why, unmapped } => {
+            let why = if unmapped { "is empty, and the process never mapped it" } else { why };
+            let remedy = if unmapped {
+                could_not_map(process, None)
+            } else if why.contains("use -f") {
                 format!(
                     "if you trust it: -f, or chown it to yourself; or copy it, and give the copy by {} ({})",
                     kind.option(),
@@ -259,19 +287,49 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
             ),
             COPY_AGAIN,
         ),
-        OfProcess::Incomplete { ref source } => {
+        OfProcess::Incomplete { ref source, spoiler: Some(option), .. } => ProblemText::new(
+            "source-incomplete",
+            "a dump or map is sound, and lacks code that ran",
+            format!(
+                "{} lacks some of the code of {}: {}; {option} left it out",
+                file(&source.path),
+                who(process),
+                covers(source)
+            ),
+            format!("leave {option} out: {}", switches(process)),
+        )
+        .above(STUBS),
+        OfProcess::Overwritten { ref source, by, ref ways } => ProblemText::new(
+            "source-overwritten",
+            "two runtimes of a process wrote the same map: the names of the last one replaced those of the other",
+            format!(
+                "{} has the names of {} only, which wrote to the same file as {}: {}",
+                file(&source.path),
+                by.name,
+                who(process),
+                covers(source)
+            ),
+            format!("make one of them write another file: {ways}"),
+        ),
+        OfProcess::Incomplete { ref source, given, .. } => {
             let runtime = process.runtime;
             let is_jvm = runtime.is_some_and(|runtime| runtime.frame_pointers.is_some());
             let remedy = match source.kind {
+                Kind::PerfMap if is_jvm && given.is_some_and(|switch| switch.at_end) => {
+                    "it is the state of the end: what was freed before is in no map. -XX:+LogCompilation instead logs methods as they \
+                     are compiled (hotspot_pidPID.log), as perf's agent libperf-jvmti.so does"
+                        .to_owned()
+                }
                 Kind::PerfMap if is_jvm => "it is the state of one moment: write it when the program ends (java \
                                             -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit), or `jcmd PID Compiler.perfmap` right \
                                             behind the recording"
                     .to_owned(),
                 Kind::PerfMap => {
                     let unnamed = unnamed(process);
+                    let dump = if has_dump(process) { "; a jitdump has times and holds both" } else { "" };
                     format!(
-                        "it was written before that code was compiled, or after it was freed: copy it when the process has ended; a \
-                         jitdump has times and holds both{unnamed}"
+                        "it was written before that code was compiled, or after it was freed: copy it when the process has \
+                         ended{dump}{unnamed}"
                     )
                 }
                 Kind::Log(_) if is_jvm => format!(
@@ -282,9 +340,15 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                 ),
                 Kind::JitDump | Kind::PlacedElf | Kind::Log(_) => {
                     let unnamed = unnamed(process);
-                    format!(
-                        "code that the runtime does not log{unnamed}, or that it made before it began to log: switch it on from the start"
-                    )
+                    match given {
+                        Some(switch) => {
+                            format!("code that the runtime does not log{unnamed}: {} was given from the start", switch.name())
+                        }
+                        None => format!(
+                            "code that the runtime does not log{unnamed}, or that it made before it began to log: switch it on from \
+                             the start"
+                        ),
+                    }
                 }
             };
             ProblemText::new(
@@ -305,25 +369,38 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                          images back to that path",
             )
         }
-        OfProcess::Interpreted { ref too_old, ref switched_on } => {
+        OfProcess::Interpreted { ref too_old, ref switched_on, elsewhere, by_chains } => {
             let version = too_old.as_ref().map_or_else(String::new, |version| format!(" {version}"));
             let name = process.runtime.map_or("its runtime", |runtime| runtime.name);
             let interpreter = process.runtime.and_then(|runtime| runtime.interpreter.as_ref());
+            let own_remedy = interpreter.map_or("", |interpreter| interpreter.remedy);
+            let is_first = process.advice.as_ref().is_none_or(|advice| {
+                let first = process.runtime.and_then(|runtime| runtime.switches.first()).map(Switch::name);
+                first.is_none_or(|first| advice.contains(&first))
+            });
             let remedy = match switched_on {
+                Some(switch) if by_chains => {
+                    format!("{switch} was given, but its code keeps no frame pointers: {DWARF}")
+                }
                 Some(switch) => {
                     format!(
                         "{switch} was given: what is left are functions that the engine gave no frame of their own all the same"
                     )
                 }
-                None => interpreter.map_or("", |interpreter| interpreter.remedy).to_owned(),
+                None => match elsewhere.and_then(|switch| by_variable(process, switch)) {
+                    Some(by_variable) => by_variable,
+                    None if is_first => own_remedy.to_owned(),
+                    None => format!("{}; {own_remedy}", switches(process)),
+                },
+            };
+            let why = match elsewhere {
+                Some(switch) => not_reached(switch),
+                None => format!("{name}{version} exposed no names for interpreted functions"),
             };
             ProblemText::new(
                 "interpreted",
                 "all that is seen of the program is its interpreter",
-                format!(
-                    "{} interpreted its program: {name}{version} exposed no names for interpreted functions",
-                    who(process)
-                ),
+                format!("{} interpreted its program: {why}", who(process)),
                 remedy,
             )
             .above(MUCH)
@@ -342,13 +419,20 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
             )
             .above(ORDINARY)
         }
-        OfProcess::FramePointers { ref files, in_jit, machine } => {
+        OfProcess::FramePointers { ref files, in_jit, callers, machine } => {
             // Call chains of 32-bit Arm and s390x lead through no frame pointers that compilers make there.
             let has_frame_pointers = !matches!(machine, EM_ARM | EM_S390);
             let remedy = match (Machine::is_any_known(machine), has_frame_pointers) {
                 (true, true) if !in_jit => format!("{DWARF}, or {BUILD}"),
-                (true, true) => DWARF.to_owned(),
                 (true, false) if !in_jit => DWARF.to_owned(),
+                (true, _) if callers == Callers::Unknown => NO_CALLERS.to_owned(),
+                (true, _) if callers == Callers::InDump => {
+                    format!(
+                        "{DWARF}, and make it write a dump, which contains how to leave its code: {}",
+                        switches(process)
+                    )
+                }
+                (true, _) => DWARF.to_owned(),
                 (false, _) if !in_jit => BUILD.to_owned(),
                 _ => format!(
                     "the innermost frames are right; the callers of JIT code cannot be found on {}",
@@ -367,9 +451,13 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
             )
             .above(ORDINARY)
         }
-        OfProcess::NotUnwound { ref files, in_jit } => {
+        OfProcess::NotUnwound { ref files, in_jit, dump, are_here } => {
             let runtime = process.runtime;
             let remedy = match runtime {
+                Some(_) if in_jit && dump == UnwindingDump::NotHere => {
+                    "bring its dump, and keep it beside the recording: it contains how to leave its code"
+                }
+                Some(_) if in_jit && dump == UnwindingDump::Here => NO_CALLERS,
                 Some(runtime) if in_jit && runtime.name == "CPython" => {
                     "only a whole dump of -X perf_jit (3.13 or newer) contains unwind data; the map of -X perf does not. Or \
                      build Python with -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer and record with -g"
@@ -380,9 +468,10 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
                 {
                     "run it with --perf-prof-unwinding-info beside --perf-prof, and keep the dump: it contains unwind data"
                 }
-                _ if in_jit => {
-                    "the innermost frames are right; their callers cannot be found where a runtime neither keeps frame pointers nor logs \
-                     how to unwind its code"
+                _ if in_jit => NO_CALLERS,
+                _ if are_here => {
+                    "these files contain nothing that tells how: their debugging information may (--debug-dir DIR); or record with \
+                     perf record -g, if they keep frame pointers; or build them with -fasynchronous-unwind-tables"
                 }
                 _ => {
                     "bring these files as they ran (--symfs DIR), or their debugging information (--debug-dir DIR); build them with \
@@ -406,12 +495,54 @@ pub(super) fn of(process: &Who, problem: &OfProcess) -> ProblemText {
 
 /// The way a process is made to report its code.
 fn switches(process: &Who) -> String {
-    match process.runtime.map(|runtime| (runtime, runtime.advice())) {
-        Some((_, Some(how))) => format!("{how}; or pass its file with --jitdump, --perf-map or --jit-log"),
-        Some((runtime, None)) => runtime.unnamed.to_owned(),
+    match process.runtime.map(|runtime| (runtime, process.advice.as_ref(), process.too_old.as_ref())) {
+        Some((_, Some(how), _)) => format!("{how}; or pass its file with --jitdump, --perf-map or --jit-log"),
+        Some((_, None, Some(too_old))) => too_old.clone(),
+        Some((runtime, None, None)) => runtime.unnamed.to_owned(),
         None => "if a JIT compiler runs there, make it write a perf map, a jitdump or a log that is read (jitgraft formats), and pass it with --perf-map, --jitdump or --jit-log if it is not in a usual place"
             .to_owned(),
     }
+}
+
+/// True if a process's runtime can write a dump.
+fn has_dump(process: &Who) -> bool {
+    let is_dump = |switch: &Switch| switch.leaves.iter().any(|file| file.ends_with(".dump"));
+    process.runtime.is_none_or(|runtime| runtime.switches.iter().any(is_dump))
+}
+
+/// Why a switch in the recorded command line is not in place for a process.
+fn not_reached(switch: &Switch) -> String {
+    format!("{} reached only what perf started: another process executed this one, without it", switch.name())
+}
+
+/// The variable that reaches processes which others execute.
+fn by_variable(process: &Who, switch: &Switch) -> Option<String> {
+    let name = switch.name();
+    let variable = match switch.variables {
+        [(name, value), ..] => format!("{name}={value}"),
+        [] => {
+            let variable = process.runtime?.flag_variables.first()?;
+            format!("{}, with {name},", variable.name)
+        }
+    };
+    Some(format!(
+        "{variable} in the environment of what is recorded reaches every process; options such as {name} are not handed on by those \
+         that start others (python's multiprocessing by spawn and forkserver, subprocess, child_process.spawn)"
+    ))
+}
+
+/// What to do where a dump could not be mapped, by which perf finds it.
+fn could_not_map(process: &Who, given: Option<&Switch>) -> String {
+    let name = given.map_or_else(String::new, |switch| format!(" ({})", switch.leaves.join(", ")));
+    let switches = process.runtime.map_or(&[][..], |runtime| runtime.switches);
+    let is_map = |switch: &&Switch| switch.leaves.iter().all(|file| file.ends_with(".map")) && switch.can_be_set();
+    let by_map = switches.iter().find(is_map).filter(|_| given.is_none_or(|given| !is_map(&given)));
+    let by_map =
+        by_map.map_or_else(String::new, |switch| format!(", or use {}, whose map is not mapped", switch.name()));
+    format!(
+        "its directory{name} is mounted noexec, most likely (findmnt -T DIRECTORY shows that), or cannot be written to: let the \
+         runtime write elsewhere{by_map}"
+    )
 }
 
 /// The code of a runtime that stays unnamed even so, behind a sentence.

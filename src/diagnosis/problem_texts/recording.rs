@@ -7,6 +7,12 @@ use crate::model::abi::machine_name;
 use crate::model::printable::readable;
 use crate::resolve::symbols::no_elf::NoElf;
 
+/// Samples per second that are often enough.
+const OFTEN: u64 = 900;
+
+/// A copy of a stack that is not made smaller.
+const SMALL_COPY: u32 = 8192;
+
 /// The greatest copy of a stack that perf takes.
 const LARGEST_COPY: u32 = 65528;
 
@@ -14,18 +20,25 @@ const LARGEST_COPY: u32 = 65528;
 pub(crate) fn problem_text(problem: &Problem) -> ProblemText {
     match *problem {
         Problem::OfProcess(ref process, ref problem) => process::of(process, problem),
-        Problem::NoSamples => ProblemText::new(
-            "no-samples",
-            "nothing was sampled",
-            "it contains no samples",
-            "record for longer, while the program is busy (perf record -a records all processes), or another event: -e \
-                     cpu-clock counts everywhere",
-        ),
-        Problem::FewSamples { samples } => ProblemText::new(
+        Problem::NoSamples { is_clock } => {
+            let event = if is_clock { "" } else { ", or another event: -e cpu-clock counts everywhere" };
+            ProblemText::new(
+                "no-samples",
+                "nothing was sampled",
+                "it contains no samples",
+                format!(
+                    "record for longer, while the program is busy (perf record -a records all processes){event}"
+                ),
+            )
+        }
+        Problem::FewSamples { samples, frequency } => ProblemText::new(
             "few-samples",
             "there are too few samples: shares are chance",
             format!("there are only {samples} samples in it: shares are chance"),
-            "record longer, or more often: perf record -F 999",
+            match frequency {
+                Some(OFTEN..) => "record longer",
+                _ => "record longer, or more often: perf record -F 999",
+            },
         ),
         Problem::Damaged { ref why } => ProblemText::new(
             "recording-damaged",
@@ -33,11 +46,14 @@ pub(crate) fn problem_text(problem: &Problem) -> ProblemText {
             format!("it is damaged: {}", readable(why.as_bytes())),
             "let perf record end by itself (stop it by Ctrl-C, or kill -INT), with room on the disk; copy the whole file",
         ),
-        Problem::Lost { lost } => ProblemText::new(
+        Problem::Lost { lost, copied } => ProblemText::new(
             "samples-lost",
             "perf lost samples: it did not keep up",
             format!("perf record did not keep up and lost {lost} samples"),
-            "record less: a lower -F, smaller copies (--call-graph dwarf,8192); or give perf more room: -m 1024",
+            format!(
+                "record less: a lower -F{}; or give perf more room: a larger -m",
+                if copied > SMALL_COPY { ", smaller copies (--call-graph dwarf,8192)" } else { "" }
+            ),
         ),
         Problem::NoCallChains => ProblemText::new(
             "no-call-chains",
@@ -45,7 +61,24 @@ pub(crate) fn problem_text(problem: &Problem) -> ProblemText {
             "no call chains were recorded: only the innermost functions are known",
             "record with perf record -g, or --call-graph dwarf",
         ),
-        Problem::Kernel { hidden } => {
+        Problem::Vdso { is_here } => ProblemText::new(
+            "vdso",
+            "the kernel's functions for programs (vdso) have no names",
+            "[vdso] is a page of the recorded kernel, not a file, and its symbols are not known here",
+            if is_here {
+                "record again: this kernel is another one than the recorded one, or perf recorded no build ID (-B, -z, a pipe)"
+            } else {
+                "on the recorded machine, while that kernel runs, jitgraft pack perf.data keeps its symbols"
+            },
+        )
+        .above(SOME),
+        Problem::Kernel { is_given: true, .. } => ProblemText::new(
+            "kernel-symbols",
+            "the kernel's functions have no names",
+            "the kernel symbols that were given are not those of the recorded kernel",
+            "give the /proc/kallsyms of the recorded machine, read by root, while the kernel runs that was recorded",
+        ),
+        Problem::Kernel { hidden, is_given: false } => {
             let (cause, remedy) = if hidden {
                 (
                     "the kernel's functions have no names: perf record was not shown where the kernel is",
@@ -97,20 +130,21 @@ pub(crate) fn problem_text(problem: &Problem) -> ProblemText {
             format!("the source map {} of {} is not used: {}", text(map), text(script), text(why)),
             "keep script and map of the build that was recorded, and pass them with --source-maps FILE=SCRIPT and --symfs DIR",
         ),
-        Problem::ChainsCut { limit } => ProblemText::new(
+        Problem::ChainsCut { limit, is_chosen } => ProblemText::new(
             "call-chains-cut",
             "stacks have more frames than the kernel may record (`kernel.perf_event_max_stack`, or `max-stack` of the event)",
             format!("stacks are cut: they have more than the {limit} frames that the kernel was allowed to record"),
-            format!(
-                "as root: sysctl kernel.perf_event_max_stack={}, then record again (without max-stack={limit}, if that was given)",
-                (u32::from(limit) * 8).max(1024)
-            ),
+            if is_chosen {
+                format!("record again without max-stack={limit}")
+            } else {
+                format!("as root: sysctl kernel.perf_event_max_stack={}, then record again", (u32::from(limit) * 8).max(1024))
+            },
         ),
-        Problem::TooDeep => ProblemText::new(
+        Problem::TooDeep { limit } => ProblemText::new(
             "stacks-too-deep",
             "stacks have more frames than are unwound (`--max-stack`)",
             "stacks are cut: they have more frames than are unwound",
-            "give --max-stack 1024: this many frames are then unwound",
+            format!("give --max-stack {}: this many frames are then unwound", limit.saturating_mul(8).max(1024)),
         ),
         Problem::NoUnwinder { machine } => ProblemText::new(
             "no-unwinder",
@@ -163,8 +197,8 @@ pub(crate) fn problem_text(problem: &Problem) -> ProblemText {
             "files that ran are here in another version",
             format!("{} here in another version than the one that ran", listed(files, "is", "are")),
             format!(
-                "find the version that ran (perf archive on the recorded machine, or debuginfod-find executable {}), and put it into ~/.debug or pass its root with --symfs DIR; or record again",
-                build_id(files)
+                "find the version that ran (perf archive on the recorded machine{}), and put it into ~/.debug or pass its root with --symfs DIR; or record again",
+                build_id(files).map_or_else(String::new, |id| format!(", or debuginfod-find executable {id}"))
             ),
         ),
         Problem::NotElf { ref files, what, runtime } => {
@@ -200,11 +234,13 @@ pub(crate) fn problem_text(problem: &Problem) -> ProblemText {
             "stripped-packages",
             "programs and libraries of packages have no symbols",
             format!("{} stripped: only the symbols for linking are left", listed(files, "is", "are")),
-            format!(
-                "install the debugging symbols of these (Debian: the packages' -dbgsym), or fetch them by build ID (debuginfod-find \
-                 debuginfo {}) and pass their directory with --debug-dir",
-                build_id(files)
-            ),
+            match build_id(files) {
+                Some(id) => format!(
+                    "install the debugging symbols of these (Debian: the packages' -dbgsym), or fetch them by build ID \
+                     (debuginfod-find debuginfo {id}) and pass their directory with --debug-dir"
+                ),
+                None => "install the debugging symbols of these (Debian: the packages' -dbgsym)".to_owned(),
+            },
         )
         .above(SOME),
         Problem::Symbolless { ref files } => ProblemText::new(
@@ -217,6 +253,6 @@ pub(crate) fn problem_text(problem: &Problem) -> ProblemText {
     }
 }
 
-fn build_id(files: &[NamedFile]) -> &str {
-    files.iter().find_map(|file| file.build_id.as_deref()).unwrap_or("BUILD-ID")
+fn build_id(files: &[NamedFile]) -> Option<&str> {
+    files.iter().find_map(|file| file.build_id.as_deref())
 }

@@ -4,12 +4,15 @@ use super::super::causes::Cause;
 use super::super::context::DoctorContext;
 use super::super::problem::{Finding, NamedFile, OfProcess, Problem};
 use super::super::tally::Spoilt;
+use super::jit;
+use super::neighbours::Neighbours;
 use crate::model::Pid;
 use crate::model::backing::base_name;
 use crate::resolve::Location;
 use crate::resolve::dso::{Dso, DsoId, DsoKind};
 use crate::resolve::symbols::image::Image;
 use crate::resolve::symbols::no_elf::NoElf;
+use crate::runtimes::RuntimeSet;
 use std::cmp::Reverse;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -33,6 +36,15 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut nowhere = Spoilt::default();
     for (&cause, &spoilt) in &context.tally.causes {
         match cause {
+            Cause::Missing(id) | Cause::OtherVersion(id) if context.dso(id).kind == DsoKind::Vdso => {
+                found.push(context.finding(Problem::Vdso { is_here: context.origin.is_here }, spoilt));
+            }
+            // It has no name by which it could be found: memory that a program shares with those that it forks.
+            Cause::Missing(id) if is_memory(&context.dso(id).path) && mapped_by(&[id], context).is_some() => {
+                let process = context.who(mapped_by(&[id], context).unwrap_or_default());
+                let problem = jit::unnamed(&process, context, &Neighbours::beside(context));
+                found.push(context.finding(Problem::OfProcess(process, problem), spoilt));
+            }
             Cause::Missing(id) => groups.entry(missing(id, context)).or_default().push((id, spoilt)),
             // Of another machine's recording it is not news that this one's files are others.
             Cause::OtherVersion(id) if !context.origin.is_here => {
@@ -41,11 +53,16 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
             Cause::OtherVersion(id) => groups.entry(FileGroup::OtherVersion).or_default().push((id, spoilt)),
             Cause::NotElf(id, what) => groups.entry(FileGroup::NotElf(what)).or_default().push((id, spoilt)),
             Cause::Stripped(id) => {
+                // Nobody builds a runtime to profile a program.
+                let path = &context.dso(id).path;
+                let is_runtime = RuntimeSet::of_files(std::iter::once(&path[..])).first().is_some();
                 let image = context.examined.resolution.images.get(id);
-                let group = match () {
-                    () if image.is_some_and(Image::is_go) => FileGroup::Go,
-                    () if is_packaged(&context.dso(id).path) => FileGroup::Packaged,
-                    () => FileGroup::Own,
+                let group = if image.is_some_and(Image::is_go) {
+                    FileGroup::Go
+                } else if is_packaged(path) || is_runtime {
+                    FileGroup::Packaged
+                } else {
+                    FileGroup::Own
                 };
                 groups.entry(group).or_default().push((id, spoilt));
             }
@@ -54,7 +71,8 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
                 // To whom its addresses are hidden, the kernel seems to be at 0.
                 let reference = context.examined.resolution.spaces.kernel_reference();
                 let hidden = reference.is_none_or(|reference| reference.addr.0 == 0);
-                found.push(context.finding(Problem::Kernel { hidden }, spoilt));
+                let is_given = context.examined.resolution.has_given_kernel();
+                found.push(context.finding(Problem::Kernel { hidden, is_given }, spoilt));
             }
             Cause::Guest => found.push(context.finding(Problem::Guest, spoilt)),
             Cause::Nowhere(_) => nowhere.merge(spoilt),
@@ -105,6 +123,13 @@ fn named_file(dso: &Dso) -> NamedFile {
     let hex = |id: &[u8]| id.iter().map(|byte| format!("{byte:02x}")).collect();
     let path = String::from_utf8_lossy(dso.label()).into_owned();
     NamedFile { path, build_id: dso.build_id.map(|id| hex(id.as_bytes())) }
+}
+
+/// True if a file is memory by another name: shared between processes (`shm_open`), or a file that never had a name
+/// (`O_TMPFILE`).
+fn is_memory(path: &[u8]) -> bool {
+    let Some(path) = path.strip_suffix(b" (deleted)") else { return false };
+    path.starts_with(b"/dev/shm/") || base_name(path).starts_with(b"#")
 }
 
 /// True if a missing file is an image of JIT code that was injected, and whose.
@@ -164,6 +189,16 @@ fn nowhere_example(context: DoctorContext<'_>) -> Option<crate::model::Addr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_is_distinguished_from_files_that_were_deleted() {
+        for memory in ["/dev/shm/ZendAccelerator.7 (deleted)", "/tmp/#1234 (deleted)"] {
+            assert!(is_memory(memory.as_bytes()), "{memory}");
+        }
+        for file in ["/dev/shm/code", "/opt/app (deleted)", "/opt/#1"] {
+            assert!(!is_memory(file.as_bytes()), "{file}");
+        }
+    }
 
     #[test]
     fn own_builds_are_distinguished_from_packages() {

@@ -1,8 +1,7 @@
 //! The problems of names of JIT code.
 
 use super::super::causes::Cause;
-use super::super::context::DoctorContext;
-use super::super::corrected;
+use super::super::context::{DoctorContext, RecordedStacks, command_line};
 use super::super::problem::{Finding, OfProcess, Problem, SourceFile, Who};
 use super::super::tally::{ProcessTally, Spoilt, percent};
 use super::neighbours::Neighbours;
@@ -11,7 +10,7 @@ use crate::model::code::OriginId;
 use crate::model::process::{CpuMode, Mapping};
 use crate::resolve::address_space::Place;
 use crate::resolve::dso::DsoKind;
-use crate::runtimes::{CommandLine, Environment, Interpreter, Runtime, RuntimeSet, Switch};
+use crate::runtimes::{Callers, Interpreter, RUNTIMES, RunFacts, Runtime, RuntimeSet, Switch, Version};
 use crate::sources::{self, Account, Kind, SourceState};
 
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
@@ -32,7 +31,7 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
 }
 
 /// Why code of a process in memory without a file has no name.
-fn unnamed(process: &Who, context: DoctorContext<'_>, neighbours: &Neighbours) -> OfProcess {
+pub(super) fn unnamed(process: &Who, context: DoctorContext<'_>, neighbours: &Neighbours) -> OfProcess {
     let pid = process.pid;
     let inner = context.inner_pid(pid);
     let (mut unusable, mut offered) = (None, None);
@@ -46,13 +45,16 @@ fn unnamed(process: &Who, context: DoctorContext<'_>, neighbours: &Neighbours) -
                 offered = offered.or(offer(account, offers));
                 None
             }
-            SourceState::Refused(why) => Some(OfProcess::Refused { path: path.clone(), kind: *kind, why: why.clone() }),
+            SourceState::Refused(why) => {
+                let unmapped = *kind == Kind::JitDump && why.contains("is empty") && !context.has_mapped_dump(pid);
+                Some(OfProcess::Refused { path: path.clone(), kind: *kind, why: why.clone(), unmapped })
+            }
             SourceState::Loaded { .. } => None,
         });
     }
     // The one that reports most, if there are several.
     let covers = |(number, _): &(usize, &Account)| context.tally.covered.get(*number).map_or(0, |(frames, _)| *frames);
-    let given = given(process, context);
+    let given = process.runtime.and_then(|runtime| context.given(pid, runtime));
     // An engine may begin a log that it puts nothing into, whatever it was configured to write.
     let is_asked_for = |account: &Account| {
         given.map_or(!matches!(account.kind, Kind::Log(_)), |switch| switch.leaves_like(&account.path))
@@ -67,7 +69,13 @@ fn unnamed(process: &Who, context: DoctorContext<'_>, neighbours: &Neighbours) -
         (Some(loaded), Some(_)) if covers(&loaded) > 0 => uncovered(pid, loaded, context),
         (_, Some(missing @ OfProcess::Missing { .. })) => neighbours.of(process, context).unwrap_or(missing),
         (_, Some(unusable)) => unusable,
-        (None, None) => neighbours.of(process, context).unwrap_or(OfProcess::Silent { inner, given }),
+        (None, None) => neighbours.of(process, context).unwrap_or_else(|| {
+            let elsewhere = if given.is_none() { context.given_elsewhere(process.runtime) } else { None };
+            // perf finds a dump by its mapping, so that what was not mapped was not written.
+            let is_dump = |switch: &Switch| switch.leaves.iter().all(|file| file.ends_with(".dump"));
+            let unmapped = given.is_some_and(is_dump) && !context.has_mapped_dump(pid);
+            OfProcess::Silent { inner, given, elsewhere, unmapped }
+        }),
     }
 }
 
@@ -94,8 +102,13 @@ fn is_empty(account: &Account) -> bool {
 /// Why a dump or map that was loaded does not report all code.
 fn uncovered(pid: Pid, (number, account): (usize, &Account), context: DoctorContext<'_>) -> OfProcess {
     let source = context.source_file((number, account));
+    let runtime = context.who(pid).runtime;
+    let given = runtime.and_then(|runtime| context.given(pid, runtime));
+    let words = context.command_of(pid).map(command_line);
+    let spoiler = runtime.zip(given).zip(words).and_then(|((runtime, given), words)| runtime.spoiler(given, words));
+    let incomplete = |source| OfProcess::Incomplete { source, given, spoiler };
     let SourceState::Loaded { skipped, torn, times, .. } = account.state else {
-        return OfProcess::Incomplete { source };
+        return incomplete(source);
     };
     if is_empty(account) {
         return OfProcess::Empty { source };
@@ -107,6 +120,9 @@ fn uncovered(pid: Pid, (number, account): (usize, &Account), context: DoctorCont
     if is_replaced(pid, context) {
         return OfProcess::Replaced { source };
     }
+    if let Some((by, ways)) = overwriter(pid, account, (number, runtime), context) {
+        return OfProcess::Overwritten { source, by, ways };
+    }
     if skipped > 0 || torn {
         return OfProcess::Torn { source, skipped, at_end: torn };
     }
@@ -116,11 +132,43 @@ fn uncovered(pid: Pid, (number, account): (usize, &Account), context: DoctorCont
             let after = tally.unnamed_at.iter().filter(|time| **time > last).count();
             let early = after * 2 > tally.unnamed_at.len();
             let before = tally.last.0.saturating_sub(last.0);
-            if early { OfProcess::EndsEarly { source, before } } else { OfProcess::Incomplete { source } }
+            if early { OfProcess::EndsEarly { source, before } } else { incomplete(source) }
         }
-        _ => OfProcess::Incomplete { source },
+        _ => incomplete(source),
     }
 }
+
+/// The runtime whose names a map has, if those without a name are another one's that writes to the same file; and the
+/// ways to make either of them write another file.
+fn overwriter(
+    pid: Pid,
+    account: &Account,
+    (number, unnamed): (usize, Option<&'static Runtime>),
+    context: DoctorContext<'_>,
+) -> Option<(&'static Runtime, String)> {
+    let unnamed = unnamed?;
+    let has_names = context.tally.covered.get(number).is_some_and(|(frames, _)| *frames > 0);
+    let is_it = |switch: &&Switch| switch.leaves.contains(&MAP);
+    let writes_it = |runtime: &Runtime| runtime.switches.iter().any(|switch| is_it(&switch));
+    let is_other = |runtime: &&'static Runtime| runtime.name != unnamed.name && writes_it(runtime);
+    let by = context.runtimes_of(pid).find(is_other)?;
+    if account.kind != Kind::PerfMap || !has_names || !writes_it(unnamed) {
+        return None;
+    }
+    let mut ways = Vec::new();
+    for runtime in [by, unnamed] {
+        let memory = context.memory(pid);
+        let facts = context.facts(pid, runtime, &memory);
+        // An embedded one's version may be newer than what the files show.
+        let mut others = runtime.switches.iter().filter(|switch| switch.can_be_set() && !is_it(switch));
+        let usable = others.find(|switch| facts.command.is_none_or(|command| !runtime.refuses(switch, command)));
+        ways.extend(usable.map(|switch| switch.how(runtime.called, true)));
+    }
+    Some((by, ways.join(", or ")))
+}
+
+/// The file that most runtimes write.
+const MAP: &str = "/tmp/perf-PID.map";
 
 /// True if most code without a name is of a program that the process replaced by another one, which had its number.
 fn is_replaced(pid: Pid, context: DoctorContext<'_>) -> bool {
@@ -130,18 +178,6 @@ fn is_replaced(pid: Pid, context: DoctorContext<'_>) -> bool {
     let is_jit = |map: &Mapping| map.executable && map.backing().may_hold_jit_code();
     let had_jit = process.mappings.iter().any(|map| map.time < *exec && is_jit(map));
     had_jit && before * 2 > tally.unnamed_at.len()
-}
-
-/// The switch in the recorded command for a process: for the one that perf started, or the only one of its runtime.
-fn given(process: &Who, context: DoctorContext<'_>) -> Option<&'static Switch> {
-    let runtime = process.runtime?;
-    let switch = corrected::given(runtime, context)?;
-    let recorded = &context.examined.resolution.survey.processes;
-    let is_started =
-        recorded.by_pid.get(&process.pid)?.comms.first().is_some_and(|(_, name)| &name[..] == b"perf-exec");
-    let of_runtime = |pid: &&Pid| context.who(**pid).runtime.is_some_and(|other| other.name == runtime.name);
-    let is_only = || context.tally.processes.keys().filter(of_runtime).take(2).count() == 1;
-    (is_started || is_only()).then_some(switch)
 }
 
 /// True if a source reports addresses where the process had nothing.
@@ -165,12 +201,22 @@ fn is_of_other_memory(number: usize, pid: Pid, context: DoctorContext<'_>) -> bo
     all > 0 && inside * 2 < all
 }
 
-/// True if all that is seen of a program is its interpreter.
+/// What all that is seen of a program is the interpreter of, for each of its runtimes.
 fn interpreted(pid: Pid, tally: &ProcessTally, context: DoctorContext<'_>) -> Option<Finding> {
-    let runtime = context.runtimes_of(pid).find(|runtime| runtime.interpreter.is_some())?;
-    let process = Who { runtime: Some(runtime), ..context.who(pid) };
+    context.runtimes_of(pid).find_map(|runtime| interpreted_by(runtime, pid, tally, context))
+}
+
+fn interpreted_by(
+    runtime: &'static Runtime,
+    pid: Pid,
+    tally: &ProcessTally,
+    context: DoctorContext<'_>,
+) -> Option<Finding> {
+    let process = context.who_runs(pid, Some(runtime));
     let Interpreter { frame_a_call, .. } = runtime.interpreter.as_ref()?;
-    let Spoilt { samples, frames, .. } = match tally.interpreted {
+    let number = RUNTIMES.iter().position(|other| other.shares_interpreter(runtime))?;
+    let interpreted = tally.interpreted.get(&number).copied().unwrap_or_default();
+    let Spoilt { samples, frames, .. } = match interpreted.all {
         // Its interpreter is known by its name; where it was stripped, by whose code all is in.
         Spoilt { samples: 0, .. } if !frame_a_call => stripped(pid, runtime, tally, context)?,
         interpreted => interpreted,
@@ -181,29 +227,36 @@ fn interpreted(pid: Pid, tally: &ProcessTally, context: DoctorContext<'_>) -> Op
     // JIT code of the program's; a library's for regular expressions is none.
     let seen = tally.named > 0 || tally.with_unnamed * 20 > samples;
     let samples = match (frame_a_call, seen) {
-        (true, _) => tally.interpreting,
+        (true, _) => interpreted.innermost,
         (false, false) => samples,
         (false, true) => return None,
     };
     // The interpreter's own functions that it called have names.
     let percent = percent(samples as f64 * 0.9, context.tally.samples);
     let version = context.version(pid, runtime);
-    let lacks_switch = !runtime.switches.is_empty() && runtime.best_switch(version).is_none();
+    let lacks_switch = !runtime.switches.is_empty() && runtime.best_switch(version_only(version)).is_none();
     let too_old = version.filter(|_| lacks_switch).map(|version| version.to_string());
-    let switched_on = switched_on(runtime, context);
-    let problem = Problem::OfProcess(process, OfProcess::Interpreted { too_old, switched_on });
+    let switched_on = switched_on(runtime, pid, context);
+    let elsewhere = if switched_on.is_none() { context.given_elsewhere(Some(runtime)) } else { None };
+    // Of code without frame pointers, chains lead through none of the program's functions.
+    let wants_copies = runtime.callers == Callers::InDump;
+    let by_chains = wants_copies && switched_on.is_some() && context.stacks == RecordedStacks::Chains;
+    let problem = Problem::OfProcess(process, OfProcess::Interpreted { too_old, switched_on, elsewhere, by_chains });
     Some(Finding::new(problem, percent, samples, frames))
 }
 
-/// The flag by which the recorded command line gave interpreted functions names of their own already, or code to others.
-fn switched_on(runtime: &'static Runtime, context: DoctorContext<'_>) -> Option<String> {
-    let command = CommandLine { words: context.command()?.program, environment: &Environment::Unknown };
+fn version_only(version: Option<Version>) -> RunFacts<'static> {
+    RunFacts { version, ..RunFacts::default() }
+}
+
+/// The flag by which a process was told to give interpreted functions names of their own already, or code to others.
+fn switched_on(runtime: &'static Runtime, pid: Pid, context: DoctorContext<'_>) -> Option<String> {
     let interpreter = runtime.interpreter.as_ref()?;
     match interpreter.flag {
-        Some(flag) => runtime.is_given(flag, command).then(|| flag.to_string()),
+        Some(flag) => context.received(pid, runtime, flag).then(|| flag.to_string()),
         // A source that names compiled code only names no interpreted function.
         None if interpreter.frame_a_call => None,
-        None => corrected::given(runtime, context).map(Switch::name),
+        None => context.given(pid, runtime).map(Switch::name),
     }
 }
 

@@ -35,11 +35,12 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
 /// The findings about several processes of one runtime are one finding, of the process that it distorts most of.
 fn added_up(found: Vec<Finding>) -> Vec<Finding> {
     let mut sums: Vec<Finding> = Vec::new();
-    let mut places: HashMap<(&str, &str), usize> = HashMap::new();
+    let mut places: HashMap<(&str, &str, bool), usize> = HashMap::new();
     for mut finding in found {
         let runtime = finding.problem.process().map(|process| process.runtime.map_or("", |runtime| runtime.name));
         let key = problem_text(&finding.problem).key;
-        let place = runtime.map(|runtime| *places.entry((key, runtime)).or_insert(sums.len()));
+        let lacks_switch = is_without_switch(&finding.problem);
+        let place = runtime.map(|runtime| *places.entry((key, runtime, lacks_switch)).or_insert(sums.len()));
         let Some(sum) = place.and_then(|place| sums.get_mut(place)) else {
             sums.push(finding);
             continue;
@@ -57,6 +58,12 @@ fn added_up(found: Vec<Finding>) -> Vec<Finding> {
         }
     }
     sums
+}
+
+/// True if a process did not receive the switch that the recorded command has: what helps it is another thing.
+fn is_without_switch(problem: &Problem) -> bool {
+    use OfProcess::{Interpreted, Silent};
+    matches!(problem, Problem::OfProcess(_, Silent { elsewhere: Some(_), .. } | Interpreted { elsewhere: Some(_), .. }))
 }
 
 /// Without call chains, whatever else is reported is reported about innermost functions alone.
@@ -97,6 +104,7 @@ fn lacks_names(problem: &Problem) -> bool {
             | OfProcess::Torn { .. }
             | OfProcess::OtherRun { .. }
             | OfProcess::Replaced { .. }
+            | OfProcess::Overwritten { .. }
             | OfProcess::EndsEarly { .. }
     )
 }

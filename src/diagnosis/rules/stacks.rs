@@ -3,12 +3,15 @@
 use super::super::context::{DoctorContext, RecordedStacks};
 use super::super::corrected;
 use super::super::places::Owner;
-use super::super::problem::{Finding, OfProcess, Problem};
+use super::super::problem::{Finding, OfProcess, Problem, UnwindingDump};
 use super::super::tally::{ProcessTally, percent};
 use crate::model::Pid;
+use crate::model::code::OriginId;
+use crate::model::perf_command::PerfCommand;
 use crate::resolve::symbols::image::Image;
 use crate::resolve::unwind::registers::Machine;
-use crate::runtimes::{CommandLine, Environment, Runtime};
+use crate::runtimes::{Callers, Flag};
+use crate::sources::{Account, Kind, SourceState};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -18,10 +21,12 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let (cut, limit) = tally.cut;
     if cut > 0 {
-        found.push(half(Problem::ChainsCut { limit }, cut));
+        let is_chosen = context.command().is_some_and(|perf| has_max_stack(&perf));
+        found.push(half(Problem::ChainsCut { limit, is_chosen }, cut));
     }
     if tally.too_deep > 0 {
-        found.push(half(Problem::TooDeep, tally.too_deep));
+        let limit = context.examined.resolution.max_stack();
+        found.push(half(Problem::TooDeep { limit }, tally.too_deep));
     }
     let machine = context.examined.resolution.machine();
     match context.stacks {
@@ -54,6 +59,8 @@ struct Stops {
     pid: Pid,
     files: Vec<String>,
     in_jit: bool,
+    /// True if all the files are here as they ran.
+    are_here: bool,
     /// The machine that the code is for.
     machine: u16,
 }
@@ -65,7 +72,7 @@ impl Stops {
         let processes = || context.tally.processes.iter().filter(|(pid, _)| wanted(**pid));
         let (&pid, _) = processes().max_by_key(|(pid, process)| (sum(of(process)), Reverse(**pid)))?;
         let samples = processes().map(|(_, process)| sum(of(process))).sum();
-        let (mut files, mut jit) = (BTreeMap::<String, u64>::new(), 0);
+        let (mut files, mut jit, mut are_here) = (BTreeMap::<String, u64>::new(), 0, true);
         let resolution = &context.examined.resolution;
         let mut machines = BTreeMap::<u16, u64>::new();
         for (owner, samples) in processes().flat_map(|(_, process)| of(process)) {
@@ -73,6 +80,7 @@ impl Stops {
                 Owner::Code(_) | Owner::Memory => jit += samples,
                 Owner::File(dso) => {
                     let image = resolution.images.get(*dso);
+                    are_here &= image.is_some();
                     *machines.entry(image.map_or(resolution.machine(), Image::machine)).or_default() += samples;
                     *files.entry(String::from_utf8_lossy(context.dso(*dso).label()).into_owned()).or_default() +=
                         samples;
@@ -89,7 +97,7 @@ impl Stops {
         let most = machines.into_iter().max_by_key(|&(_, samples)| samples);
         let machine = most.map_or(resolution.machine(), |(machine, _)| machine);
         let files = files.into_iter().map(|(file, _)| file).collect();
-        (samples > 0).then_some(Self { samples, pid, files, in_jit, machine })
+        (samples > 0).then_some(Self { samples, pid, files, in_jit, are_here, machine })
     }
 
     fn finding(&self, problem: OfProcess, context: DoctorContext<'_>) -> Finding {
@@ -98,9 +106,52 @@ impl Stops {
     }
 }
 
+/// True if the number of frames in a stack is limited by the command line.
+fn has_max_stack(perf: &PerfCommand<'_>) -> bool {
+    let is_limit = |value: &[u8]| memchr::memmem::find(value, b"max-stack=").is_some();
+    perf.each_option().any(|option| option.is(&["max-stack"]) || option.value.is_some_and(is_limit))
+}
+
+/// How callers of a process's JIT code are found in copies of stacks.
+fn callers(pid: Pid, context: DoctorContext<'_>) -> Callers {
+    match context.who(pid).runtime {
+        _ if unwinding_dump(pid, context) == UnwindingDump::Here => Callers::Found,
+        Some(runtime) if runtime.callers == Callers::InDump => match unwinding_dump(pid, context) {
+            UnwindingDump::NotRequested => Callers::InDump,
+            UnwindingDump::NotHere | UnwindingDump::Here => Callers::Found,
+        },
+        Some(runtime) => runtime.callers,
+        None => Callers::Unknown,
+    }
+}
+
+/// The dump that contains how to leave a process's JIT code.
+fn unwinding_dump(pid: Pid, context: DoctorContext<'_>) -> UnwindingDump {
+    let map = &context.examined.resolution.sources.map;
+    let mut dumps = context.loaded(pid).filter(|(_, account)| account.kind == Kind::JitDump);
+    if dumps.any(|(number, _)| map.has_unwinding(OriginId(number as u32))) {
+        return UnwindingDump::Here;
+    }
+    let Some(runtime) = context.who(pid).runtime else { return UnwindingDump::NotRequested };
+    let is_missing = |(_, account): (usize, &Account)| {
+        account.kind == Kind::JitDump && matches!(account.state, SourceState::Missing { .. })
+    };
+    let is_its = runtime.callers == Callers::InDump && context.accounts(pid).any(is_missing);
+    let requests = |flag| context.received(pid, runtime, Flag::Word(flag));
+    match is_its || requests("--perf-prof-unwinding-info") {
+        true => UnwindingDump::NotHere,
+        false => UnwindingDump::NotRequested,
+    }
+}
+
 fn not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
     let stops = Stops::of(context, |process| &process.not_unwound, |_| true)?;
-    let problem = OfProcess::NotUnwound { files: stops.files.clone(), in_jit: stops.in_jit };
+    let problem = OfProcess::NotUnwound {
+        files: stops.files.clone(),
+        in_jit: stops.in_jit,
+        dump: unwinding_dump(stops.pid, context),
+        are_here: stops.are_here,
+    };
     let finding = stops.finding(problem, context);
     // The inner end is right.
     Some(Finding { percent: finding.percent / 2.0, ..finding })
@@ -109,28 +160,29 @@ fn not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
 /// Stacks that were followed by frame pointers, but not to where threads begin.
 fn frame_pointers(context: DoctorContext<'_>) -> Vec<Finding> {
     let broken: StackScope = |process| &process.broken;
-    let command = context.command();
-    let has_flag = |runtime: &Runtime, flag| {
-        let words = command.map_or(&[][..], |command| command.program);
-        runtime.is_given(flag, CommandLine { words, environment: &Environment::Unknown })
-    };
     // If stacks go on through compiled methods, the flag was given, wherever it came from.
     let lacks_it = |pid: Pid| {
+        context.runtimes_of(pid).find(|runtime| runtime.frame_pointers.is_some())?;
         let runtime = context.who(pid).runtime?;
         let flag = runtime.frame_pointers?;
         let stops = Stops::of(context, broken, |other| other == pid)?;
-        (stops.in_jit && !has_flag(runtime, flag)).then_some((runtime, stops))
+        (stops.in_jit && !context.received(pid, runtime, flag)).then_some((runtime, stops))
     };
     let lacking: Vec<_> = context.tally.processes.keys().filter_map(|pid| lacks_it(*pid)).collect();
     let of_jvm = lacking.iter().map(|(runtime, stops)| {
         // Contents of variables and option files are not in a recording.
-        let is_known = corrected::is_command_of(runtime, context);
+        let is_known = corrected::is_command_of(runtime, stops.pid, context);
         stops.finding(OfProcess::JvmFramePointers { is_known }, context)
     });
     let mut found: Vec<Finding> = of_jvm.collect();
     if let Some(stops) = Stops::of(context, broken, |pid| lacking.iter().all(|(_, stops)| stops.pid != pid)) {
         let files = stops.files.clone();
-        let problem = OfProcess::FramePointers { files, in_jit: stops.in_jit, machine: stops.machine };
+        let problem = OfProcess::FramePointers {
+            files,
+            in_jit: stops.in_jit,
+            callers: callers(stops.pid, context),
+            machine: stops.machine,
+        };
         found.push(stops.finding(problem, context));
     }
     found

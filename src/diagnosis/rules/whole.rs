@@ -20,13 +20,16 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
     if let Some(why) = damage {
         found.push(of_all(Problem::Damaged { why }, 100.0));
     } else if samples == 0 && lost == 0 {
-        found.push(of_all(Problem::NoSamples, 100.0));
+        let is_clock = context.examined.resolution.survey.recording.events.iter().any(|event| is_clock(&event.name));
+        found.push(of_all(Problem::NoSamples { is_clock }, 100.0));
     }
     if (1..ENOUGH).contains(&samples) {
-        found.push(of_all(Problem::FewSamples { samples }, (ENOUGH - samples) as f64));
+        let frequency = frequency(context);
+        found.push(of_all(Problem::FewSamples { samples, frequency }, (ENOUGH - samples) as f64));
     }
     if lost > 0 {
-        found.push(of_all(Problem::Lost { lost }, percent(lost as f64, lost + samples)));
+        let copied = if let RecordedStacks::Copies(bytes) = context.stacks { bytes } else { 0 };
+        found.push(of_all(Problem::Lost { lost, copied }, percent(lost as f64, lost + samples)));
     }
     if context.stacks == RecordedStacks::None && samples > 0 {
         // The innermost frames are right.
@@ -35,6 +38,24 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
     found.extend(clocks(context));
     found.extend(doubtful(context));
     found
+}
+
+/// True if an event is a timer of the kernel's, which runs everywhere.
+fn is_clock(event: &str) -> bool {
+    event.starts_with("cpu-clock") || event.starts_with("task-clock")
+}
+
+/// The number of samples per second that perf was told to take.
+fn frequency(context: DoctorContext<'_>) -> Option<u64> {
+    let events = &context.examined.resolution.survey.recording.events;
+    events.iter().filter_map(|event| event.attr.requested_frequency()).max()
+}
+
+/// True if the recording has the clock of jitdumps.
+fn is_monotonic(context: DoctorContext<'_>) -> bool {
+    /// `CLOCK_MONOTONIC` of time.h.
+    const CLOCK_MONOTONIC: i32 = 1;
+    context.examined.resolution.survey.processes.clock.clockid == Some(CLOCK_MONOTONIC)
 }
 
 fn accounts(context: DoctorContext<'_>) -> impl Iterator<Item = (usize, &Account)> {
@@ -47,7 +68,9 @@ fn doubtful(context: DoctorContext<'_>) -> Vec<Finding> {
         let SourceState::Loaded { clock: Some(ClockUse::Estimated { error }), .. } = account.state else { return None };
         let source = context.source_file((number, account));
         let (frames, of_all) = (source.doubtful, context.tally.frames);
-        let problem = Problem::OfProcess(context.who(account.pid), OfProcess::Doubtful { source, error });
+        let is_started = context.command().is_some_and(|perf| !perf.records_others);
+        let is_best = is_started && is_monotonic(context);
+        let problem = Problem::OfProcess(context.who(account.pid), OfProcess::Doubtful { source, error, is_best });
         let is_log = matches!(account.kind, Kind::Log(_));
         (is_log && frames > 0).then(|| Finding::new(problem, percent(frames as f64, of_all), 0, 0))
     };
@@ -57,6 +80,7 @@ fn doubtful(context: DoctorContext<'_>) -> Vec<Finding> {
 /// Dumps whose times are of another clock, and logs whose times cannot be used.
 fn clocks(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
+    let is_monotonic = is_monotonic(context);
     for (number, account) in accounts(context).filter(|(_, account)| account.pid > Pid(0)) {
         let error = match account.state {
             SourceState::Loaded { clock: Some(ClockUse::Estimated { error: Some(error) }), .. }
@@ -75,7 +99,7 @@ fn clocks(context: DoctorContext<'_>) -> Vec<Finding> {
             // The code at each time is not known at all. Most names are right even so: most code stays where it is.
             None => percent(samples as f64 / 2.0, context.tally.samples),
         };
-        let problem = Problem::OfProcess(context.who(account.pid), OfProcess::Clock { source, error });
+        let problem = Problem::OfProcess(context.who(account.pid), OfProcess::Clock { source, error, is_monotonic });
         found.push(Finding::new(problem, percent, samples, 0));
     }
     found

@@ -3,11 +3,10 @@
 
 use super::names::CodeNames;
 use super::stream::{self, NamedProfile};
-use super::{HEAD, pid_in_name};
+use super::{HEAD, pid_in_name, processes};
 use crate::error::{Error, Result, Warnings};
 use crate::io::{InPath, map_open_file, open_rewindable};
 use crate::model::Pid;
-use crate::model::process::{Process, Processes};
 use crate::pipeline::Job;
 use crate::records::callgrind::sniff;
 use crate::sources::{Account, SourceOptions, find};
@@ -47,10 +46,7 @@ impl Coverage {
         let index = stream::index(&text, job)?;
         let path = input.path();
         let pid = index.header.pid.or_else(|| pid_in_name(path?)).map(Pid);
-        let mut processes = Processes::default();
-        if let Some(pid) = pid {
-            processes.by_pid.insert(pid, Process { has_jit_memory: true, ..Process::default() });
-        }
+        let processes = pid.map(processes).unwrap_or_default();
         let beside =
             path.and_then(Path::parent).map(|dir| if dir.as_os_str().is_empty() { Path::new(".") } else { dir });
         let found = find(&processes, options, beside, warnings);

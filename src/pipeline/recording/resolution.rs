@@ -83,6 +83,16 @@ impl<'a> Resolution<'a> {
         &self.options.symbols.search
     }
 
+    /// The number of frames that are unwound.
+    pub(crate) fn max_stack(&self) -> usize {
+        self.options.max_stack.unwrap_or(MAX_DEPTH)
+    }
+
+    /// True if the user gave a list of the kernel's symbols.
+    pub(crate) fn has_given_kernel(&self) -> bool {
+        self.options.kernel.kallsyms.is_some()
+    }
+
     /// The processor, as ELF's `e_machine`.
     pub(crate) fn machine(&self) -> u16 {
         // The machine of most recordings, where they do not state one.

@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::model::code::Unwind;
 
 /// The message about a file without a byte: not even the header was written.
-const EMPTY: &str = "is empty: what its process had buffered was lost when it was killed or ended by _exit";
+const EMPTY: &str = "is empty: its process was killed or ended by _exit before it wrote what it had buffered, or could not map it (noexec)";
 
 /// Bytes of the header that every version has.
 const HEADER: usize = 40;

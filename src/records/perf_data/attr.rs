@@ -107,6 +107,11 @@ impl EventAttr {
         self.kind == abi::PERF_TYPE_SOFTWARE && PAGE_FAULTS.contains(&self.config)
     }
 
+    /// The number of samples per second that were requested, if it was one.
+    pub fn requested_frequency(&self) -> Option<u64> {
+        self.is_frequency().then_some(self.period_or_frequency)
+    }
+
     /// `freq`: whether samples were requested this many times a second.
     pub fn is_frequency(&self) -> bool {
         self.flags & abi::ATTR_FLAG_BIT_FREQ != 0

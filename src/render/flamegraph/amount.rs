@@ -44,6 +44,10 @@ impl Amounts {
             (Unit::Samples, _) | (_, Weight::Samples) => (Scale::Whole, "samples"),
             (Unit::Nanos, _) => (Scale::Time, ""),
             (Unit::Named(name), _) if name == "bytes" => (Scale::Bytes, ""),
+            // What is counted is the event.
+            (Unit::Named(name), _) if name == "count" && !series.name.is_empty() => {
+                (Scale::Large, series.name.as_str())
+            }
             (Unit::Named(name), _) => (Scale::Large, name.as_str()),
         };
         Self { scale, name: readable(name.as_bytes()).into_owned(), factor }

@@ -11,7 +11,7 @@ use crate::analysis::category::Category;
 use crate::analysis::comparison::{CompareOptions, Comparison};
 use crate::analysis::groups::{Grouping, Key, Unnamed, groups};
 use crate::analysis::label;
-use crate::analysis::quantity::grouped;
+use crate::analysis::quantity::{grouped, row_word};
 use crate::model::about::TimeExtent;
 use crate::model::backing::base_name;
 use crate::model::interner::Interner;
@@ -68,7 +68,7 @@ pub fn sections(
         ("categories_known", Category::are_known(profile).into()),
         ("baseline", baseline.is_some().into()),
         ("rows_last", profile.rows_last.into()),
-        ("counted", if profile.rows_last || profile.cut_to_time { "call" } else { "sample" }.into()),
+        ("counted", counted_rows(profile).into()),
     ];
     let json = fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
     let section = tables.columns().json_and_list(json, "tracks", tables.tracks.iter().map(track));
@@ -309,12 +309,23 @@ fn length_of(nanos: u64) -> String {
     format!("{} {name}", nanos / size)
 }
 
+/// What the page calls the rows of a profile.
+fn counted_rows(profile: &Profile) -> &'static str {
+    match row_word(profile) {
+        None => "cost",
+        Some("span") => "call",
+        Some(word) => word,
+    }
+}
+
 fn event(series: &Series) -> serde_json::Value {
+    // What is counted is the event.
+    let unit = if series.unit.name() == "count" { series.name.as_str() } else { series.unit.name() };
     let sampling = series.sampling.map(|sampling| match sampling {
         Sampling::Period(period) => json!({ "period": period }),
         Sampling::Frequency(frequency) => json!({ "frequency": frequency }),
     });
-    json!({ "name": readable(series.name.as_bytes()), "unit": readable(series.unit.name().as_bytes()), "sampling": sampling })
+    json!({ "name": readable(series.name.as_bytes()), "unit": readable(unit.as_bytes()), "sampling": sampling })
 }
 
 fn track(track: &&Track) -> serde_json::Value {

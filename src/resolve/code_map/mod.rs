@@ -275,6 +275,14 @@ impl<'data> CodeMap<'data> {
         self.codes.len()
     }
 
+    /// True if a source reports how code of it is left.
+    pub fn has_unwinding(&self, origin: crate::model::code::OriginId) -> bool {
+        (0..self.code_count()).any(|at| {
+            let code = self.code(CodeId(at as u32));
+            code.origin == origin && code.unwind.is_some()
+        })
+    }
+
     /// A stretch.
     pub fn segment(&self, id: SegmentId) -> &Segment {
         &self.segments[id.0 as usize]

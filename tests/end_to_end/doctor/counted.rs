@@ -40,7 +40,10 @@ fn without_a_map_it_states_how_the_program_is_run_again() {
     let findings = findings(&path);
     let (problem, percent, remedy) = &findings[0];
     assert_eq!(problem, "no-dump-or-map", "{findings:?}");
-    assert!(*percent > 70.0 && remedy.contains("-- php -d opcache.jit_debug=48"), "{percent} {remedy}");
+    assert!(
+        *percent > 70.0 && remedy.contains("php -d opcache.jit_debug=48 -d opcache.enable_cli=1"),
+        "{percent} {remedy}"
+    );
 }
 
 #[test]

@@ -103,6 +103,12 @@ const RECORDED: &[Recorded] = &[
         advice: &["QTWEBENGINE_CHROMIUM_FLAGS='--no-sandbox --js-flags=--perf-basic-prof", "/tmp/perf-PID.map"],
     },
     Recorded {
+        runtime: "QML",
+        program: "/usr/lib/qt5/bin/qmlscene",
+        libraries: &["/usr/lib/x86_64-linux-gnu/libQt5Qml.so.5.15.8"],
+        advice: &["QV4_PROFILE_WRITE_PERF_MAP=1", "/tmp/perf-PID.map"],
+    },
+    Recorded {
         runtime: "Firefox",
         program: "/usr/lib/firefox-esr/firefox-esr",
         libraries: &["/usr/lib/firefox-esr/libxul.so"],
@@ -154,7 +160,7 @@ const RECORDED: &[Recorded] = &[
         runtime: ".NET",
         program: "/usr/share/dotnet/dotnet",
         libraries: &["/usr/share/dotnet/shared/Microsoft.NETCore.App/3.1.23/libcoreclr.so"],
-        advice: &["DOTNET_PerfMapEnabled=1", "COMPlus_PerfMapEnabled=1", "/tmp/perf-PID.map"],
+        advice: &["COMPlus_PerfMapEnabled=1", "/tmp/perf-PID.map"],
     },
     Recorded {
         runtime: "Mono",

@@ -29,7 +29,8 @@ fn stacks_that_break_off_are_a_finding_even_where_all_frames_have_names() {
     scene.write(&format!("perf-{PID}.map"), map(JIT, &["a", "b", "main"]));
     let (cause, remedy) = scene.first("frame-pointers");
     assert!(cause.contains("JIT code"), "{cause}");
-    assert!(remedy.contains("--call-graph dwarf"), "{remedy}");
+    // Whose it is is unknown, and with it how it is left.
+    assert!(remedy.contains("their callers cannot be found"), "{remedy}");
 }
 
 #[test]

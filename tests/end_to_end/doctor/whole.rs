@@ -21,7 +21,8 @@ fn without_samples_nothing_can_be_reported() {
 fn a_few_samples_are_chance() {
     let (cause, remedy) = app(Event::usual(), 30).first("few-samples");
     assert!(cause.contains("only 30 samples"), "{cause}");
-    assert!(remedy.contains("-F 999"), "{remedy}");
+    // It was recorded as often as is advised.
+    assert_eq!(remedy, "record longer");
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl CodeUse {
 #[derive(Debug, Default)]
 pub(in crate::commands::inject) struct SampleCounts {
     pub(in crate::commands::inject) samples: u64,
-    /// Samples that have at least one frame in JIT code.
+    /// Samples that have at least one frame in JIT code, with a name or without.
     pub(in crate::commands::inject) with_jit: u64,
     /// Frames in code that the dumps and maps know.
     pub(in crate::commands::inject) resolved: u64,

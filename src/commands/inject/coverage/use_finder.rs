@@ -128,6 +128,11 @@ impl FramesInMemory {
             FramePlace::Elsewhere => {}
         }
     }
+
+    /// Those in JIT code, with a name or without.
+    fn in_jit_code(self) -> u64 {
+        self.known + self.unknown + self.other_time
+    }
 }
 
 /// The code at an address that perf must know.
@@ -237,7 +242,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         self.resolved(user, frames);
         // A chain without frames leaves the sample's own address.
         let alone = sample.ip.filter(|_| !has_frames && sample.cpumode == CpuMode::User);
-        frames.known > 0 || alone.is_some_and(|ip| self.ip(user, ip))
+        frames.in_jit_code() > 0 || alone.is_some_and(|ip| self.ip(user, ip))
     }
 
     /// Looks at each word of a chain. What its frames use is in `self.chain_uses` then.
@@ -267,7 +272,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         let StackAnswer { uses, kind } = self.frame(user, FrameAddr::Ip(ip)).answer;
         self.note(user, uses);
         self.resolved(user, FramesInMemory::one(kind));
-        kind == FramePlace::Known
+        kind != FramePlace::Elsewhere
     }
 
     #[inline]

@@ -80,7 +80,7 @@ impl Summary<'_> {
         let frames = resolved + unresolved.values().sum::<u64>();
         let share = if frames == 0 { 100.0 } else { *resolved as f64 * 100.0 / frames as f64 };
         format!(
-            "{samples} samples, {with_jit} in JIT code; {resolved} of {frames} JIT frames have a name ({share:.1} %)"
+            "{samples} samples, {with_jit} with JIT frames in their stack; {resolved} of {frames} JIT frames have a name ({share:.1} %)"
         )
     }
 

@@ -33,7 +33,9 @@ pub(super) fn profile_of(graph: &CallGraph) -> Profile {
     let mut tiers = Tiers::default();
     let mut frames = FunctionFrames { stated: Vec::new(), in_stacks: Vec::new() };
     for function in &graph.functions {
-        frames.push(&mut profile, graph, function, |id, name| tiers.of(id, name, runtimes));
+        // Where a JIT compiler runs, memory without a file has its code.
+        let memory = if runtimes == RuntimeSet::default() { FrameKind::Anonymous } else { FrameKind::JitUnnamed };
+        frames.push(&mut profile, graph, function, memory, |id, name| tiers.of(id, name, runtimes));
     }
     for thread in &graph.threads {
         let tid = thread.number.map(Tid);
@@ -159,6 +161,7 @@ impl FunctionFrames {
         profile: &mut Profile,
         graph: &CallGraph,
         function: &GraphFunction,
+        memory: FrameKind,
         mut tier: impl FnMut(NameId, &[u8]) -> Option<Tier>,
     ) {
         let known = |name: &[u8]| !name.is_empty() && name != UNKNOWN;
@@ -167,7 +170,7 @@ impl FunctionFrames {
         let stated = graph.texts.get(function.name);
         let kind = match object {
             Some(object) if is_jit_object(object) => FrameKind::Jit,
-            None if raw_name(stated).is_some() => FrameKind::Anonymous,
+            None if raw_name(stated).is_some() => memory,
             _ => FrameKind::User,
         };
         let kind = if raw_name(stated).is_some() { kind.unnamed() } else { kind };

@@ -159,7 +159,7 @@ function mountHeader(root, page) {
   const show = () => {
     const { total, count } = page.selection();
     const words = [page.event.name, amount(total, page.unit)];
-    if (page.unit !== "samples") words.push(counted(count, profile.counted));
+    if (page.unit !== "samples" && profile.counted !== "cost") words.push(counted(count, profile.counted));
     facts.textContent = [...words, ...profile.notes].join(" · ");
   };
   store.subscribe(show);

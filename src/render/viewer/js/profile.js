@@ -24,7 +24,7 @@ export class Profile {
     this.time = clockOf(json.time);
     /** True if rows begin at their time and last as long as they weigh (calls), instead of being of one moment. */
     this.rowsLast = json.rows_last;
-    /** Measure: "sample" or "call". */
+    /** Measure: "sample", "call" or "cost" (of callgrind files, in which costs are counted themselves). */
     this.counted = json.counted;
     /** By event, whether calls are stated. */
     this.statesCalls = json.calls;

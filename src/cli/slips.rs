@@ -1,0 +1,112 @@
+//! Usual slips: what somebody who typed that most likely meant.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+/// Words that are typed for commands, and what does that.
+const COMMANDS: &[(&str, &str)] = &[
+    ("diff", "compare two profiles with jitgraft report --diff BEFORE AFTER (flamegraph and view have --diff, too)"),
+    ("compare", "compare two profiles with jitgraft report --diff BEFORE AFTER"),
+    ("convert", "jitgraft export --to FORMAT converts a profile"),
+    ("perfetto", "Perfetto opens what jitgraft export --to chrome writes"),
+    ("top", "jitgraft report lists the hottest functions"),
+    ("list", "jitgraft report lists the hottest functions"),
+    ("flame", "jitgraft flamegraph draws a flame graph"),
+    ("serve", "jitgraft view writes a page that needs no server"),
+];
+
+/// Words that are typed for formats, and what writes that.
+const FORMATS: &[(&str, &str)] = &[
+    ("perfetto", "Perfetto opens --to chrome"),
+    ("trace", "trace viewers open --to chrome"),
+    ("sql", "for SQL, --to csv writes one line per sample; --to parquet needs a build with --features tables"),
+    ("sqlite", "SQLite imports --to csv"),
+    ("duckdb", "DuckDB reads --to csv, and --to parquet of a build with --features tables"),
+    ("parquet", "--to parquet needs a build with --features tables"),
+    ("arrow", "--to arrow needs a build with --features tables"),
+    ("svg", "jitgraft flamegraph -o FILE.svg draws a flame graph"),
+    ("html", "jitgraft view writes a page"),
+    ("collapsed", "--to folded writes folded stacks"),
+    ("hotspot", "hotspot opens the perf.data that jitgraft inject --relocate writes"),
+];
+
+/// A line that leads on from an error of the command line.
+pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
+    let value = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let find = |list: &[(&str, &str)], word: &str| {
+        list.iter().find(|(typed, _)| typed.eq_ignore_ascii_case(word)).map(|(_, meant)| (*meant).to_owned())
+    };
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let word = value(ContextKind::InvalidSubcommand)?;
+            let unknown = || format!("there is neither a command nor a file of the name {word}");
+            Some(find(COMMANDS, word).unwrap_or_else(unknown))
+        }
+        ErrorKind::InvalidValue if value(ContextKind::InvalidArg).is_some_and(|arg| arg.starts_with("--to")) => {
+            find(FORMATS, value(ContextKind::InvalidValue)?)
+        }
+        ErrorKind::UnknownArgument => {
+            let word = value(ContextKind::InvalidArg).filter(|word| !word.starts_with('-'))?;
+            let is_rewriter = words.iter().any(|word| ["inject", "script", "callgrind"].contains(&&word[..]));
+            is_rewriter.then(|| format!("the output is named by -o: -o {word}"))
+        }
+        _ => None,
+    }
+}
+
+/// The message about a number, without the words of the parser.
+pub(super) fn about_number(error: &clap::Error) -> Option<String> {
+    if error.kind() != ErrorKind::ValueValidation {
+        return None;
+    }
+    let text = error.render().to_string();
+    let said = [
+        ("number would be zero for non-zero type", "must be at least 1"),
+        ("invalid digit found in string", "must be a whole number"),
+        ("cannot parse integer from empty string", "must be a whole number"),
+        ("number too large to fit in target type", "is too large"),
+        ("number too small to fit in target type", "is too small"),
+        ("invalid float literal", "must be a number"),
+    ];
+    let (parser, people) = said.into_iter().find(|(parser, _)| text.contains(parser))?;
+    Some(text.replace(parser, people))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Cli;
+
+    #[test]
+    fn slips_lead_on() {
+        for (line, hint) in [
+            ("diff a b", Some("report --diff BEFORE AFTER")),
+            ("frobnicate", Some("neither a command nor a file")),
+            ("export --to perfetto x", Some("--to chrome")),
+            ("export --to sql x", Some("--to csv")),
+            ("inject in out", Some("-o out")),
+            ("report --no-such-flag", None),
+        ] {
+            let words: Vec<String> = ["jitgraft"].into_iter().chain(line.split(' ')).map(str::to_owned).collect();
+            let error = Cli::from_words(words.iter().map(Into::into)).unwrap_err();
+            let said = super::hint(&error, &words);
+            assert_eq!(said.is_some(), hint.is_some(), "{line}: {said:?}");
+            assert!(said.unwrap_or_default().contains(hint.unwrap_or_default()), "{line}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_refused_in_words() {
+        for (line, said) in [
+            ("report --limit x a", "must be a whole number"),
+            ("report --max-stack 0 a", "must be at least 1"),
+            ("report --threads 99999999999999999999999 a", "is too large"),
+        ] {
+            let words = ["jitgraft"].into_iter().chain(line.split(' ')).map(Into::into);
+            let error = Cli::from_words(words).unwrap_err();
+            let text = super::about_number(&error).unwrap_or_else(|| error.to_string());
+            assert!(text.contains(said), "{line}: {text}");
+        }
+    }
+}

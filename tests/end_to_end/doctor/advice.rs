@@ -1,0 +1,589 @@
+//! doctor's remedies: none is printed that was in place already, that the runtime refuses, or that cannot change the
+//! finding. Each is looked at in recordings in which something of it was in place, and in which it was not.
+
+use super::scene::{JIT, PID, SAMPLES, START, Scene, at, doctor, dump, map};
+use crate::support::perf_data::{CONTEXT_USER, Event, Mmap, More, REGS_USER, STACK_USER, Stamp, USER, USUAL};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+/// Whatever doctor says of a recording, ordinary imperfections included.
+fn all_findings(scene: &Scene) -> Vec<Value> {
+    findings_with(scene, &[])
+}
+
+fn findings_with(scene: &Scene, args: &[&str]) -> Vec<Value> {
+    let path = scene.record();
+    let output = doctor(&[&["--format", "json"], args].concat(), &path);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let list: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let of = |key: &str| list[0][key].as_array().unwrap().clone();
+    [of("findings"), of("minor")].concat()
+}
+
+#[track_caller]
+fn finding(scene: &Scene, problem: &str) -> Value {
+    let all = all_findings(scene);
+    all.iter().find(|finding| finding["problem"] == problem).unwrap_or_else(|| panic!("{all:#?}")).clone()
+}
+
+fn text<'a>(finding: &'a Value, key: &str) -> &'a str {
+    finding[key].as_str().unwrap_or_default()
+}
+
+/// A process that runs this program, sampled in memory for JIT code.
+fn sampled(program: &str, command: &[&str]) -> Scene {
+    let mut scene = Scene::of(program);
+    scene.samples(SAMPLES, &[&[at(0), at(2)], &[at(1), at(2)]]);
+    scene.data.command(command);
+    scene
+}
+
+/// Programs of runtimes with a switch that a command can have.
+const PROGRAMS: &[&str] = &[
+    "/opt/deno/deno",
+    "/opt/bun/bin/bun",
+    "/usr/bin/node",
+    "/usr/lib/jvm/java-17-openjdk-amd64/bin/java",
+    "/usr/lib/erlang/erts-13.1.5/bin/beam.smp",
+    "/usr/bin/php8.2",
+    "/usr/bin/wasmtime",
+    "/usr/bin/rakudo-m",
+    "/usr/share/dotnet/dotnet",
+    "/usr/bin/mono",
+    "/opt/julia/bin/julia",
+    "/usr/bin/ruby4.0",
+    "/usr/bin/pypy3",
+    "/usr/bin/luajit",
+    "/usr/bin/jsc",
+    "/usr/bin/python3.13",
+    "/usr/bin/lli",
+    "/usr/bin/qmlscene",
+];
+
+/// Each runtime's command, as doctor corrects it, is one that lacks nothing: doctor asks for what it leaves instead.
+#[test]
+fn what_a_corrected_command_has_is_not_advised_again() {
+    for program in PROGRAMS {
+        let called = program.rsplit('/').next().unwrap();
+        let scene = sampled(program, &["perf", "record", "-k", "mono", "-g", "--", called, "app"]);
+        let command = text(&finding(&scene, "no-dump-or-map"), "command").to_owned();
+        // Variables are not in a recording, but for those that `env` sets.
+        let words: Vec<&str> = command.split(' ').collect();
+        let record = words.iter().position(|word| *word == "perf").unwrap_or_else(|| panic!("{program}: no command"));
+        let separator = words.iter().position(|word| *word == "--").unwrap();
+        let with_env = [&words[record..=separator], &["env"], &words[..record], &words[separator + 1..]].concat();
+        let found = finding(&sampled(program, &with_env), "no-dump-or-map");
+        assert_eq!(found["command"], Value::Null, "{program}: {command}\n{found:#}");
+        assert!(text(&found, "cause").contains("it was run with"), "{program}: {found:#}");
+        assert!(!text(&found, "remedy").contains("run "), "{program}: {found:#}");
+    }
+}
+
+#[test]
+fn a_compiler_is_switched_on_that_goes_together_with_the_one_that_runs() {
+    for (words, switch) in [
+        (&["ruby4.0", "app.rb"][..], Some("--yjit-perf --yjit")),
+        (&["ruby4.0", "--yjit", "app.rb"], Some("--yjit-perf --yjit")),
+        (&["ruby4.0", "--zjit", "app.rb"], Some("--zjit-perf --zjit")),
+        (&["ruby4.0", "--zjit-call-threshold=2", "app.rb"], Some("--zjit-perf --zjit --zjit-call-threshold=2")),
+        (&["ruby4.0", "app.rb", "--zjit"], Some("--yjit-perf --yjit")),
+        (&["ruby4.0", "--rjit", "app.rb"], None),
+    ] {
+        let command = [&["perf", "record", "-k", "mono", "-g", "--"], words].concat();
+        let found = finding(&sampled("/usr/bin/ruby4.0", &command), "no-dump-or-map");
+        match switch {
+            Some(switch) => assert!(text(&found, "command").contains(switch), "{words:?}: {found:#}"),
+            None => assert_eq!(found["command"], Value::Null, "{words:?}"),
+        }
+    }
+    // Attached, the name of its memory shows which compiler it is.
+    let mut scene = Scene::of("/usr/bin/ruby4.0");
+    scene.map_file(0x7c00_0000_0000, "[anon:Ruby:rb_zjit_reserve_addr_space]");
+    scene.samples(SAMPLES, &[&[0x7c00_0000_0010, 0x7c00_0000_0110]]);
+    scene.data.command(&["perf", "record", "-g", "-p", "4711"]);
+    let found = finding(&scene, "no-dump-or-map");
+    assert!(text(&found, "remedy").contains("--zjit-perf") && !text(&found, "remedy").contains("yjit"), "{found:#}");
+    assert_eq!(found["command"], Value::Null);
+}
+
+/// perf starts a process, which starts another one that runs a program of its own.
+fn spawned(program: &str, command: &[&str], executes: bool) -> Scene {
+    const CHILD: u32 = PID + 1;
+    let mut scene = Scene::of(program);
+    let name = program.rsplit('/').next().unwrap();
+    scene.samples(2, &[&[0x40_0010, 0x40_0020]]);
+    let stamp = Stamp::new(CHILD, START + 10);
+    scene.data.fork(stamp, PID);
+    if executes {
+        scene.data.comm(Stamp::new(CHILD, START + 20), name, true);
+        for (addr, path) in [(0x40_0000, program), (JIT, "//anon")] {
+            scene.data.mmap2(Stamp::new(CHILD, START + 30), Mmap { addr, len: 0x10_0000, pgoff: 0, path });
+        }
+    }
+    for number in 0..SAMPLES {
+        scene.data.sample(Stamp::new(CHILD, START + 40 + number * 1_000_000), &[at(number % 2), at(2)]);
+    }
+    scene.data.command(command);
+    scene
+}
+
+#[test]
+fn options_do_not_reach_what_a_process_executes_and_variables_do() {
+    for (program, option, variable) in [
+        ("/usr/bin/python3.13", &["-X", "perf_jit"][..], "PYTHON_PERF_JIT_SUPPORT=1 perf"),
+        ("/usr/bin/node", &["--perf-prof", "--interpreted-frames-native-stack"], "NODE_OPTIONS="),
+        ("/usr/lib/jvm/java-17-openjdk-amd64/bin/java", &["-XX:+DumpPerfMapAtExit"], "JAVA_TOOL_OPTIONS="),
+        ("/usr/bin/mono", &["--jitmap"], "MONO_ENV_OPTIONS="),
+        ("/usr/bin/ruby4.0", &["--yjit-perf", "--yjit"], "RUBYOPT="),
+    ] {
+        let name = program.rsplit('/').next().unwrap();
+        let command = [&["perf", "record", "-k", "mono", "-g", "--", name], option, &["app"]].concat();
+        let found = finding(&spawned(program, &command, true), "no-dump-or-map");
+        let (cause, remedy) = (text(&found, "cause"), text(&found, "remedy"));
+        assert!(cause.contains("reached only what perf started"), "{found:#}");
+        let name_of = variable.split(['=', ' ']).next().unwrap();
+        assert!(remedy.contains(name_of), "{found:#}");
+        assert!(text(&found, "command").starts_with(variable), "{found:#}");
+        // A child that was only forked has its parent's options, and lacks its file.
+        let found = finding(&spawned(program, &command, false), "no-dump-or-map");
+        assert!(text(&found, "cause").contains("it was run with"), "{found:#}");
+        assert_eq!(found["command"], Value::Null, "{found:#}");
+    }
+    // What `env` set reached both.
+    let command = ["perf", "record", "-g", "--", "env", "PYTHON_PERF_JIT_SUPPORT=1", "python3.13", "app.py"];
+    let found = finding(&spawned("/usr/bin/python3.13", &command, true), "no-dump-or-map");
+    assert!(text(&found, "cause").contains("it was run with -X perf_jit"), "{found:#}");
+    assert_eq!(found["command"], Value::Null);
+    // `timeout` runs its command as it is.
+    let command = ["perf", "record", "-g", "--", "timeout", "9", "node", "--perf-basic-prof", "app.js"];
+    let found = finding(&spawned("/usr/bin/node", &command, true), "no-dump-or-map");
+    assert!(text(&found, "cause").contains("it was run with --perf-basic-prof"), "{found:#}");
+}
+
+#[test]
+fn a_dump_that_was_never_mapped_was_not_lost_by_an_early_end() {
+    let command = ["perf", "record", "-k", "mono", "-g", "--", "node", "--perf-prof", "app.js"];
+    let name = format!("jit-{PID}.dump");
+    let scene = sampled("/usr/bin/node", &command);
+    scene.write(&name, "");
+    let found = finding(&scene, "source-refused");
+    assert!(text(&found, "remedy").contains("noexec") && !text(&found, "remedy").contains("_exit"), "{found:#}");
+    assert!(text(&found, "remedy").contains("--perf-basic-prof"), "{found:#}");
+    // The same without the file, which nobody can bring.
+    let found = finding(&sampled("/usr/bin/node", &command), "no-dump-or-map");
+    assert!(text(&found, "remedy").contains("noexec") && !text(&found, "remedy").contains("bring"), "{found:#}");
+    // One that was mapped was cut short.
+    let mut scene = Scene::of("/usr/bin/node");
+    scene.marker(&name);
+    scene.samples(SAMPLES, &[&[at(0), at(2)]]);
+    scene.data.command(&command);
+    scene.write(&name, "");
+    let found = finding(&scene, "source-refused");
+    assert!(!text(&found, "remedy").contains("noexec") && text(&found, "remedy").contains("_exit"), "{found:#}");
+    // A map is not mapped: it may be brought.
+    let scene = sampled("/usr/bin/node", &["perf", "record", "-g", "--", "node", "--perf_basic_prof", "app.js"]);
+    let found = finding(&scene, "no-dump-or-map");
+    assert!(text(&found, "remedy").contains("bring /tmp/perf-4711.map"), "{found:#}");
+}
+
+#[test]
+fn an_option_that_leaves_code_out_is_named_and_taken_out() {
+    let scene = sampled(
+        "/usr/bin/node",
+        &["perf", "record", "-k", "mono", "-g", "--", "node", "--perf-basic-prof-only-functions", "app.js"],
+    );
+    scene.write(&format!("perf-{PID}.map"), map(JIT + 0x200, &["start_thread"]));
+    let found = finding(&scene, "source-incomplete");
+    assert!(text(&found, "cause").contains("--perf-basic-prof-only-functions left it out"), "{found:#}");
+    let command = text(&found, "command");
+    assert!(command.contains("node --perf-prof --interpreted-frames-native-stack app.js"), "{found:#}");
+    assert!(!text(&found, "remedy").contains("copy it when"), "{found:#}");
+}
+
+/// Recordings of applications that contain their runtime, each known by one sign.
+#[test]
+fn an_application_shows_the_runtime_that_it_contains() {
+    for (thread, runtime, variable) in [
+        ("JITWorker", "Bun", "BUN_JSC_useJITDump=1"),
+        ("Bun Pool 3", "Bun", "BUN_JSC_useJITDump=1"),
+        ("V8 DefaultWorke", "deno", "DENO_V8_FLAGS="),
+        // All versions read this variable.
+        (".NET Tiered Com", ".NET", "COMPlus_PerfMapEnabled=1"),
+    ] {
+        let mut scene = sampled("/opt/app/server", &["perf", "record", "-k", "mono", "-g", "--", "./server"]);
+        scene.data.comm(Stamp { tid: PID + 3, ..Stamp::new(PID, START + 7) }, thread, false);
+        let found = finding(&scene, "no-dump-or-map");
+        assert!(text(&found, "cause").contains(&format!("(server, {runtime})")), "{thread}: {found:#}");
+        // Its own program takes no options of a runtime's.
+        let command = text(&found, "command");
+        assert!(command.contains(variable) && command.ends_with("-- ./server"), "{thread}: {found:#}");
+    }
+    let scene = sampled("/opt/app/server", &["perf", "record", "-k", "mono", "-g", "--", "./server"]);
+    let found = finding(&scene, "no-dump-or-map");
+    assert!(text(&found, "cause").contains("(server) has"), "{found:#}");
+}
+
+#[test]
+fn memory_that_has_a_name_is_its_runtimes() {
+    let qml = "/memfd:JITCode:QtQml (deleted)";
+    let libraries = ["/usr/lib/libQt5Qml.so.5.15.8", "/usr/lib/libpcre2-16.so.0.11.2"];
+    let of = |memory: &str| {
+        let mut scene = Scene::of("/usr/bin/app");
+        for (number, library) in (1u64..).zip(libraries) {
+            scene.map_file(0x7d00_0000_0000 + number * 0x100_0000, library);
+        }
+        scene.map_file(0x7c00_0000_0000, memory);
+        scene.samples(SAMPLES, &[&[0x7c00_0000_0010, 0x7c00_0000_0110]]);
+        scene.data.command(&["perf", "record", "-k", "mono", "-g", "--", "app"]);
+        scene
+    };
+    let found = finding(&of(qml), "no-dump-or-map");
+    assert!(text(&found, "cause").contains("(app, QML)"), "{found:#}");
+    assert!(text(&found, "command").starts_with("QV4_PROFILE_WRITE_PERF_MAP=1 perf record"), "{found:#}");
+    // Other memory is that of regular expressions.
+    let found = finding(&of("//anon"), "no-dump-or-map");
+    assert!(text(&found, "cause").contains("(app, PCRE2)"), "{found:#}");
+    assert_eq!(found["command"], Value::Null, "{found:#}");
+    // With its map, its code is QML's, too.
+    let scene = of(qml);
+    scene.write(&format!("perf-{PID}.map"), map(0x7c00_0000_0000, &["fib", "start_thread"]));
+    let said = String::from_utf8(doctor(&[], &scene.record()).stdout).unwrap();
+    assert!(said.contains("(app), QML: 800 of 800 frames"), "{said}");
+}
+
+#[test]
+fn of_two_runtimes_that_write_one_map_the_one_that_lost_its_names_is_told() {
+    let recorded = |library: &str, names: &[&str]| {
+        let mut scene = Scene::of("/usr/bin/python3.12");
+        scene.map_file(0x7d00_0000_0000, library);
+        // The interpreter is in its own library, whose functions a second map names.
+        scene.samples(SAMPLES, &[&[at(3), at(9), at(3), at(4)], &[at(0), at(3), at(9), at(3), at(4)]]);
+        scene.data.command(&["perf", "record", "-k", "mono", "-g", "--", "python3.12", "-X", "perf", "a.py"]);
+        let names = [names, &["_PyEval_EvalFrameDefault", "main"]].concat();
+        scene.write(&format!("perf-{PID}.map"), map(JIT, &names));
+        scene
+    };
+    let java = ["int A.a()", "int A.b()", "int A.c()"];
+    let found = finding(&recorded("/x/jre/lib/server/libjvm.so", &java), "source-overwritten");
+    assert!(text(&found, "cause").contains("OpenJDK only") && text(&found, "cause").contains("CPython"), "{found:#}");
+    let remedy = text(&found, "remedy");
+    assert!(remedy.contains("-XX:+LogCompilation") && remedy.contains("perf_jit"), "{found:#}");
+    assert!(!remedy.contains("DumpPerfMapAtExit") && found["command"] == Value::Null, "{found:#}");
+    // Alone, Python is not overwritten.
+    let all = all_findings(&recorded("/x/libother.so", &["py::f:/a.py", "py::g:/a.py", "py::h:/a.py"]));
+    assert!(all.iter().all(|found| found["problem"] != "source-overwritten"), "{all:#?}");
+}
+
+#[test]
+fn chains_that_lead_round_in_circles_are_broken_and_deep_ones_are_cut() {
+    const CIRCLES: &[&[u64]] = &[&[0x5000_0000_1000, 0x5000_0000_2000], &[0x1234], &[1, 2, 3, 4, 5]];
+    for circle in CIRCLES {
+        let mut chain = vec![at(0), at(1)];
+        chain.extend(circle.iter().cycle().take(125));
+        let mut scene = Scene::of("/usr/bin/app");
+        scene.samples(SAMPLES, &[&chain]);
+        scene.write(&format!("perf-{PID}.map"), map(JIT, &["a", "b", "main"]));
+        let found = finding(&scene, "frame-pointers");
+        assert!(found["percent"].as_f64().unwrap() > 99.0, "{found:#}");
+        assert!(all_findings(&scene).iter().all(|found| found["problem"] != "call-chains-cut"));
+    }
+    // From one object to the next: nothing repeats.
+    let astray: Vec<u64> = [at(0)].into_iter().chain((0..126).map(|number| 0x5000_0000_0000 + number * 64)).collect();
+    // Deep recursion, also of two functions in turn.
+    let deep: Vec<u64> = [at(0), at(1)].into_iter().cycle().take(127).collect();
+    for (chain, problem) in [(astray, "frame-pointers"), (deep, "call-chains-cut")] {
+        let mut scene = Scene::of("/usr/bin/app");
+        scene.samples(SAMPLES, &[&chain]);
+        scene.write(&format!("perf-{PID}.map"), map(JIT, &["a", "b", "main"]));
+        finding(&scene, problem);
+    }
+}
+
+/// The remedy and the command for stacks that break off in JIT code.
+fn broken(program: &str, library: Option<&str>, command: &[&str]) -> (String, String) {
+    let mut scene = Scene::of(program);
+    if let Some(library) = library {
+        scene.map_file(0x7d00_0000_0000, library);
+    }
+    scene.samples(SAMPLES, &[&[at(0), 0x1234], &[at(1), 0x1235]]);
+    scene.data.command(command);
+    scene.write(&format!("perf-{PID}.map"), map(JIT, &["a", "b", "main"]));
+    let found = finding(&scene, "frame-pointers");
+    (text(&found, "remedy").to_owned(), text(&found, "command").to_owned())
+}
+
+#[test]
+fn copies_of_stacks_are_advised_where_callers_of_jit_code_are_found_in_them() {
+    let command = ["perf", "record", "-k", "mono", "-g", "--", "app"];
+    for (program, library) in [
+        ("/usr/bin/racket", None),
+        ("/usr/bin/poly", None),
+        ("/usr/bin/mono-sgen", None),
+        ("/usr/bin/luajit", None),
+        ("/usr/bin/python3.11", Some("/x/llvmlite/binding/libllvmlite.so")),
+        ("/usr/bin/guile-3.0", None),
+        ("/usr/bin/php8.2", Some("/usr/lib/php/20220829/opcache.so")),
+        ("/opt/bun", None),
+    ] {
+        let (remedy, command) = broken(program, library, &command);
+        assert!(remedy.contains("callers cannot be found") && command.is_empty(), "{program}: {remedy} {command}");
+    }
+    for program in ["/usr/bin/node", "/usr/bin/jsc", "/usr/bin/wasmtime", "/usr/bin/dotnet"] {
+        let (remedy, command) = broken(program, None, &command);
+        assert!(remedy.contains("--call-graph dwarf") && command.contains("--call-graph dwarf"), "{program}: {remedy}");
+    }
+    // Trampolines of Python's map cannot be left, those of its dump can.
+    let (remedy, _) = broken("/usr/bin/python3.13", None, &command);
+    assert!(remedy.contains("--call-graph dwarf") && remedy.contains("perf_jit"), "{remedy}");
+}
+
+/// What was in place, and the words that doctor must not say then.
+struct InPlace {
+    scene: Scene,
+    args: &'static [&'static str],
+    problem: &'static str,
+    says: &'static str,
+    never: &'static [&'static str],
+}
+
+/// Samples with copies of stacks of these words, in which a frame pointer leads upwards from the first.
+fn copied(words: &[u64]) -> Scene {
+    const STACK: u64 = 0x7ffc_0000_0000;
+    let event = Event {
+        sample_type: USUAL | REGS_USER | STACK_USER,
+        registers: 0x1c0,
+        stack: 8 * words.len() as u32,
+        ..Event::usual()
+    };
+    let mut scene = Scene::with_event("/usr/bin/app", event);
+    for number in 0..SAMPLES {
+        let more = More { registers: (2, &[STACK, STACK, at(0)]), stack: words, ..More::default() };
+        let stamp = Stamp::new(PID, START + number * 1_000_000);
+        scene.data.sample_with(0, USER, stamp, at(0), &[CONTEXT_USER, at(0)], &more);
+    }
+    scene.write(&format!("perf-{PID}.map"), map(JIT, &["a", "main"]));
+    scene
+}
+
+#[test]
+fn what_was_in_place_is_not_advised() {
+    let incomplete = |program: &str, command: &[&str]| {
+        let mut scene = Scene::of(program);
+        scene.samples(SAMPLES, &[&[at(0), at(2)], &[at(7), at(2)]]);
+        scene.data.command(command);
+        scene.write(&format!("perf-{PID}.map"), map(JIT, &["int A.a()", "int A.b()", "start_thread"]));
+        scene
+    };
+    let deep = |command: &[&str]| {
+        let mut scene = Scene::with_event("/usr/bin/app", Event { max_stack: 32, ..Event::usual() });
+        scene.samples(SAMPLES, &[&[at(0); 32]]);
+        scene.data.command(command);
+        scene.write(&format!("perf-{PID}.map"), map(JIT, &["a", "main"]));
+        scene
+    };
+    let few = || {
+        let mut scene = Scene::of("/usr/bin/app");
+        scene.samples(10, &[&[at(0), at(1)]]);
+        scene.write(&format!("perf-{PID}.map"), map(JIT, &["a", "main"]));
+        scene
+    };
+    let kernel = || {
+        let mut scene = Scene::of("/usr/bin/app");
+        for number in 0..SAMPLES {
+            let stamp = Stamp::new(PID, START + number * 1_000_000);
+            scene.data.sample_of(0, 1, stamp, 0xffff_ffff_8000_1000, &[u64::MAX - 127, 0xffff_ffff_8000_1000]);
+        }
+        scene
+    };
+    let vdso = || {
+        let mut scene = Scene::of("/usr/bin/app");
+        scene.map_file(0x7ffd_0000_0000, "[vdso]");
+        scene.data.string_feature(3, "elsewhere");
+        scene.samples(SAMPLES, &[&[0x7ffd_0000_0100, 0x7ffd_0000_0200]]);
+        scene
+    };
+    let at_exit = "-XX:+DumpPerfMapAtExit";
+    let java = "/usr/lib/jvm/java-17-openjdk-amd64/bin/java";
+    const STACK: u64 = 0x7ffc_0000_0000;
+    let words: Vec<u64> = (1..1500).flat_map(|frame| [STACK + 16 * frame, at(0)]).collect();
+    let cases = [
+        InPlace {
+            scene: Scene::of("/usr/bin/app"),
+            args: &[],
+            problem: "no-samples",
+            says: "longer",
+            never: &["cpu-clock"],
+        },
+        InPlace { scene: few(), args: &[], problem: "few-samples", says: "record longer", never: &[] },
+        InPlace {
+            scene: incomplete(
+                java,
+                &["perf", "record", "-k", "mono", "-g", "--", "java", "-XX:+UnlockDiagnosticVMOptions", at_exit, "A"],
+            ),
+            args: &[],
+            problem: "source-incomplete",
+            says: "LogCompilation",
+            never: &["-XX:+DumpPerfMapAtExit", "jcmd"],
+        },
+        InPlace {
+            scene: incomplete(java, &["perf", "record", "-k", "mono", "-g", "--", "java", "A"]),
+            args: &[],
+            problem: "source-incomplete",
+            says: at_exit,
+            never: &[],
+        },
+        InPlace {
+            scene: incomplete("/usr/bin/mono-sgen", &["perf", "record", "-g", "--", "mono-sgen", "--jitmap", "a.exe"]),
+            args: &[],
+            problem: "source-incomplete",
+            says: "copy it when the process has ended",
+            // Mono writes none.
+            never: &["jitdump"],
+        },
+        InPlace {
+            scene: deep(&["perf", "record", "--call-graph", "fp", "-e", "cpu-clock/max-stack=32/", "app"]),
+            args: &[],
+            problem: "call-chains-cut",
+            says: "without max-stack=32",
+            never: &["sysctl"],
+        },
+        InPlace {
+            scene: deep(&["perf", "record", "-g", "app"]),
+            args: &[],
+            problem: "call-chains-cut",
+            says: "sysctl",
+            never: &["max-stack=32"],
+        },
+        InPlace { scene: copied(&words), args: &[], problem: "stacks-too-deep", says: "--max-stack 1024:", never: &[] },
+        InPlace {
+            scene: copied(&words),
+            args: &["--max-stack", "1024"],
+            problem: "stacks-too-deep",
+            says: "--max-stack 8192",
+            never: &["--max-stack 1024:"],
+        },
+        InPlace { scene: kernel(), args: &[], problem: "kernel-symbols", says: "--kallsyms", never: &[] },
+        InPlace { scene: vdso(), args: &[], problem: "vdso", says: "jitgraft pack", never: &["--symfs", "deleted"] },
+    ];
+    for InPlace { scene, args, problem, says, never } in cases {
+        let all = findings_with(&scene, args);
+        let found =
+            all.iter().find(|found| found["problem"] == problem).unwrap_or_else(|| panic!("{problem}: {all:#?}"));
+        assert!(text(found, "remedy").contains(says), "{found:#}");
+        for word in never {
+            for key in ["cause", "remedy", "command"] {
+                assert!(!text(found, key).contains(word), "{word}: {found:#}");
+            }
+        }
+    }
+}
+
+/// Another recording with the clock alone brings no names.
+#[test]
+fn a_command_changes_what_its_finding_needs() {
+    // Attached: no option reaches the process any more.
+    let scene = sampled("/usr/bin/node", &["perf", "record", "-g", "-p", "4711"]);
+    assert_eq!(finding(&scene, "no-dump-or-map")["command"], Value::Null);
+    // All is given: what its dump lacks, another one lacks, too.
+    let command = ["perf", "record", "-g", "--", "node", "--perf-prof", "--interpreted-frames-native-stack", "a.js"];
+    let mut scene = Scene::of("/usr/bin/node");
+    scene.marker(&format!("jit-{PID}.dump"));
+    scene.samples(SAMPLES, &[&[at(0), at(2)], &[at(7), at(2)]]);
+    scene.data.command(&command);
+    scene.write(
+        &format!("jit-{PID}.dump"),
+        dump(&[("JS:*a /a.js:1:1", START - 5), ("b", START - 5), ("start_thread", START + 900_000_000)]),
+    );
+    let found = finding(&scene, "source-incomplete");
+    assert_eq!(found["command"], Value::Null, "{found:#}");
+    assert!(!text(&found, "remedy").contains("switch it on"), "{found:#}");
+}
+
+#[test]
+fn commands_for_callgrind_are_ones_that_a_shell_runs() {
+    let said = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("runtimes").args(arguments).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let list = said(&[]);
+    let said = |name: &str| said(&[name]);
+    for name in list.lines().filter_map(|line| line.split("  ").next()).filter(|name| !name.is_empty()) {
+        let page = said(name);
+        for line in page.lines().filter(|line| line.contains("valgrind ")) {
+            let command = line.trim_start().strip_prefix("for callgrind").unwrap().trim();
+            let mut words = command.split(' ').skip_while(|word| *word != "valgrind").skip(1);
+            let program = words.find(|word| !word.starts_with("--")).unwrap();
+            assert!(!program.contains('='), "{command}");
+        }
+        for line in page.lines().filter(|line| line.contains("perf record")) {
+            assert!(!line.contains("'grep -P'"), "{line}");
+        }
+    }
+    assert!(
+        said("php").contains("opcache.enable_cli=1 -d opcache.jit_buffer_size=64M -d opcache.jit=tracing …"),
+        "{}",
+        said("php")
+    );
+    assert!(
+        said("moarvm").contains("MVM_JIT_PERF_MAP=1 MVM_JIT_DUMP_BYTECODE=1 valgrind --tool=callgrind"),
+        "{}",
+        said("moarvm")
+    );
+    // Erlang's program is a script.
+    assert!(said("erlang").contains("--trace-children=yes erl"), "{}", said("erlang"));
+}
+
+/// What `record` would run, with a program of this name that prints this version.
+fn planned(version: &str, words: &[&str]) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, says) in [(words[0], version), ("perf", "1,,cpu-clock:u,1,100.00,,")] {
+        let path = dir.path().join(name);
+        fs::write(&path, format!("#!/bin/sh\necho '{says}'\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+    command.args(["record", "--dry-run", "--"]).args(words).env_clear().env("PATH", dir.path()).current_dir(dir.path());
+    String::from_utf8(command.output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn what_is_recorded_anew_reaches_the_processes_that_it_executes() {
+    let python = planned("Python 3.13.0", &["python3.13", "mp.py"]);
+    assert!(
+        python.starts_with("PYTHON_PERF_JIT_SUPPORT=1 perf record ") && python.ends_with("-- python3.13 mp.py\n"),
+        "{python}"
+    );
+    // An option that was typed is handed on to nobody.
+    let typed = planned("Python 3.13.0", &["python3.13", "-X", "perf_jit", "mp.py"]);
+    assert!(typed.starts_with("PYTHON_PERF_JIT_SUPPORT=1 perf record "), "{typed}");
+    let older = planned("Python 3.12.1", &["python3.12", "mp.py"]);
+    assert!(older.starts_with("PYTHONPERFSUPPORT=1 perf record "), "{older}");
+    // Isolated, it takes no notice of variables.
+    for isolating in ["-I", "-E", "-sEu"] {
+        let isolated = planned("Python 3.13.0", &["python3.13", isolating, "mp.py"]);
+        assert!(isolated.starts_with("perf record ") && isolated.contains("-X perf_jit"), "{isolated}");
+    }
+    assert!(planned("Python 3.13.0", &["python3.13", "-c", "E"]).starts_with("PYTHON_PERF_JIT_SUPPORT=1"));
+    let ruby = planned("ruby 4.0.0 (2025-12-25) +PRISM", &["ruby", "--zjit", "app.rb"]);
+    assert!(ruby.contains("ruby --zjit-perf --zjit app.rb"), "{ruby}");
+    let node = planned("v16.20.2", &["node", "--perf-basic-prof-only-functions", "app.js"]);
+    assert!(node.contains("node --perf-prof --interpreted-frames-native-stack app.js"), "{node}");
+    let qml = planned("", &["qmlscene", "app.qml"]);
+    assert!(qml.starts_with("QV4_PROFILE_WRITE_PERF_MAP=1 perf record "), "{qml}");
+}
+
+#[test]
+fn shared_memory_is_no_file_that_was_deleted() {
+    for memory in ["/dev/shm/ZendAccelerator.4711 (deleted)", "/tmp/#8812 (deleted)"] {
+        let mut scene = Scene::of("/usr/bin/php8.2");
+        scene.map_file(0x7c00_0000_0000, memory);
+        scene.samples(SAMPLES, &[&[0x7c00_0000_0010, 0x7c00_0000_0110]]);
+        scene.data.command(&["perf", "record", "-k", "mono", "-g", "--", "php8.2", "app.php"]);
+        let all = all_findings(&scene);
+        assert!(all.iter().all(|found| found["problem"] != "files-missing"), "{memory}: {all:#?}");
+        let found = finding(&scene, "no-dump-or-map");
+        assert!(text(&found, "command").contains("opcache.jit_debug=48"), "{memory}: {found:#}");
+    }
+}
