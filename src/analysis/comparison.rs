@@ -135,7 +135,7 @@ impl Comparison {
 
     fn share(&self, side: usize, part: Sum, whole: Sum) -> Share {
         match self.one[side] {
-            Some(one) => Share { part: part.weight / one, whole: whole.weight / one },
+            Some(one) => Share { part: part.weight.unsigned_abs() / one, whole: whole.weight.unsigned_abs() / one },
             None => Share { part: part.count, whole: whole.count },
         }
     }
@@ -149,8 +149,8 @@ impl Comparison {
 
 fn whole(series: &Series, weight: Weight) -> Sum {
     let mut sum = Sum::default();
-    for row in &series.rows {
-        sum += Sum { weight: weight.of(row), count: row.count };
+    for (row, amount) in series.signed_rows(weight) {
+        sum += Sum { weight: amount, count: row.count };
     }
     sum
 }

@@ -8,7 +8,7 @@
 //! partner, so two lambdas of one class stay two.
 
 use crate::model::backing::base_name;
-use crate::model::stacks::{Frame, NameId, Profile, ScriptStart};
+use crate::model::stacks::{Frame, NameId, Profile, FunctionStart};
 use crate::runtimes::run_names::{PlacedName, without_addresses, without_run_numbers};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -31,8 +31,7 @@ enum Step {
 struct FunctionKey {
     name: NameId,
     module: Option<NameId>,
-    file: Option<NameId>,
-    start: ScriptStart,
+    start: FunctionStart,
     is_jit: bool,
 }
 
@@ -79,12 +78,15 @@ pub fn align(before: &Profile, after: &Profile, exact_names: bool) -> Profile {
         let Some(partner) = partners[number].map(|partner| &new.list[partner].key) else {
             return before.frame_in(aligned, frame);
         };
-        let mut text = |name: NameId| aligned.name(after.name_of(name));
+        let name = aligned.name(after.name_of(partner.name));
+        let module = partner.module.map(|module| aligned.name(after.name_of(module)));
+        let start_file = partner.start.file.map(|file| aligned.name(after.name_of(file)));
+        let own_file = frame.file.map(|file| aligned.name(before.name_of(file)));
         Frame {
-            name: text(partner.name),
-            module: partner.module.map(&mut text),
-            file: partner.file.map(&mut text),
-            start: partner.start,
+            name,
+            module,
+            file: start_file.or(own_file),
+            start: FunctionStart { file: start_file, ..partner.start },
             build: frame.build.map(|build| aligned.name(before.name_of(build))),
             ..*frame
         }
@@ -258,8 +260,8 @@ impl<'p> Function<'p> {
             Some(module) => base_name(profile.name_of(module)),
             None => b"",
         };
-        let stated = key.file.map(|file| profile.name_of(file)).unwrap_or_default();
-        let ScriptStart { line, column } = key.start;
+        let stated = key.start.file.map(|file| profile.name_of(file)).unwrap_or_default();
+        let FunctionStart { line, column, .. } = key.start;
         let unplaced =
             Self { key, name, module, path: Cow::Borrowed(stated), line, column, stem: String::from_utf8_lossy(name) };
         match PlacedName::parse(text) {
@@ -360,8 +362,8 @@ impl<'p> Functions<'p> {
 
 impl FunctionKey {
     fn of(frame: &Frame) -> Self {
-        let Frame { name, module, file, start, .. } = *frame;
-        Self { name, module, file, start, is_jit: frame.kind.is_jit() }
+        let Frame { name, module, start, .. } = *frame;
+        Self { name, module, start, is_jit: frame.kind.is_jit() }
     }
 }
 

@@ -86,7 +86,7 @@ pub(super) struct StatsArgs {
 fn piped_input() -> Result<InPath> {
     match default_input() {
         InPath::Stdin => Ok(InPath::Stdin),
-        InPath::Path(_) => {
+        InPath::Path(_) | InPath::Found(_) => {
             let remedy = "jitgraft stats trace.json, or pipe one into it".to_owned();
             Err(Error::usage("stats needs an input").with_remedy(Some(remedy)))
         }

@@ -34,6 +34,8 @@ pub struct ReadOptions {
     pub times: Vec<TimeRange>,
     /// The rows that are kept.
     pub keep: Keep,
+    /// The part of a frame that is needed; `None`: all. Formats that have it at no cost give more.
+    pub detail: Option<Detail>,
     /// True if rows of different recordings and labels are kept apart, for formats that have them.
     pub apart: bool,
     /// True if columns of functions are needed, to look them up in source maps.

@@ -235,7 +235,12 @@ fn read_stacks(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Profile> {
-    let read_options = ReadOptions { keep, columns: options.sources.source_maps.is_on(), ..options.read.clone() };
+    let read_options = ReadOptions {
+        keep,
+        detail: Some(options.detail),
+        columns: options.sources.source_maps.is_on(),
+        ..options.read.clone()
+    };
     if let Some(of) = opened.format().read.spans() {
         let mut warnings = Warnings::new();
         let profile = read_spans(opened, job, |input| (of.stacks)(input, &read_options, &mut warnings))?;

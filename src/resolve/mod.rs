@@ -107,9 +107,9 @@ impl Resolver<'_> {
         self.in_code(in_code, &mut frames, warnings);
         for (dso, offset, place) in recorded {
             let Some((symbol, into)) = self.recorded_symbol(dso, offset) else { continue };
-            if frames.of(place).is_empty() {
+            if frames.is_unknown(place) {
                 let name = Some(frames.intern(&self.options.shown(&symbol.name)));
-                frames.set(place, [Frame { name, offset: Some(into), file: None, line: 0, inlined: false }]);
+                frames.set(place, &[Frame { name, offset: Some(into), file: None, line: 0, inlined: false }]);
             }
         }
         frames

@@ -267,7 +267,7 @@ impl Runtime {
 
     /// True if a thread of this name is its, whatever the program is called.
     pub fn is_thread(&self, name: &[u8]) -> bool {
-        self.threads.iter().any(|thread| is(thread, name))
+        self.threads.iter().any(|thread| matches_glob(thread.as_bytes(), name))
     }
 
     /// True if a function of this name is its, whatever the program is called.

@@ -44,7 +44,7 @@ pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph, name: &str) -> Result
         graph.functions().iter().filter(|function| wanted.contains(&part(function))).collect();
     functions.sort_by_key(|function| Reverse(function.total));
     let is_text = scene.options.layout == Layout::Text;
-    let whole = functions.iter().fold(0u64, |sum, function| sum.saturating_add(function.total));
+    let whole = functions.iter().fold(0i64, |sum, function| sum.saturating_add(function.total));
     let least = scene.least_of(if is_text { USUAL_PERCENT } else { 0.0 }, whole);
     let lines: Vec<CallLine> = functions.into_iter().flat_map(|function| called.lines(function, least)).collect();
     if !is_text {

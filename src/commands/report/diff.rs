@@ -78,7 +78,10 @@ pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
 /// A line if the two runs differ in length: shares are of different wholes then.
 fn lengths(scene: &Scene<'_>, comparison: &Comparison) -> Option<String> {
     let growth = comparison.growth().filter(|_| comparison.before.weight != comparison.after.weight)?;
-    let shown = |sum: Sum| quantity(sum.weight, &scene.series.unit, scene.options.weight);
+    let shown = |sum: Sum| {
+        let sign = if sum.weight < 0 { "-" } else { "" };
+        format!("{sign}{}", quantity(sum.weight.unsigned_abs(), &scene.series.unit, scene.options.weight))
+    };
     Some(format!(
         "the runs differ in length: {} before, {} after ({growth:+.2}%); amounts are compared, not shares",
         shown(comparison.before),
@@ -104,8 +107,8 @@ fn cells(scene: &Scene<'_>, change: &ChangedFunction, kind: Change, comparison: 
     let mut cells = vec![Cell::Percent(change.share_before(comparison)), Cell::Percent(change.share_after(comparison))];
     match comparison.evidence {
         Evidence::Exact => cells.extend([
-            Cell::Count(change.before.weight),
-            Cell::Count(change.after.weight),
+            Cell::Signed(change.before.weight),
+            Cell::Signed(change.after.weight),
             Cell::Signed(change.difference()),
         ]),
         _ => cells.push(Cell::Points(change.delta(comparison))),

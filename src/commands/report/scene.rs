@@ -81,7 +81,7 @@ impl Scene<'_> {
     }
 
     /// Like [`Self::least`], as a share of `whole`.
-    pub(super) fn least_of(&self, usual: f64, whole: u64) -> f64 {
+    pub(super) fn least_of(&self, usual: f64, whole: i64) -> f64 {
         self.options.selection.percent.unwrap_or(usual) / 100.0 * whole as f64
     }
 }

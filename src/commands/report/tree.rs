@@ -159,7 +159,7 @@ impl<'a> Drawn<'a> {
         }
         let roots = &self.children[self.tree.len()];
         let whole = roots.iter().fold(0u64, |sum, root| sum.saturating_add(self.weight(*root)));
-        self.scene.least_of(usual, whole)
+        self.scene.least_of(usual, i64::try_from(whole).unwrap_or(i64::MAX))
     }
 
     /// As many lines as there is room for: those of the heaviest nodes.

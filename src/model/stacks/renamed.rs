@@ -1,6 +1,6 @@
 //! Profiles whose functions are called otherwise.
 
-use super::{Frame, FrameId, FunctionStart, Keep, NameId, Profile, Series, StackId, Track, TrackId};
+use super::{Frame, FrameId, FunctionStart, Keep, NameId, Profile, StackId, Track, TrackId};
 use crate::model::interner::Interner;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;

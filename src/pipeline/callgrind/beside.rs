@@ -29,10 +29,7 @@ pub(crate) fn with_names(
 ) -> Result<Box<dyn Read + Send>> {
     let mut text = Stream::new(reader);
     let head = text.peek(HEAD)?;
-    let path = match path {
-        InPath::Path(path) => Some(&**path),
-        InPath::Stdin => None,
-    };
+    let path = path.path();
     let pid = stream::pid_at_start(head).or_else(|| pid_in_name(path?)).map(Pid);
     let Some(pid) = pid.or_else(|| options.names_files().then_some(Pid(0))) else {
         return Ok(text.into_reader());

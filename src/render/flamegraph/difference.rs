@@ -42,7 +42,8 @@ impl CountedTrees {
 
     fn sum(&self, node: Option<u32>) -> Sum {
         let Some(node) = node else { return Sum::default() };
-        Sum { weight: self.tree.total_of(node), count: self.samples.total_of(node) }
+        let weight = i64::try_from(self.tree.total_of(node)).unwrap_or(i64::MAX);
+        Sum { weight, count: self.samples.total_of(node) }
     }
 }
 

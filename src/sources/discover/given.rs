@@ -78,6 +78,13 @@ impl<'a> Finder<'a> {
         given.map(|given| given.path.as_path()).filter(|path| is_directory(path))
     }
 
+    /// The directories that the user named for dumps or maps, as far as they may hold those of a process.
+    pub(super) fn given_directories(&self, pid: Pid, kind: Kind) -> Vec<&'a Path> {
+        let list = if kind == Kind::PerfMap { &self.given.maps } else { &self.given.dumps };
+        let given = list.meant_for(pid, false).into_iter().map(|given| given.path.as_path());
+        given.filter(|path| is_directory(path)).collect()
+    }
+
     /// The process that a dump states in its header.
     fn stated_process(&self, path: &'a Path) -> Option<Pid> {
         if let Some(known) = self.given.stated.borrow().get(path) {

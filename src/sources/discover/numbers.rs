@@ -62,9 +62,7 @@ impl Finder<'_> {
         if self.shared.contains(&inner) {
             return;
         }
-        let given = if kind == Kind::PerfMap { &self.options.perf_map } else { &self.options.jitdump };
-        let given = given.iter().filter(|given| given.is_meant_for(pid, false) && is_directory(&given.path));
-        let given = given.map(|given| (given.path.join(base), Named::Directory));
+        let given = self.given_directories(pid, kind).into_iter().map(|dir| (dir.join(base), Named::Directory));
         let usual = self.site.beside.into_iter().chain([Path::new("/tmp")]).map(|dir| (dir.join(base), Named::Habit));
         let candidates: Vec<_> = given.chain(usual).collect();
         for (path, named) in candidates {

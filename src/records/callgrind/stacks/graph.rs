@@ -295,7 +295,12 @@ impl GraphReader {
                 self.columns = Columns::required(value)?;
                 self.decoder = PositionDecoder::new(self.columns, self.every_line_moves);
             }
-            b"creator" => self.every_line_moves = !value.starts_with(b"callgrind-"),
+            b"creator" => {
+                self.every_line_moves = !value.starts_with(b"callgrind-");
+                if graph.creator.is_empty() {
+                    graph.creator = value.to_vec();
+                }
+            }
             b"events" => {
                 let events = event_names(value);
                 if graph.events.is_empty() {
@@ -309,7 +314,6 @@ impl GraphReader {
             // Each part states its thread if the file distinguishes threads.
             b"part" => self.enter_thread(None),
             b"thread" => self.enter_thread(decimal(value).and_then(|number| i32::try_from(number).ok())),
-            b"creator" if graph.creator.is_empty() => graph.creator = value.to_vec(),
             b"event" => {
                 // `event: NAME = FORMULA : LONG NAME`; without a formula, it's the long name of one of the file's.
                 let text = value.split(|byte| *byte == b':').next().unwrap_or_default();
