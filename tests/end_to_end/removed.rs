@@ -24,7 +24,7 @@ fn our_own_json_is_no_input() {
     let empty = dir.path().join("empty.json");
     let only_empty = ["export", "--to", "json", "--pid", "1", "-o", empty.to_str().unwrap()];
     let _ = jitgraft(&only_empty, &recording);
-    let inputs = [fixture("json-php/input.json"), again, empty];
+    let inputs = [fixture("json-php/own.json"), again, empty];
     assert!(inputs.iter().filter(|input| input.exists()).count() >= 2);
     for input in inputs.iter().filter(|input| input.exists()) {
         for command in ["report", "collapse", "flamegraph", "view", "merge"] {

@@ -514,8 +514,10 @@ fn opentelemetry_s_resources_are_those_of_each_recording() {
     let of_both = resources(&dir.path().join("both.otlp"), &[]);
     assert_eq!(of_both, wanted([["a", "tiers", ""], ["b", "php8.2", ""]]));
     let given = ["--label", "service.name=shop", "--label", "team=y"];
-    let of_both = resources(&dir.path().join("both.otlp"), &given);
-    assert_eq!(of_both, wanted([["a", "shop", "y"], ["b", "shop", "y"]]));
+    for (recording, host) in [(&one, "a"), (&two, "b")] {
+        let of_one = resources(recording, &[&given[..], &["--host", host]].concat());
+        assert_eq!(of_one, BTreeSet::from([[host, "shop", "y"].map(str::to_owned)]));
+    }
     // The clocks of recordings differ: a time of the wall clock is that of its own.
     let times = |inputs: &[&Path]| {
         let mut times: Vec<_> = table(&[], inputs).iter().map(|row| row["time"].to_string()).collect();
