@@ -380,7 +380,9 @@ mod tests {
 
     #[test]
     fn lines_above_frames_may_print_little() {
-        let cases: [(&str, &str, Option<i32>, bool, Option<u64>, Option<&str>); 9] = [
+        /// Line, name, thread, whether there is a time, period, event.
+        type Case = (&'static str, &'static str, Option<i32>, bool, Option<u64>, Option<&'static str>);
+        let cases: [Case; 9] = [
             ("il   25872 ", "il", Some(25872), false, None, None),
             ("il ", "il", None, false, None, None),
             ("", "", None, false, None, None),
