@@ -100,32 +100,39 @@ fn pair(old: &Functions<'_>, new: &Functions<'_>, exact_names: bool) -> Vec<Opti
     let steps = [Step::Exact, Step::WithoutAddresses, Step::WithoutRunNumbers];
     let steps = if exact_names { &steps[..1] } else { &steps[..] };
     for step in steps {
-        let mut groups = BTreeMap::<_, (Vec<usize>, Vec<usize>)>::new();
+        let mut groups = BTreeMap::<_, Candidates>::new();
         for (at, function) in old.list.iter().enumerate().filter(|(at, _)| pairs.of_old[*at].is_none()) {
-            groups.entry(function.group(*step)).or_default().0.push(at);
+            groups.entry(function.group(*step)).or_default().earlier.push(at);
         }
         for (at, function) in new.list.iter().enumerate().filter(|(at, _)| !pairs.is_taken[*at]) {
-            groups.entry(function.group(*step)).or_default().1.push(at);
+            groups.entry(function.group(*step)).or_default().later.push(at);
         }
         let mut several = Vec::new();
-        for (earlier, later) in groups.into_values() {
-            match (&earlier[..], &later[..]) {
+        for group in groups.into_values() {
+            match (&group.earlier[..], &group.later[..]) {
                 ([], _) | (_, []) => {}
                 ([one], [other]) => pairs.add(*one, *other),
-                _ => several.push((earlier, later)),
+                _ => several.push(group),
             }
         }
         if several.is_empty() {
             continue;
         }
-        let wanted = |side: fn(&(Vec<usize>, Vec<usize>)) -> &Vec<usize>| several.iter().flat_map(side).copied();
-        let neighbors =
-            (old.neighbors(wanted(|group| &group.0), *step), new.neighbors(wanted(|group| &group.1), *step));
-        for (earlier, later) in several {
+        let earlier = several.iter().flat_map(|group| &group.earlier).copied();
+        let later = several.iter().flat_map(|group| &group.later).copied();
+        let neighbors = (old.neighbors(earlier, *step), new.neighbors(later, *step));
+        for Candidates { earlier, later } in several {
             pairs.add_group((old, earlier), (new, later), &neighbors);
         }
     }
     pairs.of_old
+}
+
+/// Functions of both profiles that are called alike.
+#[derive(Debug, Default)]
+struct Candidates {
+    earlier: Vec<usize>,
+    later: Vec<usize>,
 }
 
 /// Pairs so far.
@@ -217,7 +224,7 @@ impl Pairs {
                 candidates.push((key, *one, *other));
             }
         }
-        candidates.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+        candidates.sort_by_key(|(key, ..)| *key);
         for (_, one, other) in candidates {
             if self.of_old[one].is_none() && !self.is_taken[other] {
                 self.add(one, other);

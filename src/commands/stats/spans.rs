@@ -20,6 +20,9 @@ pub(super) struct Answers<'p> {
     left_out: LeftOut,
 }
 
+/// By name and value of an argument: durations, and the time that the spans ran nothing else.
+type ArgumentSums = BTreeMap<(Vec<u8>, Vec<u8>), (Tally, i128)>;
+
 /// The slices that have no duration to sum.
 #[derive(Debug, Default)]
 struct LeftOut {
@@ -31,7 +34,7 @@ struct LeftOut {
 enum QuestionAnswer {
     Spans(TopLevel),
     ByName(BTreeMap<Vec<u8>, Tally>),
-    ByArg(BTreeMap<(Vec<u8>, Vec<u8>), (Tally, i128)>),
+    ByArg(ArgumentSums),
     Gaps(Vec<GapRow>),
 }
 
@@ -154,12 +157,7 @@ fn tally(
 
 /// Adds up the spans that have an argument, by their name and its value: durations, and the time that they ran nothing
 /// else.
-fn sum_by_arg(
-    timeline: &Timeline,
-    values: &[(u32, NameNo)],
-    selection: &Selection,
-    sums: &mut BTreeMap<(Vec<u8>, Vec<u8>), (Tally, i128)>,
-) {
+fn sum_by_arg(timeline: &Timeline, values: &[(u32, NameNo)], selection: &Selection, sums: &mut ArgumentSums) {
     let own_times = timeline.own_times();
     for (at, value) in values {
         let slice = &timeline.slices[*at as usize];
@@ -186,7 +184,7 @@ impl LeftOut {
 }
 
 /// Names and values, those first that ran longest themselves.
-fn arg_table(sums: BTreeMap<(Vec<u8>, Vec<u8>), (Tally, i128)>) -> Table {
+fn arg_table(sums: ArgumentSums) -> Table {
     let mut table = Table::new(&["name", "value", "count", "sum", "self", "min", "max", "avg", "stddev"]);
     let mut sums: Vec<_> = sums.into_iter().collect();
     sums.sort_by_key(|(_, (tally, own))| (Reverse(*own), Reverse(tally.sum)));

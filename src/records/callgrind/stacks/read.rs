@@ -54,7 +54,8 @@ pub(super) fn profile_of(graph: &CallGraph) -> Profile {
 /// True if each cost was counted. Converters write samples in this form, too: ours states itself, and pprof's events are
 /// called `cpu(nanoseconds)`.
 fn is_measured(graph: &CallGraph, event: &str) -> bool {
-    !graph.creator.starts_with(b"jitgraft") && !(graph.creator.is_empty() && event.ends_with(')'))
+    let is_pprofs = graph.creator.is_empty() && event.ends_with(')');
+    !is_pprofs && !graph.creator.starts_with(b"jitgraft")
 }
 
 fn add_stacks(
