@@ -165,7 +165,7 @@ mod tests {
         Series { counting, rows: vec![row], ..Series::default() }
     }
 
-    fn sum(weight: u64, count: u64) -> Sum {
+    fn sum(weight: i64, count: u64) -> Sum {
         Sum { weight, count }
     }
 

@@ -8,7 +8,7 @@
 //! partner, so two lambdas of one class stay two.
 
 use crate::model::backing::base_name;
-use crate::model::stacks::{Frame, NameId, Profile, FunctionStart};
+use crate::model::stacks::{Frame, FunctionStart, NameId, Profile};
 use crate::runtimes::run_names::{PlacedName, without_addresses, without_run_numbers};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;

@@ -18,8 +18,8 @@ mod table;
 mod tiers;
 pub mod wasm_name;
 
-pub use command::{Assignment, CommandLine, CorrectedCommand, Environment, program_at};
-pub use runtime::{Callers, FlagVariable, Interpreter, RunFacts, Runtime, Shape, TierRule, UnderValgrind};
+pub use command::{Assignment, CommandLine, CorrectedCommand, Environment, RunFacts, program_at};
+pub use runtime::{Callers, FlagVariable, Interpreter, Runtime, Shape, TierRule, UnderValgrind};
 pub use set::{ProcessRuntimes, RuntimeSet, named};
 pub use switch::{Flag, Stacks, Switch, Version};
 pub use table::RUNTIMES;

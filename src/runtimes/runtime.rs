@@ -1,7 +1,6 @@
 //! The facts about a runtime, and the shapes of its names, which show tiers.
 
-use super::command::CommandLine;
-use super::switch::{Flag, Stacks, Switch, Version};
+use super::switch::{Flag, Switch, Version};
 use crate::bytes::glob::matches_glob;
 use crate::model::tier::Tier;
 use std::fmt;
@@ -145,17 +144,6 @@ impl fmt::Display for UnderValgrind {
     }
 }
 
-/// What is known of a process that shall write names.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct RunFacts<'a> {
-    /// The version of its runtime.
-    pub version: Option<Version>,
-    /// Its command line.
-    pub command: Option<CommandLine<'a>>,
-    /// The names of its memory.
-    pub memory: &'a [&'a [u8]],
-}
-
 /// A variable that contains flags.
 #[derive(Debug)]
 pub struct FlagVariable {
@@ -190,58 +178,10 @@ pub struct Interpreter {
 }
 
 impl Runtime {
-    /// The ways it is made to write names; `None` if it cannot be.
-    pub fn advice(&'static self) -> Option<String> {
-        self.advice_for(RunFacts::default())
-    }
-
-    /// Those that a process does not refuse.
-    pub fn advice_for(&'static self, facts: RunFacts<'_>) -> Option<String> {
-        let mut ways = String::new();
-        for switch in self.usable_switches(facts) {
-            let is_first = ways.is_empty();
-            let between = if is_first { "" } else { ", or " };
-            ways += &format!("{between}{} (leaves {})", switch.how(self.called, is_first), switch.leaves.join(", "));
-        }
-        (!ways.is_empty()).then_some(ways)
-    }
-
-    /// The switches that it has and does not refuse.
-    pub fn usable_switches<'a>(&'static self, facts: RunFacts<'a>) -> impl Iterator<Item = &'static Switch> + use<'a> {
-        let is_named = |switch: &Switch| {
-            !switch.memory.is_empty() && facts.memory.iter().any(|name| Shape::Holds(switch.memory).fits(name))
-        };
-        let one_is_named = self.switches.iter().any(is_named);
-        self.switches.iter().filter(move |switch| {
-            let is_refused = facts.command.is_some_and(|command| self.refuses(switch, command));
-            switch.is_in(facts.version) && !is_refused && (!one_is_named || is_named(switch))
-        })
-    }
-
-    /// The switch that a command or its environment can turn on and that leaves most; of an unknown version, the one
-    /// that most versions have. `None` if that version has none, or if it takes more than a command.
-    pub fn best_switch(&'static self, facts: RunFacts<'_>) -> Option<&'static Switch> {
-        let mut can = self.usable_switches(facts).filter(|switch| switch.can_be_set()).collect::<Vec<_>>().into_iter();
-        match facts.version {
-            Some(_) => can.next(),
-            None => {
-                let first = can.next()?;
-                // The same by flags or variables, but in older versions, too.
-                can.rfind(|switch| switch.since.is_some() && switch.since < first.since).or(Some(first))
-            }
-        }
-    }
-
     /// The variables from which it reads what is in the table.
     pub fn variables(&self) -> impl Iterator<Item = &'static str> + use<'_> {
         let set = self.switches.iter().flat_map(|switch| switch.variables).map(|(name, _)| *name);
         self.flag_variables.iter().map(|variable| variable.name).chain(set)
-    }
-
-    /// The way that `perf record` should get its stacks, with its best switch or without any.
-    pub fn stacks(&'static self, facts: RunFacts<'_>) -> Stacks {
-        let best = self.best_switch(facts).or_else(|| self.switches.first());
-        best.map_or(Stacks::FramePointers, |switch| switch.stacks)
     }
 
     /// Its version, by the paths of files that its process maps.

@@ -211,9 +211,10 @@ mod tests {
         }
         let writing = EventWriting { profile: &profile, weight: Weight::Period, counts_time: true, stretch: 1 };
         let rows: Vec<&Row> = rows.iter().collect();
+        let last = Nanos(samples.iter().map(|&(_, time)| time).max().unwrap_or(0));
         let name =
             |span: &StackSpan| String::from_utf8_lossy(profile.name_of(profile.frame_of(span.frame).name)).into();
-        in_time(writing, &rows).iter().map(|span| (name(span), span.start, span.duration, span.samples)).collect()
+        in_time(writing, &rows, last).iter().map(|span| (name(span), span.start, span.duration, span.samples)).collect()
     }
 
     #[test]
