@@ -156,7 +156,7 @@ impl Recording {
         let cookie = body.u64("cookie")?;
         let count = body.u64("length of the call chain")?;
         let chain = body.bytes(count.saturating_mul(8), "call chain")?;
-        if (body.left() as usize) < self.trailer_len(event) {
+        if body.left() < self.trailer_len(event) {
             return Err(body.error("the call chain leaves no room for the sample_id"));
         }
         let callchain = Words::new(chain, raw.endian);

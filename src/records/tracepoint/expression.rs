@@ -13,34 +13,34 @@ pub(super) enum Argument {
     /// A field, by its place in the list of all.
     Field(usize),
     /// An element of a field's array.
-    Element(usize, Box<Argument>),
+    Element(usize, Box<Self>),
     /// Cut to so many bits.
-    Cut(u32, Box<Argument>),
-    Unary(Op, Box<Argument>),
-    Binary(Op, Box<Argument>, Box<Argument>),
-    Choice(Box<Argument>, Box<Argument>, Box<Argument>),
+    Cut(u32, Box<Self>),
+    Unary(Op, Box<Self>),
+    Binary(Op, Box<Self>, Box<Self>),
+    Choice(Box<Self>, Box<Self>, Box<Self>),
     /// `__print_flags`: the names of the bits that are set.
     Flags {
-        value: Box<Argument>,
+        value: Box<Self>,
         between: Vec<u8>,
         names: Vec<(u64, Vec<u8>)>,
     },
     /// `__print_symbolic`: the name of a value.
     Symbol {
-        value: Box<Argument>,
+        value: Box<Self>,
         names: Vec<(u64, Vec<u8>)>,
     },
     /// `__print_hex`, `__print_hex_str`: bytes of an array.
     Hex {
-        array: Box<Argument>,
-        len: Box<Argument>,
+        array: Box<Self>,
+        len: Box<Self>,
         between: &'static [u8],
     },
     /// `__print_array`: the numbers of an array.
     Numbers {
-        array: Box<Argument>,
-        count: Box<Argument>,
-        size: Box<Argument>,
+        array: Box<Self>,
+        count: Box<Self>,
+        size: Box<Self>,
     },
     /// `__get_dynamic_array`, `__get_str`: the data of a field that are elsewhere.
     Data(usize),

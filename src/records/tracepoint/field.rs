@@ -29,7 +29,7 @@ pub(super) enum Place {
 }
 
 impl Field {
-    /// `__data_loc char[] name;	offset:8;	size:4;	signed:1;`
+    /// `__data_loc char[] name; offset:8; size:4; signed:1;`
     pub(super) fn parse(text: &str, long_size: usize) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let declaration = parts.next()?;

@@ -15,7 +15,7 @@ pub struct Variable {
 /// The variables of a file.
 #[derive(Debug, Default)]
 pub struct Variables {
-    /// By their link-time addresses. Of several at one address the largest comes last.
+    /// By their link-time addresses. Of several at one address the largest comes last, of these a global one.
     list: Vec<DataSymbol>,
 }
 
@@ -23,6 +23,7 @@ pub struct Variables {
 struct DataSymbol {
     start: u64,
     size: u64,
+    is_global: bool,
     name: Vec<u8>,
 }
 
@@ -38,7 +39,12 @@ impl Variables {
                     && let Ok(name) = symbol.name_bytes()
                     && !name.is_empty()
                 {
-                    list.push(DataSymbol { start: symbol.address(), size: symbol.size(), name: name.to_vec() });
+                    list.push(DataSymbol {
+                        start: symbol.address(),
+                        size: symbol.size(),
+                        is_global: symbol.is_global(),
+                        name: name.to_vec(),
+                    });
                 }
             }
         }
@@ -61,7 +67,7 @@ mod tests {
 
     #[test]
     fn the_nearest_variable_below_an_address_is_at_it() {
-        let symbol = |start, size, name: &str| DataSymbol { start, size, name: name.into() };
+        let symbol = |start, size, name: &str| DataSymbol { start, size, is_global: true, name: name.into() };
         let list = vec![symbol(0x100, 0, "start"), symbol(0x200, 8, "part"), symbol(0x200, 0x20, "whole")];
         let variables = Variables { list };
         let find = |vaddr| variables.find(vaddr).map(|found| (String::from_utf8(found.name).unwrap(), found.offset));
