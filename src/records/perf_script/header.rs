@@ -1,6 +1,5 @@
 //! The first line of a sample: who, when, which event.
 
-use super::frame::Frame;
 use crate::bytes::digits::{decimal, number};
 use crate::model::{Nanos, Pid, Tid};
 
@@ -166,15 +165,9 @@ impl<'a> Header<'a> {
         })
     }
 
-    /// The frame of a sample of one line, behind the event and what else is printed there.
-    pub(super) fn frame(&self) -> Option<Frame<'a>> {
-        self.frame_behind(self.event_end())
-    }
-
-    /// The same, given where the event ends.
-    pub(super) fn frame_behind(&self, event_end: Option<usize>) -> Option<Frame<'a>> {
-        let behind = self.rest[event_end.unwrap_or(0)..].trim_ascii_end();
-        if behind.is_empty() { None } else { Frame::parse_in_line(behind) }
+    /// What is printed behind the event, given where that ends: in a sample of one line, its frame.
+    pub(super) fn behind_event(&self, event_end: Option<usize>) -> &'a [u8] {
+        self.rest[event_end.unwrap_or(0)..].trim_ascii_end()
     }
 
     /// The time to ask the code map for: the end of the printed unit, since code logged within the same microsecond

@@ -75,8 +75,9 @@ fn is_sure(frame: &frame::Frame<'_>) -> bool {
 
 /// True for a sample of one line without a time.
 fn is_one_line_sample(line: &[u8]) -> bool {
-    let header = header::Header::parse(line.trim_ascii_end());
-    header.is_some_and(|header| header.event().is_some() && header.frame().is_some_and(|frame| is_sure(&frame)))
+    let Some(header) = header::Header::parse(line.trim_ascii_end()) else { return false };
+    let frame = frame::Frame::parse_in_line(header.behind_event(header.event_end()));
+    header.event().is_some() && frame.is_some_and(|frame| is_sure(&frame))
 }
 
 /// The first lines of a text that are neither comments nor blank.

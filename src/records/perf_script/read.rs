@@ -255,7 +255,8 @@ impl<'t> TextReader<'t> {
         if let Some(header) = Header::parse(line) {
             let event_end = header.event_end();
             let has_event = header.event_before(event_end).is_some();
-            let is_sample = || begins_with_frame(below) || header.frame_behind(event_end).is_some();
+            let is_sample =
+                || begins_with_frame(below) || Frame::parse_in_line(header.behind_event(event_end)).is_some();
             if has_event || header.time.is_some() && is_sample() {
                 return Some((header, event_end));
             }
@@ -361,7 +362,8 @@ impl<'t> TextReader<'t> {
             indent: None,
         };
         // One-line samples have their frame behind the event.
-        if let Some(frame) = header.frame_behind(event_end).filter(|_| !begins_with_frame(below)) {
+        let in_line = Frame::parse_in_line(header.behind_event(event_end));
+        if let Some(frame) = in_line.filter(|_| !begins_with_frame(below)) {
             self.push(&frame, &mut sample.frames);
         }
         let begins = sample.frames.is_empty();
