@@ -359,23 +359,25 @@ mod tests {
     #[test]
     fn no_value_of_json_is_quoted() {
         let cases = [
-            ("\"s3cr3t\"", "invalid type: string, expected struct Known at line 1 column 8"),
+            ("\"s3cr3t\"", "invalid type: string, expected struct Known"),
             (
                 "{\"version\": \"s3cr3t, expected `x` at line 9\"}",
                 "invalid type: string, expected u32 at line 1 column 45",
             ),
-            ("{\"version\": -7771}", "invalid value: integer, expected u32 at line 1 column 17"),
-            ("{\"version\": 77.71}", "invalid type: floating point, expected u32 at line 1 column 17"),
-            ("{\"version\": true}", "invalid type: boolean, expected u32 at line 1 column 16"),
-            ("{\"version\": 3, \"kind\": \"s3cr3t\"}", "unknown variant, expected `one` or `two` at line 1 column 32"),
-            ("{\"s3cr3t\": 3}", "unknown field, expected `version` or `kind` at line 1 column 9"),
-            ("{\"version\": 3}", "missing field `kind` at line 1 column 14"),
-            ("s3cr3t", "expected value at line 1 column 1"),
+            ("{\"version\": -7771}", "invalid value: integer, expected u32"),
+            ("{\"version\": 77.71}", "invalid type: floating point, expected u32"),
+            ("{\"version\": true}", "invalid type: boolean, expected u32"),
+            ("{\"version\": 3, \"kind\": \"s3cr3t\"}", "unknown variant, expected `one` or `two`"),
+            ("{\"s3cr3t\": 3}", "unknown field, expected `version` or `kind`"),
+            ("{\"version\": 3}", "missing field `kind`"),
+            ("s3cr3t", "expected value"),
         ];
         for (text, expected) in cases {
             let error = serde_json::from_str::<Known>(text).unwrap_err();
             let said = Error::new("is broken").because(error).to_string();
-            assert_eq!(said, format!("is broken: {expected}"), "{text}");
+            let (what, place) = said.split_once(" at line 1 column ").unwrap();
+            assert_eq!(what, format!("is broken: {expected}"), "{text}");
+            assert!(place.bytes().all(|byte| byte.is_ascii_digit()), "{said}");
         }
         assert!(matches!([Kind::One, Kind::Two], [Kind::One, Kind::Two]));
     }
