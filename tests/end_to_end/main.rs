@@ -23,7 +23,6 @@ mod first_picture;
 mod flamegraph;
 mod flamegraph_page;
 mod functions_apart;
-mod functions_apart;
 mod gdb_jit;
 mod generated_samples;
 mod golden;
