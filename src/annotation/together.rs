@@ -110,7 +110,7 @@ mod tests {
 
     fn costs(count: u64) -> Costs {
         let mut costs = Costs::default();
-        costs.add(0, Cost { weight: 10 * count, count });
+        costs.add(0, Cost { weight: 10 * count as i64, count });
         costs
     }
 
