@@ -58,9 +58,34 @@ pub fn places_of_namesakes<'a>(
     functions.map(|(name, start)| Some(start?.text(*shown.get(name)?))).collect()
 }
 
+/// True for the name of a function without one, as JavaScript's profilers spell it.
+pub fn is_anonymous(name: &str) -> bool {
+    name.is_empty() || name.starts_with("(anonymous") || name.starts_with("<anonymous")
+}
+
+/// The system name of a function without a name, for formats that have a line for the start of a function but no column:
+/// several may start in one line. [`column_in_system_name`] reads it back.
+pub fn system_name(name: &str, line: u32, column: u32) -> Option<String> {
+    (line > 0 && column > 0 && is_anonymous(name)).then(|| format!("{name}:{line}:{column}"))
+}
+
+/// The column that a system name states besides the name and the line; 0 if it states none.
+pub fn column_in_system_name(system_name: &[u8], name: &[u8], line: u32) -> u32 {
+    let rest = system_name.strip_prefix(name).and_then(|rest| rest.strip_prefix(format!(":{line}:").as_bytes()));
+    rest.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok()).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_system_name_keeps_the_column_of_functions_without_a_name() {
+        let name = system_name("(anonymous)", 5, 31).unwrap();
+        assert_eq!((name.as_str(), system_name("get", 5, 31)), ("(anonymous):5:31", None));
+        assert_eq!(column_in_system_name(name.as_bytes(), b"(anonymous)", 5), 31);
+        assert_eq!(column_in_system_name(b"_ZN1fEv", b"f", 5), 0);
+    }
 
     #[test]
     fn a_place_is_as_long_as_it_must_be() {

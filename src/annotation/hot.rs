@@ -192,7 +192,7 @@ mod tests {
                 let Some(Spot { listing, line }) = *spot else { continue };
                 let lines: &mut Vec<Costs> = &mut summed[listing as usize];
                 lines.resize(lines.len().max(line as usize + 1), Costs::default());
-                lines[line as usize].add(event, Cost { weight: row.weight as i64, count: row.count });
+                lines[line as usize].add(event, Cost { weight: clamp(row.weight), count: row.count });
             }
         }
         let mut compared = 0;

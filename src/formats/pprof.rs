@@ -17,6 +17,7 @@ pub use rewrite::open as open_unsymbolized;
 
 use crate::analysis::label;
 use crate::analysis::mapped_pieces::{MappedPieces, Piece};
+use crate::analysis::namesakes::system_name;
 use crate::contract::format::WriteOptions;
 use crate::contract::rows::{clamp, command_line};
 use crate::error::{Error, Result};
@@ -267,7 +268,9 @@ fn locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfi
         if function_id == next {
             let filename = frame.file.map_or(0, |file| strings.id_of(profile.name_of(file)));
             let start_line = frame.start.line.into();
-            file.function.push(PprofFunction { id: next, name, system_name: name, filename, start_line });
+            let of_column = system_name(&label::function(profile, frame), frame.start.line, frame.start.column);
+            let system_name = of_column.map_or(name, |text| strings.id(&text));
+            file.function.push(PprofFunction { id: next, name, system_name, filename, start_line });
         }
         let place = pieces.place(profile, frame, &mut |piece| found.push(piece));
         let line = vec![PprofLine { function_id, line: frame.line.into() }];

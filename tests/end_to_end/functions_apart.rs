@@ -73,7 +73,7 @@ fn functions_without_a_name_are_told_apart_by_position() {
 
 #[test]
 fn exports_have_an_entry_for_each() {
-    for to in ["firefox", "speedscope", "json", "callgrind"] {
+    for to in ["firefox", "speedscope", "json", "callgrind", "pprof", "otlp"] {
         let (directory, path) = file("p.cpuprofile", NODE.as_bytes());
         let out = directory.path().join(format!("out.{to}"));
         let written = jitgraft(&["export", "-q", "--to", to, "-o", out.to_str().unwrap()], &path);

@@ -50,7 +50,7 @@ fn often(sampling: Sampling, unit: &Unit) -> String {
 
 /// A part of a whole in per cent; of nothing, nothing.
 pub(super) fn percent(part: i64, whole: i64) -> f64 {
-    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
+    if whole == 0 || part == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
 /// Writes them as comments, and a blank line.

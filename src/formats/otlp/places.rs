@@ -5,6 +5,7 @@ use super::messages::{FunctionMessage, LineMessage, LocationMessage, MappingMess
 use super::modules::{GNU_BUILD_ID, HTL_HASH};
 use crate::analysis::label;
 use crate::analysis::mapped_pieces::{MappedPieces, Piece};
+use crate::analysis::namesakes::system_name;
 use crate::contract::rows::WrittenNames;
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, StackId, UNKNOWN};
 use crate::runtimes::{RuntimeSet, frame_type};
@@ -93,7 +94,12 @@ fn lines(place: &[FrameId], (profile, names): (&Profile, &WrittenNames), tables:
         let name = names.of(frame, own);
         let name_strindex = tables.text(label::called(&name, module).as_bytes());
         // The runtime's name for it, where that differs.
-        let system_name_strindex = if *name == *own { 0 } else { tables.text(own) };
+        let of_column = system_name(&String::from_utf8_lossy(&name), frame.start.line, frame.start.column);
+        let system_name_strindex = match of_column {
+            Some(text) => tables.text(text.as_bytes()),
+            None if *name == *own => 0,
+            None => tables.text(own),
+        };
         let filename_strindex = frame.file.map_or(0, |file| tables.text(profile.name_of(file)));
         let start_line = frame.start.line.into();
         let function = FunctionMessage { name_strindex, system_name_strindex, filename_strindex, start_line };

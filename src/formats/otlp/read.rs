@@ -8,6 +8,7 @@ use super::owner::{Owner, Tracks};
 use super::version::Notation;
 use crate::analysis::category::Category;
 use crate::analysis::named_frames::{LocationFrames, NamedFrames, StatedFrame};
+use crate::analysis::namesakes::column_in_system_name;
 use crate::bytes::protobuf::inner;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
@@ -89,11 +90,12 @@ fn frames(len: usize, Message { dictionary, .. }: &Message<'_>, to: &mut Reader)
         let lines = location.lines().map(|line| {
             let function = at_place(&dictionary.functions, line.function).copied().unwrap_or_default();
             let names = [dictionary.string(function.name), dictionary.string(function.system_name)];
+            let start_line = u32::try_from(function.start_line).unwrap_or(0);
             StatedFrame {
                 function: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
                 file: dictionary.string(function.file),
                 line: u32::try_from(line.line).unwrap_or(0),
-                start: (u32::try_from(function.start_line).unwrap_or(0), 0),
+                start: (start_line, column_in_system_name(names[1], names[0], start_line)),
                 ..whole
             }
         });

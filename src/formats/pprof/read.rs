@@ -13,6 +13,7 @@
 use super::dropped::{Dropped, DroppedFunctions, kept_locations};
 use super::tables::{Label, Tables, ValueType, is_pid, is_tid};
 use crate::analysis::named_frames::{LocationFrames, NamedFrames, StatedFrame};
+use crate::analysis::namesakes::column_in_system_name;
 use crate::bytes::protobuf::{FieldValue, Fields, inner};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
@@ -194,12 +195,13 @@ fn frames(
         let lines = location.lines().skip(dropped.lines_in(location, tables)).map(|line| {
             let function = tables.functions.get(&line.function).copied().unwrap_or_default();
             let names = [tables.string(function.name), tables.string(function.system_name)];
+            let start_line = number(function.start_line);
             StatedFrame {
                 function: names.into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
                 file: tables.string(function.file),
                 line: number(line.line),
                 column: if columns { number(line.column) } else { 0 },
-                start: (number(function.start_line), 0),
+                start: (start_line, column_in_system_name(names[1], names[0], start_line)),
                 ..whole
             }
         });

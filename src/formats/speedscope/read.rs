@@ -5,6 +5,7 @@
 //! Weights are decimal numbers in a unit of their own; they are rounded so that their sum is right.
 
 use crate::analysis::named_frames::{NamedFrames, StatedFrame};
+use crate::analysis::namesakes::is_anonymous;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::backing::base_name;
@@ -112,11 +113,6 @@ fn stated_frame(frame: &SharedFrame, are_starts: bool, columns: bool) -> StatedF
         return StatedFrame { start: (line, column), ..stated };
     }
     StatedFrame { line, column: if columns { column } else { 0 }, ..stated }
-}
-
-/// True for the name of a function without one, as JavaScript's profilers spell it.
-fn is_anonymous(name: &str) -> bool {
-    name.is_empty() || name.starts_with("(anonymous") || name.starts_with("<anonymous")
 }
 
 fn is_module(file: &[u8]) -> bool {
