@@ -396,7 +396,11 @@ fn two_outputs_have_two_names() {
     scene.refuses("flamegraph stacks --palette link -o new");
     scene.write("perf.data", recording(&["a/b/", "a_b_"], &scene.path(&dump())));
     for job in ["collapse", "flamegraph", "report", "export --to folded"] {
-        scene.refuses(&format!("{job} perf.data -o new.out"));
+        // Different events have different files, even if their names become one word.
+        scene.done(&format!("{job} perf.data -o new.out"));
+        for name in ["new.a_b_.out", "new.a_b_-2.out"] {
+            fs::remove_file(scene.path(name)).unwrap();
+        }
     }
     let both = File::create(scene.path("both")).unwrap();
     scene.refuses_run(scene.command("flamegraph stacks --palette both").stdout(both));
