@@ -1,6 +1,5 @@
 //! The files of one input in a data set. Their place is known when its recording is.
 
-use super::data_set_content::digits;
 use super::options::ExportOptions;
 use crate::contract::format::{StartRowsFn, WriteOptions};
 use crate::contract::rows::{RowOrigin, RowWriter};
@@ -8,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::io::{OutDirectory, OutPath, Output, Run};
 use crate::model::recorded::{Recording, day_name};
 use crate::model::stacks::Profile;
+use sha1::{Digest, Sha1};
 use std::cell::RefCell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -183,7 +183,8 @@ fn bounded(mut escaped: String, value: &str) -> String {
     }
     let end = escaped[LONGEST - 2..LONGEST].find('%').map_or(LONGEST, |at| LONGEST - 2 + at);
     escaped.truncate(end);
-    format!("{escaped}~{:.16}", digits(value))
+    let hash: String = Sha1::digest(value).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("{escaped}~{hash}")
 }
 
 /// A value as a directory's name: what might mean something else there is written as `%2F`.
