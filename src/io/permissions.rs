@@ -6,7 +6,7 @@ use super::modes::ANY_MODE;
 use rustix::fs::{Gid, Mode, Uid, XattrFlags, fremovexattr, fsetxattr, getxattr, listxattr};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
