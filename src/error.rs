@@ -360,10 +360,7 @@ mod tests {
     fn no_value_of_json_is_quoted() {
         let cases = [
             ("\"s3cr3t\"", "invalid type: string, expected struct Known"),
-            (
-                "{\"version\": \"s3cr3t, expected `x` at line 9\"}",
-                "invalid type: string, expected u32 at line 1 column 45",
-            ),
+            ("{\"version\": \"s3cr3t, expected `x` at line 9\"}", "invalid type: string, expected u32"),
             ("{\"version\": -7771}", "invalid value: integer, expected u32"),
             ("{\"version\": 77.71}", "invalid type: floating point, expected u32"),
             ("{\"version\": true}", "invalid type: boolean, expected u32"),

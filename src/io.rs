@@ -9,6 +9,7 @@ pub mod door;
 pub mod guard;
 mod hidden;
 mod mapped;
+mod modes;
 mod new_file;
 mod opened;
 mod out_directory;
@@ -25,10 +26,10 @@ mod viewing;
 
 pub use archive::{Archive, is_archive};
 pub use mapped::Bytes;
+pub use modes::{Content, mode_within};
 pub use new_file::NewFile;
 pub use out_directory::OutDirectory;
 pub use output::Output;
-pub use permissions::{Content, mode_within};
 pub use run::Run;
 pub use spool::{Spool, spool, temporary};
 pub use terminal::Terminal;
@@ -230,7 +231,7 @@ pub fn map_file(path: &Path) -> Result<Bytes> {
 /// Notes an input that the user typed.
 fn remember_typed(path: &Path, file: &File) -> io::Result<()> {
     let about = file.metadata()?;
-    opened::remember(&about, permissions::mode_of_typed(path, &about));
+    opened::remember(&about, modes::mode_of_typed(path, &about));
     Ok(())
 }
 
@@ -238,7 +239,7 @@ fn remember_typed(path: &Path, file: &File) -> io::Result<()> {
 fn remember_stdin(file: &File) -> io::Result<()> {
     let about = file.metadata()?;
     let own = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    opened::remember(&about, permissions::mode_of_typed(&own, &about));
+    opened::remember(&about, modes::mode_of_typed(&own, &about));
     Ok(())
 }
 

@@ -6,7 +6,6 @@ pub mod csv_line;
 pub mod cursor;
 pub(crate) mod decimal;
 pub(crate) mod digits;
-pub(crate) mod dwarf_depth;
 pub(crate) mod escapes;
 pub(crate) mod glob;
 pub(crate) mod lines;

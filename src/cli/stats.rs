@@ -44,12 +44,12 @@ pub(super) struct StatsArgs {
     /// Count and sum of all spans, by name
     #[arg(long, help_heading = "Questions")]
     all: bool,
-    /// Time of spans of this name by their argument of the same name (clang: by detail)
+    /// Time of spans of this name, by their argument of that name
     ///
-    /// Repeatable.
+    /// Of clang's traces, by `detail`. Repeatable.
     #[arg(long, value_name = "NAME", help_heading = "Questions")]
     sub: Vec<String>,
-    /// Time of spans by an argument, such as `detail`: what of it each ran itself, too
+    /// Total and self time of spans, by an argument such as `detail`
     ///
     /// Repeatable.
     #[arg(long, value_name = "KEY", help_heading = "Questions")]
@@ -57,8 +57,10 @@ pub(super) struct StatsArgs {
     /// Times without any span, the longest first
     #[arg(long, help_heading = "Questions")]
     gaps: bool,
-    /// Questions from a file, one per line, of Miri's documentation (`miri`), or about -ftime-trace (`clang`)
-    #[arg(long, value_name = "miri|clang|FILE", help_heading = "Questions")]
+    /// Questions from a file, or for `miri` or `clang` (-ftime-trace)
+    ///
+    /// A file has one question per line.
+    #[arg(long, value_name = "FILE", help_heading = "Questions")]
     preset: Option<PathBuf>,
     /// Changes from the first to the second measureme profile
     #[arg(long, help_heading = "Questions", conflicts_with_all = ["spans", "all", "sub", "by_arg", "gaps", "preset", "runs"])]

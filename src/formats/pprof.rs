@@ -142,9 +142,13 @@ fn stated_places(
     file: &mut PprofProfile,
 ) -> Vec<ValuePlaces> {
     let mut places = vec![ValuePlaces { counts: None, weights: 0, scale: 1 }; profile.series.len()];
+    let mut by_name = FxHashMap::default();
+    for (number, series) in profile.series.iter().enumerate() {
+        by_name.entry(&*series.name).or_insert(number);
+    }
     for value in &stated.types {
-        let event = profile.series.iter().position(|series| Some(&series.name) == value.event.as_ref());
-        let Some(place) = event.map(|event| &mut places[event]) else { continue };
+        let event = value.event.as_deref().and_then(|event| by_name.get(event));
+        let Some(place) = event.map(|event| &mut places[*event]) else { continue };
         if value.is_count {
             place.counts = Some(file.sample_type.len());
         } else {

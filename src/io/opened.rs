@@ -16,7 +16,7 @@
 //!
 //! A file is known by what it is, not by its name, which links and `..` hide.
 
-use super::permissions::{ANYBODY, OWNER, mode_within};
+use super::modes::{ANYBODY, OWNER, mode_within};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::collections::HashMap;
 use std::fs::Metadata;

@@ -1,8 +1,9 @@
 //! An output under way: a file that appears when it is whole, or a stream.
 
 use super::door::OutputName;
+use super::modes::{ANY_MODE, Content, OWNER};
 use super::new_file::{NamedPlace, NewFile};
-use super::permissions::{ANY_MODE, Content, Inherited, OWNER};
+use super::permissions::Inherited;
 use super::run::{OutputPlace, Run};
 use super::target::{self, OutputTarget};
 use super::{OutPath, unopened, widen};

@@ -10,9 +10,9 @@
 //! | standard output, another descriptor | it is a file that was opened, as cat refuses it |
 //! | both | another output of this run goes there |
 
+use super::modes::{self, Content};
 use super::new_file::{NamedPlace, open_directory};
 use super::opened::{self, FileId, Since};
-use super::permissions::{self, Content};
 use crate::error::{Error, Result};
 use std::fs::File;
 use std::path::Path;
@@ -76,7 +76,7 @@ impl Run {
     /// Counts a file as opened that was read before the run began.
     pub fn has_read(&self, path: &Path) {
         if let Some(about) = super::about(path) {
-            opened::remember(&about, permissions::mode_of_typed(path, &about));
+            opened::remember(&about, modes::mode_of_typed(path, &about));
         }
     }
 

@@ -9,6 +9,7 @@ use super::process::{BuildId, Moment};
 use super::stacks::{Profile, Series};
 use super::units::{Addr, Nanos, Pid};
 use crate::model::backing::{Backing, base_name};
+use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -82,11 +83,9 @@ pub struct SampleValue {
 impl ValueTypes {
     /// True if they are the values of all events of a profile.
     pub fn are_of(&self, profile: &Profile) -> bool {
-        let has_type = |series: &Series| {
-            let is_it = |value: &SampleValue| !value.is_count && value.event.as_ref() == Some(&series.name);
-            self.types.iter().any(is_it)
-        };
-        !profile.series.is_empty() && profile.series.iter().all(has_type)
+        let weighed = self.types.iter().filter(|value| !value.is_count);
+        let events: FxHashSet<&str> = weighed.filter_map(|value| value.event.as_deref()).collect();
+        !profile.series.is_empty() && profile.series.iter().all(|series| events.contains(&*series.name))
     }
 
     /// Takes over what a profile read after this one states: the longest period.

@@ -7,6 +7,7 @@ pub mod backing;
 pub mod bpf;
 pub mod chains;
 pub mod code;
+pub(crate) mod dwarf_depth;
 pub mod each;
 pub mod file_bytes;
 pub mod frame_counts;

@@ -12,7 +12,6 @@ pub mod precedence;
 pub mod symbols;
 pub mod unwind;
 
-use crate::analysis::quantity::counted;
 use crate::error::{Warning, Warnings};
 use crate::model::Addr;
 use crate::model::bpf::BpfFunction;
@@ -206,9 +205,8 @@ impl Resolver<'_> {
             too_deep += source.too_deep;
         }
         if too_deep > 0 && self.options.inlines {
-            let places = counted(too_deep, "place");
             warnings.push(Warning::new(format!(
-                "{places} in JIT code: in more than {MOST_INLINED} inlined calls; the innermost of these count for the call around them"
+                "places in JIT code ({too_deep}): in more than {MOST_INLINED} inlined calls; the innermost of these count for the call around them"
             )));
         }
     }

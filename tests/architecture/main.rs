@@ -233,7 +233,7 @@ fn threads_and_memory_maps_have_one_place() {
     for file in &source_tree().files {
         for (what, owner) in owners {
             assert!(
-                file.module.first().is_some_and(|room| room == owner) || !contains(&file.code, &code::tokens(what)),
+                file.module.first().is_some_and(|room| room == owner) || !contains(&file.product, &code::tokens(what)),
                 "src/{} has {what}: that is {owner}'s alone",
                 file.name
             );

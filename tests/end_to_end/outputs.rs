@@ -392,7 +392,11 @@ fn two_outputs_have_two_names() {
     scene.refuses(&format!("inject -i perf.data --image-dir . -o ../{}/jitted-{PID}.so", directory_name(&scene)));
     scene.write("perf.data", recording(&["a/b/", "a_b_"], &scene.path(&dump())));
     for job in ["collapse", "flamegraph", "report", "export --to folded"] {
-        scene.refuses(&format!("{job} perf.data -o new.out"));
+        // Different events have different files, even if their names become one word.
+        scene.done(&format!("{job} perf.data -o new.out"));
+        for name in ["new.a_b_.out", "new.a_b_-2.out"] {
+            fs::remove_file(scene.path(name)).unwrap();
+        }
     }
 }
 

@@ -36,8 +36,13 @@ fn run(directory: &Path, args: &[&str]) -> Output {
     let mut command = Command::new("sh");
     command.args(["-c", "umask 022; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_jitgraft")]);
     let began = Instant::now();
-    let output =
-        Command::new("timeout").arg("60").args(command_line(&command)).args(args).current_dir(directory).output();
+    let output = Command::new("timeout")
+        .env("HOME", directory)
+        .arg("60")
+        .args(command_line(&command))
+        .args(args)
+        .current_dir(directory)
+        .output();
     assert!(began.elapsed() < Duration::from_secs(60), "{args:?} waits");
     output.unwrap()
 }
@@ -172,10 +177,10 @@ fn an_output_that_repeats_its_inputs_is_as_private_as_they_are() {
 fn a_callgrind_profile_with_names_and_its_object_are_as_private_as_the_profile() {
     for (mode, of_map, expected) in [(0o644, 0o644, 0o644), (0o600, 0o644, 0o600), (0o644, 0o600, 0o600)] {
         let dir = open_directory();
-        let profile =
-            "# callgrind format\nversion: 1\npid: 77\npositions: instr line\nevents: Ir\n\nfn=???\n0x1000 0 5\n";
+        let profile = "# callgrind format\nversion: 1\npid: 77\ncmd: php a.php\npositions: instr line\nevents: Ir\n\n\
+            ob=???\nfl=(1) ???\nfn=(2) 0x0000000010200900\n0x10200900 0 600\n";
         write(&dir.path().join("callgrind.out.77"), profile, mode);
-        write(&dir.path().join("perf-77.map"), "1000 100 named\n", of_map);
+        write(&dir.path().join("perf-77.map"), "10200900 100 JIT$hot\n", of_map);
         let output = run(dir.path(), &["callgrind", "-q", "callgrind.out.77"]);
         let written: Vec<u32> = modes(dir.path())
             .into_iter()

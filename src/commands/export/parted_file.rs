@@ -142,11 +142,8 @@ fn bounded(mut escaped: String, value: &str) -> String {
     }
     let end = escaped[LONGEST - 2..LONGEST].find('%').map_or(LONGEST, |at| LONGEST - 2 + at);
     escaped.truncate(end);
-    format!("{escaped}~{:.16}", sha1_hex(value))
-}
-
-fn sha1_hex(text: &str) -> String {
-    Sha1::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    let hash: String = Sha1::digest(value).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("{escaped}~{hash}")
 }
 
 /// A value as a directory's name: what might mean something else there is written as `%2F`.

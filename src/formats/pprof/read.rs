@@ -286,9 +286,19 @@ impl SampleLabels {
 
 /// What the profile states about its values.
 fn values(tables: &Tables<'_>, events: &[EventValues], profile: &Profile) -> ValueTypes {
+    let mut by_value = FxHashMap::default();
+    let mut by_count = FxHashMap::default();
+    for event in events {
+        by_value.entry(event.value).or_insert(event);
+        if let Some(count) = event.count
+            && count != event.value
+        {
+            by_count.entry(count).or_insert(event);
+        }
+    }
     let value = |at: usize| {
-        let weight = events.iter().find(|event| event.value == at);
-        let counted = events.iter().find(|event| event.count == Some(at) && event.value != at);
+        let weight = by_value.get(&at).copied();
+        let counted = by_count.get(&at).copied();
         let event = weight.or(counted).map(|event| profile.series[event.series].name.clone());
         let ValueType { name, unit } = tables.sample_types[at];
         SampleValue {

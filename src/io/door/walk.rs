@@ -2,8 +2,8 @@
 #![expect(clippy::disallowed_methods, reason = "this is the door")]
 
 use crate::error::Error;
+use crate::io::modes::mode_if;
 use crate::io::new_file::open_directory;
-use crate::io::permissions::mode_if;
 use crate::io::typed::is_reachable;
 use rustix::fs::{Dir, Mode, OFlags, mkdirat, openat, readlink, readlinkat};
 use rustix::io::Errno;

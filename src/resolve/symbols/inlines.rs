@@ -6,9 +6,9 @@
 use super::files::{DEBUGGING, SearchOptions};
 use super::image::Image;
 use super::near::{Listed, Reader, Tables};
-use crate::bytes::dwarf_depth::{count_deep_calls, limit_sections, without_deep_calls};
 use crate::error::Warnings;
 use crate::model::code::MOST_INLINED;
+use crate::model::dwarf_depth::{count_deep_calls, limit_sections, without_deep_calls};
 use addr2line::{Context, FrameIter, LookupContinuation, LookupResult, SplitDwarfLoad};
 use gimli::{
     AbbreviationsCacheStrategy, DwarfPackage, DwarfPackageSections, DwarfSections, DwoId, EndianSlice, RunTimeEndian,

@@ -24,7 +24,6 @@ pub mod table;
 
 use super::dso::DsoId;
 use super::frames::{Frame, Frames, TextId};
-use crate::analysis::quantity::counted;
 use crate::error::{Warning, Warnings};
 use crate::model::code::MOST_INLINED;
 use crate::parallel::{Pool, join};
@@ -172,9 +171,8 @@ fn resolve_file(
 
 /// The warning about inlined calls that are not shown.
 pub fn too_deep(calls: u64) -> Warning {
-    let calls = counted(calls, "inlined call");
     Warning::new(format!(
-        "{calls} nested more than {MOST_INLINED} deep: not shown, and counted for the call around them"
+        "inlined calls ({calls}) nested more than {MOST_INLINED} deep: not shown, and counted for the call around them"
     ))
 }
 

@@ -11,7 +11,7 @@
 
 use super::image::Image;
 use super::plt;
-use crate::bytes::dwarf_depth::read_uleb;
+use crate::model::dwarf_depth::read_uleb;
 use gimli::{EndianSlice, RunTimeEndian, constants};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;

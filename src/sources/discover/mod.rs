@@ -19,6 +19,7 @@
 
 mod cores;
 mod given;
+mod given_files;
 mod logs;
 mod markers;
 mod numbers;
@@ -41,7 +42,7 @@ use crate::io::{self, Bytes};
 use crate::model::process::{FileId, Marker, Process, Processes};
 use crate::model::{Addr, Nanos, Pid};
 use crate::records::jit_logs::CodeLog;
-use given::GivenFiles;
+use given_files::GivenFiles;
 use markers::Markers;
 pub use markers::inner_pid;
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,8 +2,8 @@
 //! its functions is requested.
 
 use super::symfile::{Function, Symfile};
-use crate::bytes::dwarf_depth::limit_sections;
 use crate::model::code::{InlinedCall, Line, MOST_INLINED, SourceMap};
+use crate::model::dwarf_depth::limit_sections;
 use crate::records::jit_logs::code_log::{LogPositions, TextId, Texts};
 use addr2line::Context;
 use gimli::{DwarfSections, EndianSlice, RunTimeEndian, constants as dw};
