@@ -85,7 +85,7 @@ fn bytes(picture: &Picture) -> Vec<u8> {
 fn of_tree(profile: &Profile, look: &Look) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let write = |picture: &Picture, out: &mut dyn std::io::Write| Ok(out.write_all(&bytes(picture))?);
-    flamegraph::draw(profile, &WriteOptions::default(), &mut look.clone(), &mut out, &write).ok()?;
+    flamegraph::draw(profile, &WriteOptions::default(), look, &mut out, &write).ok()?;
     Some(out)
 }
 

@@ -3,6 +3,8 @@
 //! [`FORMATS`] is the one table of the formats that jitgraft reads and writes: help, detection and tests walk it. A new
 //! format is its own file or folder, one `mod` line and one entry here.
 
+#[cfg(test)]
+mod conversion_tests;
 pub mod cpuprofile;
 pub mod csv;
 pub mod dtrace;

@@ -6,7 +6,7 @@
 use super::frame_counts::FrameCounts;
 use super::perf_command::{PerfCommand, simpleperf_program};
 use super::process::{BuildId, Moment};
-use super::stacks::{Profile, Series};
+use super::stacks::Profile;
 use super::units::{Addr, Nanos, Pid};
 use crate::model::backing::{Backing, base_name};
 use rustc_hash::FxHashSet;

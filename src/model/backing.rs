@@ -54,8 +54,6 @@ const BEGINNINGS: &[(&[u8], Backing<'static>)] = &[
     (b"//", Backing::Untold),
     (b"/anon_hugepage", Backing::HugePages),
     (b"/dev/zero", Backing::SharedAnonymous),
-    // Android's, up to version 9: `/dev/ashmem/dalvik-jit-code-cache (deleted)`.
-    (b"/dev/ashmem/", Backing::NamedShared),
     (b"/memfd:", Backing::Memfd),
     (b"/SYSV", Backing::SystemV),
     (b"[anon:", Backing::NamedAnonymous),
@@ -65,6 +63,7 @@ const BEGINNINGS: &[(&[u8], Backing<'static>)] = &[
     (b"[vdso", Backing::Vdso),
     (b"[vsyscall]", Backing::Vsyscall),
     (b"anon_inode:", Backing::AnonInode),
+    // Android's, up to version 9: `/dev/ashmem/dalvik-jit-code-cache (deleted)`.
     (b"/dev/ashmem/", Backing::PosixShared),
 ];
 

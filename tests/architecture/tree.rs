@@ -14,9 +14,7 @@ pub(super) struct SourceFile {
     pub(super) name: String,
     /// The module that it is; empty for the crate's root.
     pub(super) module: ModulePath,
-    /// All of its code.
-    pub(super) code: Vec<Token>,
-    /// The parts of it that are not only for tests.
+    /// Its code, without what is only for tests.
     pub(super) product: Vec<Token>,
 }
 
@@ -161,10 +159,9 @@ fn source_file(name: &str, text: &str) -> SourceFile {
     if module == ["lib"] {
         module.clear();
     }
-    let code = tokens(text);
     let for_tests = module.iter().any(|part| part == "tests" || part.ends_with("_tests"));
-    let product = if for_tests { Vec::new() } else { without_tests(&code) };
-    SourceFile { name: name.to_owned(), module, code, product }
+    let product = if for_tests { Vec::new() } else { without_tests(&tokens(text)) };
+    SourceFile { name: name.to_owned(), module, product }
 }
 
 /// The code of a module, and that of each module whose body is in the same file.

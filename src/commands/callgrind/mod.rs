@@ -17,7 +17,7 @@ use crate::io::{InPath, Run, open_rewindable};
 use crate::pipeline::callgrind::HEAD;
 use crate::pipeline::{Job, Outcome, mistaken, open};
 use crate::records::callgrind::sniff;
-use crate::records::valgrind_text;
+use crate::records::valgrind_text::{self, Report};
 use std::io::Read;
 use std::path::Path;
 
@@ -28,10 +28,12 @@ pub fn run(options: &CallgrindOptions, job: &Job) -> Result<Outcome> {
         let mut head = Vec::new();
         (&mut file).take(HEAD).read_to_end(&mut head)?;
         std::io::Seek::rewind(&mut file)?;
-        if sniff(&head) {
+        let report = valgrind_text::sniff(&head);
+        // cachegrind's files are read as stacks, but have nothing that could be named.
+        if sniff(&head) && report != Some(Report::Cachegrind) {
             return profile::run(file, options, &run, job);
         }
-        match valgrind_text::sniff(&head) {
+        match report {
             Some(report) => reports::run(report, &file, &head, options, &run, job),
             None => Err(unknown(&head, &options.input)),
         }

@@ -7,6 +7,12 @@ use tempfile::TempDir;
 #[derive(Debug)]
 pub struct Scratch(TempDir);
 
+impl Default for Scratch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Scratch {
     pub fn new() -> Self {
         let memory = Path::new("/dev/shm");

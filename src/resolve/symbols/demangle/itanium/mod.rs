@@ -318,7 +318,7 @@ mod tests {
     /// Templates in each other, this deep: V8's chains of reducers are up to 40.
     fn nested(depth: usize) -> (String, String) {
         let mangled = format!("_Z1fI{}i{}vv", "1AI".repeat(depth), "E".repeat(depth + 1));
-        (mangled, format!("f<{}int{} >", "A<".repeat(depth), format!(">{}", " >".repeat(depth - 1))))
+        (mangled, format!("f<{}int>{} >", "A<".repeat(depth), " >".repeat(depth - 1)))
     }
 
     #[test]
