@@ -7,6 +7,7 @@ pub mod category;
 pub mod code_shares;
 pub mod comparison;
 pub mod filter;
+pub mod function_files;
 pub mod groups;
 pub mod indented_tree;
 pub mod label;

@@ -15,11 +15,13 @@
 //! See <https://chromedevtools.github.io/devtools-protocol/tot/Profiler/#type-Profile>.
 
 mod head;
+mod node;
 
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warning, Warnings, without_values};
 use crate::model::Nanos;
 use crate::model::stacks::{Frame, FrameKind, FunctionStart, Profile, Row, StackId, Track, Unit};
+use node::{CallFrame, LineTicks, ProfileNode};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -131,43 +133,6 @@ struct TimedSample {
     weight: u64,
     count: u64,
     time: Option<Nanos>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase")]
-struct ProfileNode<'a> {
-    id: u64,
-    #[serde(borrow)]
-    call_frame: CallFrame<'a>,
-    #[serde(default)]
-    hit_count: u64,
-    #[serde(default)]
-    children: Vec<u64>,
-    /// Profiles that are sent while they are taken name the parent instead.
-    parent: Option<u64>,
-    #[serde(default)]
-    position_ticks: Vec<LineTicks>,
-}
-
-/// The number of samples that were taken in a line.
-#[derive(Debug, Clone, Copy, Deserialize)]
-struct LineTicks {
-    line: u32,
-    ticks: u64,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase")]
-struct CallFrame<'a> {
-    #[serde(borrow, default)]
-    function_name: Cow<'a, str>,
-    #[serde(borrow, default)]
-    url: Cow<'a, str>,
-    /// From 0; -1 if absent.
-    #[serde(default)]
-    line_number: i64,
-    #[serde(default)]
-    column_number: i64,
 }
 
 /// The members of a profile, as far as they were read.

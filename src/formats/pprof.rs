@@ -15,6 +15,7 @@ mod tables;
 pub use read::{read, sniff};
 pub use rewrite::open as open_unsymbolized;
 
+use crate::analysis::function_files::FunctionFiles;
 use crate::analysis::label;
 use crate::analysis::mapped_pieces::{MappedPieces, Piece};
 use crate::analysis::namesakes::system_name;
@@ -100,7 +101,8 @@ impl SampleSum {
 
 fn build(profile: &Profile) -> PprofDraft {
     let (mut strings, mut file) = (StringTable::new(), PprofProfile::default());
-    let stated = profile.about.values.as_ref().filter(|values| values.are_of(profile));
+    let names = profile.series.iter().map(|series| &*series.name);
+    let stated = profile.about.values.as_ref().filter(|values| values.are_of(names));
     let places = match stated {
         Some(stated) => stated_places(profile, stated, &mut strings, &mut file),
         None => own_places(profile, &mut strings, &mut file),
@@ -265,12 +267,15 @@ fn locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfi
     let mut found = Vec::new();
     let mut pieces = MappedPieces::new(profile, &mut |piece| found.push(piece));
     let mut functions: FxHashMap<_, u64> = FxHashMap::default();
+    let mut files = FunctionFiles::default();
+    files.update(profile);
     for (id, frame) in profile.frames() {
+        let source = files.file_of(profile, frame);
         let name = strings.id(&label::function(profile, frame));
         let next = functions.len() as u64 + 1;
-        let function_id = *functions.entry((name, frame.module, frame.file, frame.start)).or_insert(next);
+        let function_id = *functions.entry((name, frame.module, source, frame.start)).or_insert(next);
         if function_id == next {
-            let filename = frame.file.map_or(0, |file| strings.id_of(profile.name_of(file)));
+            let filename = source.map_or(0, |file| strings.id_of(profile.name_of(file)));
             let start_line = frame.start.line.into();
             let of_column = system_name(&label::function(profile, frame), frame.start.line, frame.start.column);
             let system_name = of_column.map_or(name, |text| strings.id(&text));

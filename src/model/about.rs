@@ -6,7 +6,6 @@
 use super::frame_counts::FrameCounts;
 use super::perf_command::{PerfCommand, simpleperf_program};
 use super::process::{BuildId, Moment};
-use super::stacks::Profile;
 use super::units::{Addr, Nanos, Pid};
 use crate::model::backing::{Backing, base_name};
 use rustc_hash::FxHashSet;
@@ -81,11 +80,11 @@ pub struct SampleValue {
 }
 
 impl ValueTypes {
-    /// True if they are the values of all events of a profile.
-    pub fn are_of(&self, profile: &Profile) -> bool {
+    /// True if they are the values of all these events, of which there are some.
+    pub fn are_of<'e>(&self, mut names: impl Iterator<Item = &'e str>) -> bool {
         let weighed = self.types.iter().filter(|value| !value.is_count);
         let events: FxHashSet<&str> = weighed.filter_map(|value| value.event.as_deref()).collect();
-        !profile.series.is_empty() && profile.series.iter().all(|series| events.contains(&*series.name))
+        !events.is_empty() && names.all(|name| events.contains(name))
     }
 
     /// Takes over what a profile read after this one states: the longest period.

@@ -133,7 +133,7 @@ fn an_output_that_repeats_its_inputs_is_as_private_as_they_are() {
         &["merge", "-q", "INPUT", "INPUT", "-o", "OUT/a.folded"],
         &["merge", "-q", "--to", "pprof", "INPUT", "-o", "OUT/a.pb.gz"],
         &["annotate", "-q", ".", "INPUT", "-o", "OUT/a.json"],
-        &["annotate", "-q", ".", "INPUT", "-o", "OUT/a.html"],
+        &["annotate", "-q", ".", "INPUT", "-o", "OUT/a.txt"],
         &["view", "-q", "INPUT", "-o", "OUT/a.html"],
         &["pack", "-q", "INPUT", "-o", "OUT/a.tar.zst"],
     ];

@@ -118,7 +118,8 @@ fn filters_keep_what_they_state() {
     };
     let all = total(&[]);
     assert_eq!(total(&["--pid", PID, "--comm", "php"]), all);
-    assert_eq!(total(&["--pid", "1,2"]), 0);
+    let nobody = run(&["collapse", "--pid", "1,2"], &[&data], None);
+    assert_eq!((nobody.status.code(), &nobody.stdout[..]), (Some(1), &b""[..]));
     assert_eq!(total(&["--event", "cpu-clock"]), all);
     let halves = (total(&["--time", "0%-50%"]), total(&["--time", "50%-100%"]));
     assert!(halves.0 > all / 4 && halves.1 > all / 4 && (all..=all + 1).contains(&(halves.0 + halves.1)), "{halves:?}");

@@ -176,9 +176,11 @@ fn jitgraft(args: &[&str]) -> String {
 /// The frames of a text: the address to look up, and the functions there with their lines, innermost first.
 fn frames(text: &str) -> Vec<(u64, Vec<Place>)> {
     let (mut frames, mut functions, mut leaf, mut whole) = (Vec::new(), Vec::<Place>::new(), true, None);
-    for line in text.lines().chain([""]) {
+    let lines: Vec<&str> = text.lines().chain([""]).collect();
+    for (at, line) in lines.iter().enumerate() {
         if line.starts_with("  ") {
-            let number = line.rsplit_once(':').and_then(|(_, number)| number.parse().ok());
+            let place = line.strip_suffix(" (inlined)").unwrap_or(line);
+            let number = place.rsplit_once(':').and_then(|(_, number)| number.parse().ok());
             functions.last_mut().unwrap().1 = number.unwrap_or(0);
             continue;
         }
@@ -191,9 +193,11 @@ fn frames(text: &str) -> Vec<(u64, Vec<Place>)> {
         };
         let (addr, name) = frame.trim_start().split_once(' ').unwrap();
         let addr = u64::from_str_radix(addr, 16).unwrap();
-        let inlined = name.strip_suffix(" (inlined)");
-        functions.push((inlined.unwrap_or(name).to_owned(), 0));
-        if inlined.is_none() {
+        let own = name.strip_suffix(" (inlined)");
+        functions.push((own.unwrap_or(name).to_owned(), 0));
+        // perf states it behind the place in the source, if it prints that.
+        let is_inlined = own.is_some() || lines[at + 1].starts_with("  ") && lines[at + 1].ends_with(" (inlined)");
+        if !is_inlined {
             whole = Some(if leaf { addr } else { addr.wrapping_sub(1) });
             leaf = false;
         }

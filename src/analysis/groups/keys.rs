@@ -233,7 +233,8 @@ fn of_a_frame(spelled: &mut SpelledNames<'_>, frame: &Frame, key: Key, unnamed: 
         Key::Kind => Value::Text(kind(Category::of(frame)).into()),
         Key::Tier => Value::Text(Category::of(frame).name().into()),
         Key::Line => {
-            frame.file.map_or(Value::None, |file| Value::Text(line(text_of(profile.name_of(file)), frame.line).into()))
+            let place = profile.place_of(frame);
+            place.map_or(Value::None, |(file, at)| Value::Text(line(text_of(profile.name_of(file)), at).into()))
         }
         _ => Value::Text(match unnamed {
             Unnamed::ByModule if profile.name_of(frame.name) == UNKNOWN => label::unnamed(profile, frame).into(),

@@ -3,7 +3,7 @@
 //! A tree may be deeper than a reader can follow by calling itself, so its text is taken apart first: each node's own
 //! members, without its children.
 
-use super::{CallFrame, LineTicks, ProfileNode};
+use super::node::{CallFrame, LineTicks, ProfileNode};
 use serde::Deserialize;
 
 /// A node without its children.

@@ -3,6 +3,7 @@
 use super::draft::{Tables, Which};
 use super::messages::{FunctionMessage, LineMessage, LocationMessage, MappingMessage, StackMessage, text};
 use super::modules::{GNU_BUILD_ID, HTL_HASH};
+use crate::analysis::function_files::FunctionFiles;
 use crate::analysis::label;
 use crate::analysis::mapped_pieces::{MappedPieces, Piece};
 use crate::analysis::namesakes::system_name;
@@ -21,6 +22,7 @@ pub(super) struct Places {
     /// type of JIT code depends on the process.
     locations: FxHashMap<RuntimeSet, FxHashMap<Box<[FrameId]>, i32>>,
     stacks: FxHashMap<(StackId, RuntimeSet), i32>,
+    files: FunctionFiles,
 }
 
 impl Places {
@@ -68,7 +70,8 @@ impl Places {
         self.mappings.extend(new.iter().map(|piece| mapping(piece, tables)));
         let mapping_index = at.mapping.checked_sub(1).map_or(0, |at| self.mappings[at as usize]);
         let attribute_indices = attributes(profile, frame, runtimes, tables);
-        let lines = lines(place, (profile, names), tables);
+        self.files.update(profile);
+        let lines = lines(place, (profile, names), &self.files, tables);
         let location = LocationMessage { mapping_index, address: at.address, lines, attribute_indices };
         let number = tables.message(Which::Locations, &location);
         self.locations.entry(runtimes).or_default().insert(place.into(), number);
@@ -83,7 +86,12 @@ fn is_expanded_in(profile: &Profile, inner: FrameId, outer: FrameId) -> bool {
 }
 
 /// The functions of a place. One that is not known has none, unless nothing else is known of it either.
-fn lines(place: &[FrameId], (profile, names): (&Profile, &WrittenNames), tables: &mut Tables) -> Vec<LineMessage> {
+fn lines(
+    place: &[FrameId],
+    (profile, names): (&Profile, &WrittenNames),
+    files: &FunctionFiles,
+    tables: &mut Tables,
+) -> Vec<LineMessage> {
     let is_known = |frame: &Frame| {
         profile.name_of(frame.name) != UNKNOWN || place.len() > 1 || frame.module.is_none() && frame.addr.is_none()
     };
@@ -100,7 +108,8 @@ fn lines(place: &[FrameId], (profile, names): (&Profile, &WrittenNames), tables:
             None if *name == *own => 0,
             None => tables.text(own),
         };
-        let filename_strindex = frame.file.map_or(0, |file| tables.text(profile.name_of(file)));
+        let file = files.file_of(profile, frame);
+        let filename_strindex = file.map_or(0, |file| tables.text(profile.name_of(file)));
         let start_line = frame.start.line.into();
         let function = FunctionMessage { name_strindex, system_name_strindex, filename_strindex, start_line };
         LineMessage { function_index: tables.message(Which::Functions, &function), line: frame.line.into() }

@@ -181,10 +181,26 @@ impl<'p> PageTables<'p> {
         })
     }
 
+    /// By function, the first one that is the same but for its category: tiers of one function.
+    fn identities(&self) -> Vec<u64> {
+        let mut firsts = FxHashMap::default();
+        let numbered = (0_u64..).zip(&self.functions);
+        let identities = numbered.map(|(number, function)| {
+            let PageFunctionKey { name, module, file, start, .. } = function.key;
+            *firsts.entry((name, module, file, start)).or_insert(number)
+        });
+        identities.collect()
+    }
+
     /// Reports the functions from `first` on where they are written.
     fn find_places(&mut self, profile: &Profile, functions: &[u32], first: usize) {
         for ((number, place), (_, frame)) in functions.iter().zip(places(profile)).zip(profile.frames()) {
-            let Some((file, line)) = place.or_else(|| profile.place_of(frame)) else { continue };
+            // Where calls are stated, functions are not made of lines: `report` shows where they start, too.
+            let place = match frame.start.file {
+                Some(file) if !profile.calls.is_empty() => Some((file, frame.start.line)),
+                _ => place.or_else(|| profile.place_of(frame)),
+            };
+            let Some((file, line)) = place else { continue };
             let function = &mut self.functions[*number as usize];
             if *number as usize >= first && function.file.is_none() {
                 function.file = Some(self.texts.number(&*readable(profile.name_of(file))));
@@ -223,6 +239,7 @@ impl<'p> PageTables<'p> {
             .texts("texts", self.texts.items())
             .numbers("functions.name", functions().map(|function| function.key.name.into()))
             .numbers("functions.module", functions().map(|function| some(function.key.module)))
+            .numbers("functions.identity", self.identities().into_iter())
             .numbers("functions.category", functions().map(|function| category_number(function.key.category)))
             .numbers("functions.file", functions().map(|function| some(function.file)))
             .numbers("functions.line", functions().map(|function| function.line.into()))

@@ -56,7 +56,15 @@ impl Told {
         self.weights(function)
     }
 
+    /// Without functions that have no name: some formats spell their place in its stead.
     fn weights(&self, key: impl Fn(&Frame) -> String) -> Weights {
+        let mut weights = self.all_weights(key);
+        weights.own.retain(|name, _| !name.starts_with("(anonymous)"));
+        weights.total.retain(|name, _| !name.starts_with("(anonymous)"));
+        weights
+    }
+
+    fn all_weights(&self, key: impl Fn(&Frame) -> String) -> Weights {
         if let Some(graph) = &self.graph {
             return graph.clone();
         }

@@ -17,7 +17,7 @@ pub(crate) struct Sums {
     pub(crate) samples: u64,
 }
 
-/// By module and name.
+/// By module and name. Functions that are called alike are added up.
 pub(crate) type Table = BTreeMap<(String, String), Sums>;
 
 /// A page of an input.
@@ -131,8 +131,7 @@ impl Shown {
         let mut table = Table::new();
         for row in &rows {
             let sums = Sums { own: number(row, "self"), total: number(row, "total"), samples: number(row, "samples") };
-            let before = table.insert((text(row, "module"), text(row, "symbol")), sums);
-            assert!(before.is_none(), "{row} stands twice");
+            add(&mut table, (text(row, "module"), text(row, "symbol")), sums);
         }
         table
     }
@@ -145,12 +144,14 @@ impl Shown {
              profile.functions.name[number], sums.self[group], sums.total[group], sums.selfCount[group], \
              sums.totalCount[group]]).filter((row) => row[5] > 0) }",
         );
-        let row = |row: &Value| {
+        let mut table = Table::new();
+        for row in rows.as_array().unwrap() {
             let text = |at: usize| row[at].as_str().unwrap().to_owned();
             let number = |at: usize| row[at].as_f64().unwrap() as u64;
-            ((text(0), text(1)), Sums { own: number(2), total: number(3), samples: number(4) })
-        };
-        rows.as_array().unwrap().iter().map(row).collect()
+            let sums = Sums { own: number(2), total: number(3), samples: number(4) };
+            add(&mut table, (text(0), text(1)), sums);
+        }
+        table
     }
 
     /// Fails unless the page's table is that of `jitgraft report` with these filters.
@@ -177,4 +178,9 @@ impl Shown {
         self.page.evaluate("jitgraft.ready.then(() => 0)");
         self.page.settle();
     }
+}
+
+fn add(table: &mut Table, function: (String, String), sums: Sums) {
+    let sum = table.entry(function).or_default();
+    *sum = Sums { own: sum.own + sums.own, total: sum.total + sums.total, samples: sum.samples + sums.samples };
 }

@@ -9,14 +9,12 @@ const CUT_STACK = "[truncated]";
  *   of each group; rank: its place among siblings
  */
 export function functionGroups(profile, mergeTiers) {
-  const { name, module, file } = profile.functions;
+  const { name, identity } = profile.functions;
   const of = new Uint32Array(name.length);
   const first = [];
   const numbers = new Map();
   for (let number = 0; number < name.length; number++) {
-    // If calls are stated, functions of different files are different.
-    const within = profile.hasCalls ? file[number] : "";
-    const key = mergeTiers ? `${module[number]}\n${name[number]}\n${within}` : number;
+    const key = mergeTiers ? identity[number] : number;
     let group = numbers.get(key);
     if (group === undefined) {
       group = first.length;

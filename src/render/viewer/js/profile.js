@@ -40,6 +40,8 @@ export class Profile {
       /** "" where not known. */
       module: optional("profile/functions.module"),
       /** Index into `categories`. */
+      /** The first function that is the same but for its category: tiers of one function. */
+      identity: pack.numbers("profile/functions.identity"),
       category: Uint8Array.from(pack.numbers("profile/functions.category")),
       /** "" where not known. */
       file: optional("profile/functions.file"),

@@ -1,7 +1,7 @@
 //! Reads a mangled name into a graph, by the ABI's grammar, whose rules the functions are named after.
 
+use super::graph::{FunctionNode, Graph, List, MOST_DEPTH, Node, NodeId, Qualifiers, RefQualifier};
 use super::operators::{self, Place};
-use super::{FunctionNode, Graph, List, MOST_DEPTH, Node, NodeId, Qualifiers, RefQualifier};
 
 /// Names longer than this are not read.
 const LONGEST: usize = 64 << 10;

@@ -3,7 +3,7 @@
 //! Types are written around what they are of: `void (*)(int)` has its result before and its parameters behind the `*`. So
 //! each node has a left and a right part, of which most have only the left one.
 
-use super::{FunctionNode, Graph, List, MOST_DEPTH, Node, NodeId, Qualifiers, RefQualifier};
+use super::graph::{FunctionNode, Graph, List, MOST_DEPTH, Node, NodeId, Qualifiers, RefQualifier};
 
 /// Texts longer than this are not names.
 const LONGEST: usize = 256 << 10;
