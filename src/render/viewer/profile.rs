@@ -239,7 +239,7 @@ impl<'p> PageTables<'p> {
             .texts("texts", self.texts.items())
             .numbers("functions.name", functions().map(|function| function.key.name.into()))
             .numbers("functions.module", functions().map(|function| some(function.key.module)))
-            .numbers("functions.identity", self.identities().into_iter())
+            .numbers("functions.identity", self.identities())
             .numbers("functions.category", functions().map(|function| category_number(function.key.category)))
             .numbers("functions.file", functions().map(|function| some(function.file)))
             .numbers("functions.line", functions().map(|function| function.line.into()))
