@@ -113,6 +113,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_search_shows_the_share_of_the_stacks_that_have_what_is_found() {
     let mut graph = Graph::of(STACKS);
     graph.page.press("/");
@@ -132,6 +133,7 @@ fn a_search_shows_the_share_of_the_stacks_that_have_what_is_found() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_found_box_is_drawn_in_another_color() {
     let mut graph = Graph::of(STACKS);
     let [scan, infer] = ["scanIdentifier", "infer"].map(|name| graph.named(name));
@@ -145,6 +147,7 @@ fn a_found_box_is_drawn_in_another_color() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn the_bar_reports_the_box_that_is_pointed_at() {
     let mut graph = Graph::of(STACKS);
     graph.point_at("parse");
@@ -156,6 +159,7 @@ fn the_bar_reports_the_box_that_is_pointed_at() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_click_zooms_in_and_escape_shows_everything_again() {
     let mut graph = Graph::of(STACKS);
     assert!(graph.shows_all());
@@ -176,6 +180,7 @@ fn a_click_zooms_in_and_escape_shows_everything_again() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_link_to_a_zoom_and_a_search_shows_the_same_after_it_is_loaded_anew() {
     let mut graph = Graph::of(STACKS);
     graph.click("parse");
@@ -193,6 +198,7 @@ fn a_link_to_a_zoom_and_a_search_shows_the_same_after_it_is_loaded_anew() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_page_turns_dark_and_light_with_the_system() {
     let mut graph = Graph::of(STACKS);
     graph.page.prefer("light");
@@ -206,6 +212,7 @@ fn a_page_turns_dark_and_light_with_the_system() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn hostile_names_stay_text() {
     let script = "</script><img src=x onerror=window.hit=1><svg onload=window.hit=1>]]>&quot";
     let turned = "\u{202e}desrever\u{2066} \u{1b}[31mred\u{7}";
@@ -244,6 +251,7 @@ fn graphs_of_every_sort_open_without_complaint() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn complaints_of_a_page_are_seen() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("page.html");
@@ -258,6 +266,7 @@ fn complaints_of_a_page_are_seen() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn code_without_a_name_is_hatched_in_both_themes() {
     for scheme in ["light", "dark"] {
         let mut graph = Graph::of("main;f_[j] 10\nmain;[perf-7.map]_[j] 10\nmain;[libc.so.6] 10\n");

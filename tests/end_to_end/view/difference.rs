@@ -28,6 +28,7 @@ fn rows(shown: &mut Shown) -> Vec<Vec<String>> {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn the_functions_that_changed_are_those_of_report() {
     let dir = profiles();
     let [before, after] = ["before.folded", "after.folded"].map(|name| dir.path().join(name));
@@ -65,6 +66,7 @@ fn the_functions_that_changed_are_those_of_report() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_profile_and_itself_do_not_differ() {
     let dir = profiles();
     let after = dir.path().join("after.folded");
@@ -75,6 +77,7 @@ fn a_profile_and_itself_do_not_differ() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn amounts_as_they_are_differ_where_shares_do_not() {
     let dir = tempfile::tempdir().unwrap();
     let [before, after] = ["before.folded", "after.folded"].map(|name| dir.path().join(name));

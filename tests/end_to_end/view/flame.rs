@@ -62,6 +62,7 @@ fn total(shown: &mut Shown) -> Value {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_search_shows_the_share_of_the_stacks_that_have_what_is_found() {
     let mut shown = graph();
     shown.page.press("/");
@@ -80,6 +81,7 @@ fn a_search_shows_the_share_of_the_stacks_that_have_what_is_found() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_search_in_a_recording_finds_what_is_in_its_stacks() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/folded-node/input.folded");
     let mut shown = Shown::fixture("folded-node/input.folded").part("flame");
@@ -92,6 +94,7 @@ fn a_search_in_a_recording_finds_what_is_in_its_stacks() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_box_shows_what_report_reports_its_function() {
     let mut shown = graph();
     for (name, own) in
@@ -103,6 +106,7 @@ fn a_box_shows_what_report_reports_its_function() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_click_zooms_in_and_a_link_to_it_shows_the_same() {
     let mut shown = graph();
     let before = place(&mut shown, "infer");
@@ -126,6 +130,7 @@ fn a_click_zooms_in_and_a_link_to_it_shows_the_same() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn the_graph_is_walked_by_keyboard() {
     let mut shown = graph();
     shown.page.evaluate("document.querySelector('#flame').focus()");
@@ -144,6 +149,7 @@ fn the_graph_is_walked_by_keyboard() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn callers_and_callees_are_those_of_report() {
     let mut shown = graph();
     choose(&mut shown, "scan", "sandwich");
@@ -186,6 +192,7 @@ fn row_of(shown: &mut Shown, row: u32) -> Value {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn the_graph_begins_as_the_picture_of_flamegraph_does() {
     let mut shown = Shown::folded("[truncated];f 90\nmain;b 5\nmain;c 9\nmain;a 2\nZed 1\n_start 7\n").part("flame");
     assert_eq!(row_of(&mut shown, 1), json!(["Zed", "_start", "main", "[truncated]"]));
@@ -195,6 +202,7 @@ fn the_graph_begins_as_the_picture_of_flamegraph_does() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn the_graph_of_a_recording_has_the_boxes_of_the_picture_of_flamegraph() {
     let mut shown = Shown::fixture("tiers-recording/perf.data.zst").part("flame");
     let picture = Picture::parse(&shown.output(&["flamegraph"]));
@@ -214,6 +222,7 @@ fn the_graph_of_a_recording_has_the_boxes_of_the_picture_of_flamegraph() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn the_call_tree_opens_row_by_row_with_the_sums_of_the_graph() {
     let mut shown = Shown::folded(STACKS).part("tree");
     let rows = |shown: &mut Shown| {
@@ -244,6 +253,7 @@ fn the_call_tree_opens_row_by_row_with_the_sums_of_the_graph() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_focus_leaves_the_stacks_through_a_function() {
     let mut shown = graph();
     choose(&mut shown, "scan", "focus");
@@ -254,6 +264,7 @@ fn a_focus_leaves_the_stacks_through_a_function() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_hidden_function_counts_for_its_callers() {
     let mut shown = graph();
     choose(&mut shown, "parse", "hide-function");
@@ -271,6 +282,7 @@ fn a_hidden_function_counts_for_its_callers() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn the_graph_as_text_is_what_was_folded() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/folded-node/expected.folded");
     let mut shown = Shown::fixture("folded-node/input.folded").part("flame");
@@ -283,6 +295,7 @@ fn the_graph_as_text_is_what_was_folded() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_graph_from_its_ends_on_has_reports_own_sums_in_its_first_row() {
     let mut shown = Shown::fixture("recording-node/perf.data.zst").part("flame");
     shown.page.evaluate(
@@ -308,6 +321,7 @@ fn a_graph_from_its_ends_on_has_reports_own_sums_in_its_first_row() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn the_graph_follows_a_range_of_time() {
     let mut shown = Shown::fixture("recording-java/perf.data.zst").part("flame");
     let length = shown.page.evaluate("Number(jitgraft.page.profile.time.last - jitgraft.page.profile.time.start)");
@@ -320,6 +334,7 @@ fn the_graph_follows_a_range_of_time() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn pictures_of_time_line_up_with_the_lanes_above() {
     let mut shown = Shown::fixture("php-recording/perf.data.zst").part("flame");
     shown.set(&json!({ "order": "time" }));
@@ -343,6 +358,7 @@ fn pictures_of_time_line_up_with_the_lanes_above() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_function_without_self_time_leads_to_the_code_of_its_callees() {
     let mut shown = Shown::fixture("php-recording/perf.data.zst").part("code");
     let caller = shown.page.evaluate(
@@ -357,6 +373,7 @@ fn a_function_without_self_time_leads_to_the_code_of_its_callees() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn every_way_to_draw_a_graph_draws_one_without_complaint() {
     for input in ["recording-java/perf.data.zst", "trace-miri/input.json", "measureme-rustc/profile.mm_profdata.zst"] {
         let mut shown = Shown::fixture(input).part("flame");
@@ -375,6 +392,7 @@ fn every_way_to_draw_a_graph_draws_one_without_complaint() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn code_without_a_name_is_hatched_and_the_page_states_how_much_there_is() {
     // Nothing states that the dump beside it is of this run: no trace has a name.
     let mut shown = Shown::fixture("recording-luajit/perf.data.zst").part("flame");

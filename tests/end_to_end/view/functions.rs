@@ -46,6 +46,7 @@ fn a_copy_of_the_table_is_what_report_prints() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn columns_sort_as_report_does() {
     let mut shown = table_of(NODE);
     for (column, key) in [("self", "self"), ("total", "total"), ("samples", "samples"), ("name", "name")] {
@@ -67,6 +68,7 @@ fn columns_sort_as_report_does() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn the_table_is_walked_by_keyboard() {
     let mut shown = table_of(NODE);
     let rows = names(&mut shown);
@@ -87,6 +89,7 @@ fn the_table_is_walked_by_keyboard() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_search_leaves_the_functions_that_are_found() {
     let mut shown = table_of(NODE);
     shown.page.click_on("#search");
@@ -100,6 +103,7 @@ fn a_search_leaves_the_functions_that_are_found() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_shift_enter_shows_the_callers_and_callees() {
     let mut shown = table_of(NODE);
     shown.page.evaluate("document.querySelector('#functions-grid').focus()");
@@ -110,6 +114,7 @@ fn a_shift_enter_shows_the_callers_and_callees() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn names_that_are_formulas_are_text_in_the_copy() {
     let mut shown = Shown::folded("main;=1+1 3\nmain;@SUM(A1);say \"no\", twice 2\n").part("functions");
     let reported = shown.report(&["--format", "csv"]);
@@ -119,6 +124,7 @@ fn names_that_are_formulas_are_text_in_the_copy() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_printed_table_is_on_white_and_has_more_rows_than_the_window() {
     let mut shown = table_of(NODE);
     shown.set(&json!({ "theme": "dark" }));
@@ -134,6 +140,7 @@ fn a_printed_table_is_on_white_and_has_more_rows_than_the_window() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn callers_and_callees_of_stated_calls_are_those_that_report_shows() {
     let mut shown = table_of(CALLS);
     // The function that most functions call.
@@ -170,6 +177,7 @@ fn callers_and_callees_of_stated_calls_are_those_that_report_shows() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn tables_of_some_threads_are_made_of_the_calls_of_these() {
     let mut shown = table_of(THREADS);
     let threads = shown.page.evaluate("jitgraft.page.profile.tracks.map((track) => track.tid)");

@@ -72,6 +72,7 @@ fn added(one: &Table, other: &Table) -> Table {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn each_recording_starts_at_its_own_zero_in_lanes_of_its_own() {
     let mut shown = Two::new().page();
     let lanes = shown.page.evaluate(
@@ -90,6 +91,7 @@ fn each_recording_starts_at_its_own_zero_in_lanes_of_its_own() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_range_over_the_lanes_of_a_recording_counts_in_it_alone() {
     let two = Two::new();
     let mut shown = two.page();
@@ -111,6 +113,7 @@ fn a_range_over_the_lanes_of_a_recording_counts_in_it_alone() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_range_over_the_axis_counts_in_each_recording_from_its_start() {
     let two = Two::new();
     let mut shown = two.page();
@@ -126,6 +129,7 @@ fn a_range_over_the_axis_counts_in_each_recording_from_its_start() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn threads_of_one_recording_stay_chosen_when_a_range_is_dragged_over_it() {
     let two = Two::new();
     let mut shown = two.page();
@@ -138,6 +142,7 @@ fn threads_of_one_recording_stay_chosen_when_a_range_is_dragged_over_it() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn recordings_of_addresses_are_all_named_and_have_their_compilations_at_their_own_times() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let [first, second] = ["php-recording", "tiers-recording"].map(|name| fixtures.join(name).join("perf.data.zst"));

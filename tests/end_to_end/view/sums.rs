@@ -23,6 +23,7 @@ const INPUTS: [&str; 15] = [
 ];
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn the_page_of_each_sort_of_input_opens_without_complaint_and_has_the_sums_of_report() {
     for input in INPUTS {
         let mut shown = Shown::fixture(input);
@@ -39,6 +40,7 @@ fn event(shown: &mut Shown) -> String {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn numbers_of_samples_are_summed_instead_of_weights() {
     for input in ["recording-wasmtime/perf.data.zst", "trace-miri/input.json"] {
         let mut shown = Shown::fixture(input);
@@ -52,6 +54,7 @@ fn numbers_of_samples_are_summed_instead_of_weights() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn ranges_of_time_count_what_report_counts_with_time() {
     for input in ["recording-node/perf.data.zst", "recording-java/perf.data.zst", "recording-wasmtime/perf.data.zst"] {
         let mut shown = Shown::fixture(input);
@@ -67,6 +70,7 @@ fn ranges_of_time_count_what_report_counts_with_time() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn threads_count_what_report_counts_with_tid() {
     for input in ["recording-node/perf.data.zst", "recording-java/perf.data.zst"] {
         let mut shown = Shown::fixture(input);
@@ -82,6 +86,7 @@ fn threads_count_what_report_counts_with_tid() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn tiers_apart_are_functions_by_themselves() {
     let mut shown = Shown::fixture("recording-node/perf.data.zst");
     let merged = shown.table().len();

@@ -31,6 +31,7 @@ fn assert_as_reported(shown: &mut Shown) {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_brush_with_the_mouse_counts_what_report_counts() {
     let mut shown = Shown::fixture(NODE);
     let all = shown.table();
@@ -52,6 +53,7 @@ fn a_brush_with_the_mouse_counts_what_report_counts() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_brush_chooses_times_as_round_as_a_pixel_allows() {
     let mut shown = Shown::fixture(NODE);
     let (from, to) = (place(&mut shown, 0.213, 10.0), place(&mut shown, 0.457, 10.0));
@@ -65,6 +67,7 @@ fn a_brush_chooses_times_as_round_as_a_pixel_allows() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn in_a_low_window_the_time_part_leaves_room_for_the_flame_graph() {
     let mut shown = Shown::fixture(NODE);
     let all = shown.page.edges_of("#part-time")[3];
@@ -80,6 +83,7 @@ fn in_a_low_window_the_time_part_leaves_room_for_the_flame_graph() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_brush_with_the_keyboard_counts_what_report_counts() {
     let mut shown = Shown::fixture(NODE);
     let all = shown.table();
@@ -93,6 +97,7 @@ fn a_brush_with_the_keyboard_counts_what_report_counts() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn ranges_can_be_typed() {
     let mut shown = Shown::fixture(NODE);
     shown.page.click_on("#time-range");
@@ -107,6 +112,7 @@ fn ranges_can_be_typed() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_thread_that_is_clicked_is_the_only_one_that_counts() {
     let mut shown = Shown::fixture("recording-java/perf.data.zst");
     let all = shown.table();
@@ -128,6 +134,7 @@ fn a_thread_that_is_clicked_is_the_only_one_that_counts() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn threads_and_ranges_count_together() {
     let mut shown = Shown::fixture("recording-java/perf.data.zst");
     let (from, to) = (place(&mut shown, 0.1, 10.0), place(&mut shown, 0.6, 10.0));
@@ -142,6 +149,7 @@ fn threads_and_ranges_count_together() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn zooming_into_time_changes_no_sums() {
     let mut shown = Shown::fixture(NODE);
     let all = shown.table();
@@ -156,6 +164,7 @@ fn zooming_into_time_changes_no_sums() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_range_of_calls_has_as_much_of_them_as_report_cuts_out() {
     for input in ["trace-miri/input.json", "measureme-rustc/profile.mm_profdata.zst"] {
         let mut shown = Shown::fixture(input);
@@ -188,6 +197,7 @@ fn samples_of_eight_seconds() -> String {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_cell_of_the_heat_map_counts_what_report_counts() {
     let dir = tempfile::tempdir().unwrap();
     let input = dir.path().join("samples.txt");
@@ -209,6 +219,7 @@ fn a_cell_of_the_heat_map_counts_what_report_counts() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_range_that_begins_between_two_units_of_time_is_reported_in_whole_ones() {
     let mut shown = Shown::fixture(NODE);
     let rows = "jitgraft.page.profile.rows(0).time";

@@ -10,6 +10,7 @@ fn background(shown: &mut Shown) -> String {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn the_page_is_dark_or_light_as_the_system_is_or_as_the_reader_states() {
     let mut shown = Shown::fixture(NODE);
     let mut seen = Vec::new();
@@ -29,6 +30,7 @@ fn the_page_is_dark_or_light_as_the_system_is_or_as_the_reader_states() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn the_part_that_is_open_is_in_the_address() {
     let mut shown = Shown::fixture(NODE);
     let tabs = shown.page.evaluate("Array.from(document.querySelectorAll('[role=tab]'), (tab) => tab.id)");
@@ -46,6 +48,7 @@ fn the_part_that_is_open_is_in_the_address() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn a_question_mark_shows_the_keys() {
     let mut shown = Shown::fixture(NODE);
     let is_open = |shown: &mut Shown| shown.page.evaluate("document.querySelector('#keys').open");
@@ -61,6 +64,7 @@ fn a_question_mark_shows_the_keys() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn the_tab_of_the_doctor_has_the_number_of_findings() {
     let mut shown = Shown::fixture(NODE).part("doctor");
     let findings = shown.page.evaluate("document.querySelectorAll('[data-sort=finding]').length");
@@ -68,6 +72,7 @@ fn the_tab_of_the_doctor_has_the_number_of_findings() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn an_address_that_was_cut_or_made_up_shows_the_page_all_the_same() {
     let mut shown = Shown::fixture(NODE);
     let all = shown.table();
@@ -92,6 +97,7 @@ fn an_address_that_was_cut_or_made_up_shows_the_page_all_the_same() {
 }
 
 #[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
 fn hostile_names_stay_text_in_every_part() {
     let script = "</script><img src=x onerror=window.hit=1><svg onload=window.hit=1>]]>-->";
     let turned = "\u{202e}desrever\u{2066} \u{1b}[31mred\u{7}";
