@@ -194,7 +194,7 @@ pub enum OfProcess {
         inner: Option<Pid>,
         /// The switch that it received by the recorded command line.
         given: Option<&'static Switch>,
-        /// The switch in the recorded command line, which did not reach it: another process executed it.
+        /// A switch from the recorded command line that went to another process, not to this one.
         elsewhere: Option<&'static Switch>,
         /// True if it should have mapped a dump, and did not.
         unmapped: bool,

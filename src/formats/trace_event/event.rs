@@ -58,7 +58,7 @@ impl<'a> TraceEvent<'a> {
     /// The event that bytes begin with, and its length.
     pub(super) fn parse(bytes: &'a [u8]) -> serde_json::Result<(Self, usize)> {
         let mut events = serde_json::Deserializer::from_slice(bytes).into_iter::<Self>();
-        // There is a byte, so there is an event or an error.
+        // The input isn't empty, so the iterator yields an event or an error.
         let event = events.next().unwrap_or_else(|| Ok(Self::default()))?;
         let len = events.byte_offset();
         Ok((Self { raw: &bytes[..len], ..event }, len))

@@ -8,13 +8,13 @@ use serde::de::IgnoredAny;
 /// Why an event cannot be mended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unmendable {
-    /// The bytes end inside it: there may be more to come.
+    /// The input ends inside the event; more bytes may follow.
     Short,
-    /// It is damaged, behind so many bytes.
+    /// What is wrong, and the offset of the damage.
     Damaged(&'static str, usize),
 }
 
-/// The object that bytes begin with as JSON, and its length in the bytes.
+/// Rewrites the object at the start of `bytes` as valid JSON. Returns that and the number of bytes it stood in.
 pub(super) fn mend(bytes: &[u8]) -> Result<(String, usize), Unmendable> {
     let mut json = String::new();
     // The brackets that are open: one that is missing must not take what follows for its own.

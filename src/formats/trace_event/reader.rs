@@ -66,7 +66,7 @@ pub(super) struct EventReader<R> {
 /// An event that was found, or why none was.
 enum Attempt {
     Found,
-    /// The bytes end inside it.
+    /// The buffer ends inside the event: read more and try again.
     Short,
     Damaged(&'static str),
 }

@@ -255,7 +255,7 @@ impl<'data> Sample<'data> {
         alone.into_iter().chain(self.chain().map(|(_, mode, frame)| (mode, frame)))
     }
 
-    /// The frames of the call chain alone: none if it has none.
+    /// The frames of the call chain, without the sampled address; empty if there is no chain.
     #[inline]
     pub fn chain_frames(&self) -> impl Iterator<Item = (CpuMode, FrameAddr)> + use<'data> {
         self.chain().map(|(_, mode, frame)| (mode, frame))

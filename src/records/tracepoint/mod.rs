@@ -104,7 +104,7 @@ impl TracepointFormats {
         self.formats.is_empty()
     }
 
-    /// The addresses whose functions a sample of the event with this number names (`%ps`).
+    /// The addresses that a sample prints as functions (`%ps`), for the event with this number.
     pub fn function_addresses(&self, id: u64, raw: &[u8]) -> Vec<u64> {
         match self.formats.get(&id) {
             Some(format) => print::TracepointRecord { format, raw, kernel: &self.kernel }.function_addresses(),

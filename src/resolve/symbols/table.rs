@@ -132,7 +132,7 @@ impl<'data> SymbolTable<'data> {
             .unwrap_or(&self.symbols[last])
     }
 
-    /// Adds the functions of Go's own table that addresses are in which no symbol with a size covers.
+    /// Adds functions from Go's own table for those wanted addresses that no sized symbol covers.
     pub fn add_go_functions(&mut self, go: &GoTable<'data>, wanted: &[u64]) {
         let mut new: Vec<Symbol<'data>> = Vec::new();
         let extent = go.extent();
