@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! main → cli → commands → { annotation | diagnosis } → pipeline → sources → { formats | records | resolve }
-//!      → { render | contract } → analysis → runtimes → { model | bytes | parallel | io } → error
+//!      → { render | contract } → analysis → runtimes → { model | bytes | io → parallel } → error
 //! ```
 //!
 //! Imports point from left to right (`tests/architecture/main.rs` keeps it so, and shows which room may use which).

@@ -16,7 +16,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// An archive and what is in it. Once it is dropped, its members are not longer found.
+/// An archive and what is in it. Its members are no longer found once it is dropped.
 #[derive(Debug)]
 pub struct Archive {
     path: PathBuf,

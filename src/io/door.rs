@@ -1,4 +1,4 @@
-//! The door: every file that a recording, another file or a habit names is opened here.
+//! The door: every file that a recording, another file or a convention names is opened here.
 //!
 //! A user who names a file need not be allowed to read it, or to make it wait: the program may run as root, and names
 //! come from recordings of strangers and lie in directories that all may write to. So a path is walked component by
@@ -39,15 +39,15 @@ use std::path::Path;
 use walk::{Links, is_trusted};
 pub(super) use walk::{OutputName, Place, Stop, Walk, shown};
 
-/// The person or file that named a path.
+/// Who named a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named {
     /// The user typed its path: links mean what they mean to any program.
     User,
-    /// A habit: dumps, maps and logs lie in directories that all may write to.
+    /// A convention: dumps, maps and logs lie in directories that everybody may write to.
     Habit,
-    /// A process that mapped it while it was recorded. Its owner is not checked, matter, as in perf inject: a server
-    /// that root records runs as a user of its own.
+    /// A process that mapped it while it was recorded. The owner isn't checked, as in perf inject: a server that root
+    /// records runs as a user of its own.
     Marker,
     /// A recording or another file: binaries, debugging files, sources.
     Recording,
@@ -55,15 +55,15 @@ pub enum Named {
     Part,
 }
 
-/// The start of a path.
+/// Where a path starts.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Start<'a> {
-    /// The current directory, the start for any program.
+    /// Where paths start for any program: at the root, or in the current directory.
     #[default]
     Here,
-    /// In a directory that the user typed; the path has it at its start.
+    /// In a directory that the user typed, which is the beginning of the path.
     Typed(&'a Path),
-    /// At the root of a process. Nothing leads out of it.
+    /// At the root directory of a process; links and `..` don't lead out of it.
     Inside(&'a Root),
 }
 
@@ -71,7 +71,7 @@ pub enum Start<'a> {
 #[derive(Debug)]
 pub struct Root {
     directory: File,
-    /// The user that the process runs as: as: its own files may be its user's.
+    /// The user that the process runs as, who may own its files.
     uid: u32,
 }
 
@@ -82,58 +82,58 @@ impl Root {
     }
 }
 
-/// The size of holes that a file may have.
+/// Whether a file may have holes (parts that were never written and read as zeros).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holes {
-    /// The kernel leaves out of a core what was never touched, a linker what is zero.
+    /// Yes: the kernel leaves untouched memory out of a core dump, a linker leaves out zeros.
     Any,
-    /// None to speak of: it is written from front to back. Others are made to fill memory and time.
+    /// Only small ones: programs write such a file from front to back, so that a large hole was made to cost memory
+    /// and time.
     Small,
 }
 
-/// The kind of file that is looked for.
+/// The kind of file that is expected.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
-    /// The holes that it may have if it begins with these bytes; `None` if it is not what is looked for.
+    /// Recognizes the kind by the file's first bytes ([`HEAD`]); `None` if it isn't of this kind.
     pub holes: fn(&[u8]) -> Option<Holes>,
-    /// The error about a file of another user that is not of that kind.
+    /// The error message for another user's file that isn't of this kind.
     pub otherwise: &'static str,
 }
 
-/// By this many bytes a file is known.
+/// The number of bytes by which a file is recognized.
 const HEAD: usize = 1 << 12;
 
-/// No program leaves such holes in a file that it writes from front to back.
+/// The largest hole in a file that is written from front to back.
 const LARGEST_HOLE: u64 = 16 << 20;
 
-/// The file that was opened.
+/// A file that was opened.
 #[derive(Debug)]
 pub struct Opened {
     /// Its content.
     pub bytes: Bytes,
     /// Its metadata when it was opened.
     pub about: Metadata,
-    /// The permissions: its mode, of which only the owner's part counts where not everybody may go through the
-    /// directories on the way.
+    /// Its permissions; only the owner's if a directory on the way is closed to others.
     pub mode: u32,
-    /// True if everybody may read it: the file, and every directory on the way. For a file in an archive, those of the
-    /// archive.
+    /// True if everybody may read it and search every directory on the way. Always true in an archive, which the reader
+    /// was able to open.
     pub is_everybodys: bool,
 }
 
-/// One way through the door.
+/// Rules for opening files that somebody or something named.
 #[derive(Debug, Clone, Copy)]
 pub struct Door<'a> {
-    /// The person or file that named the path.
+    /// Who named the path.
     pub named: Named,
-    /// Its start.
+    /// Where the path starts.
     pub start: Start<'a>,
-    /// True if files of other users are believed.
+    /// True if other users' files are trusted (`--force`).
     pub force: bool,
 }
 
 impl Named {
-    /// For paths that start where they do for any program.
+    /// The door for paths that start where they do for any program.
     pub fn door(self, force: bool) -> Door<'static> {
         Door { named: self, start: Start::Here, force }
     }
@@ -154,7 +154,7 @@ impl Door<'_> {
         })
     }
 
-    /// The first bytes of a file, up to this length. `None` if absent.
+    /// Reads the first bytes of a file, at most this many. `None` if absent.
     pub fn head(&self, path: &Path, most: u64) -> Option<Result<Vec<u8>>> {
         if let Some(Member { bytes, owner, .. }) = archive::member(path) {
             let head = &bytes[..bytes.len().min(usize::try_from(most).unwrap_or(usize::MAX))];
@@ -168,25 +168,25 @@ impl Door<'_> {
         })
     }
 
-    /// Opens a file that is read from front to back. `None` if absent.
+    /// Opens a file to be read from front to back. `None` if absent.
     pub fn open_file(&self, path: &Path) -> Option<Result<File>> {
         self.enter(path, |place| place.for_reading())
     }
 
-    /// The metadata of the file that goes by a path, which is not opened: where a link at the end is refused, the link.
-    /// `None` if nothing does.
+    /// The metadata of the file that a path leads to, without opening it; of the link itself if a link at the end is
+    /// refused. `None` if absent.
     pub fn look(&self, path: &Path) -> Option<Metadata> {
         let in_archive = archive::member(path).map(|member| member.about);
         in_archive.or_else(|| self.place(path).ok().flatten().map(|place| place.about))
     }
 
-    /// The wanted entries of a directory: of links, themselves. Nothing if it cannot be listed.
+    /// Lists the wanted entries of a directory, without following links. Empty if it can't be listed.
     pub fn entries(&self, directory: &Path, wanted: impl Fn(&OsStr) -> bool) -> Vec<(OsString, Metadata)> {
         self.list(directory, wanted).and_then(Result::ok).unwrap_or_default()
     }
 
-    /// Lists the wanted entries of a directory: of links, themselves. `None` if nothing has its name. All directories that
-    /// are read are read here.
+    /// Lists the wanted entries of a directory, without following links. `None` if absent. Every directory that any
+    /// command reads is read here.
     pub fn list(&self, directory: &Path, wanted: impl Fn(&OsStr) -> bool) -> Option<Result<Vec<(OsString, Metadata)>>> {
         let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
         if let Some(in_archive) = archive::entries(directory, &wanted) {
@@ -206,7 +206,7 @@ impl Door<'_> {
         Some(read.map_err(|error| self.located(error, path)))
     }
 
-    /// The file that a path leads to; `None` if that is nowhere.
+    /// Walks to the file that a path leads to; `None` if absent.
     fn place(&self, path: &Path) -> Result<Option<Place>> {
         let links = match self.named {
             Named::User => Links::All,
@@ -225,17 +225,17 @@ impl Door<'_> {
             Err(Stop::At(error)) if matches!(self.start, Start::Inside(_)) => Err(unopened::unknown(error)),
             Err(Stop::At(error)) => Err(unopened::looked_for(path, error)),
             Err(Stop::Refused(error)) => Err(self.located(error, path)),
-            // Asked of outputs alone.
+            // Only outputs may be descriptors.
             Err(Stop::Descriptor(_)) => Ok(None),
         }
     }
 
-    /// The caller who requests a file of a process knows it by another path.
+    /// Adds the path to an error, unless the caller knows the file by another path: inside a process's root.
     fn located(&self, error: Error, path: &Path) -> Error {
         if matches!(self.start, Start::Inside(_)) { error } else { error.in_file(path) }
     }
 
-    /// True if a file may be opened for reading, which some devices and pipes notice.
+    /// Checks type and owner before a file is opened for reading, which devices and pipes would notice.
     fn check(&self, about: &Metadata) -> Result<()> {
         if about.is_symlink() {
             return Err(Error::new("is a symbolic link; name its target with --jitdump or --perf-map"));
@@ -256,8 +256,8 @@ impl Door<'_> {
         Err(Error::new(format!("belongs to user {owner}, not to root or to us ({us}); use -f to trust it")))
     }
 
-    /// True if nobody else than root and this user may shorten a file while it is mapped: root inside of a container
-    /// may. The parts of an input are mapped as the input itself is.
+    /// True if nobody but root and this user can shorten the file while it is mapped. In another process's root, the root
+    /// of a container can. Parts of an input are mapped like the input itself.
     fn is_ours(&self, about: &Metadata) -> bool {
         let is_inside = matches!(self.start, Start::Inside(_));
         self.named == Named::Part || is_trusted(about.uid()) && !is_inside
@@ -272,7 +272,7 @@ impl Door<'_> {
             Holes::Small => copy::data_end(file, LARGEST_HOLE)?,
         };
         match (len, end) {
-            // Files of /proc state that they are empty.
+            // Files of /proc claim to be empty.
             (0, _) if self.named == Named::User => spool(file),
             (_, 0) => Ok(Bytes::Owned(Vec::new())),
             _ => mapped::map_regular_to(file, end),
@@ -296,7 +296,7 @@ fn head(file: &File) -> Result<Vec<u8>> {
 }
 
 impl Place {
-    /// The file that was looked at, and no other one that has its name by now.
+    /// Opens the very file that was checked, even if another one has its name by now.
     fn for_reading(&self) -> Result<File> {
         let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;

@@ -3,7 +3,7 @@
 //! The directory is held open meanwhile: what is begun in it is put into it, wherever its path leads by then.
 #![expect(clippy::disallowed_methods, reason = "outputs are made and looked at in directories that are open")]
 
-use super::hidden::{HiddenName, Passing};
+use super::temporary_name::{TemporaryKind, TemporaryName};
 use super::opened::FileId;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, linkat, openat, renameat, renameat_with};
 use rustix::io::Errno;
@@ -20,7 +20,7 @@ use std::path::Path;
 pub struct NewFile {
     file: File,
     /// Its temporary name, if it needs one.
-    hidden: Option<HiddenName>,
+    hidden: Option<TemporaryName>,
     directory: File,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct NamedPlace {
 }
 
 impl NewFile {
-    /// Begins one that must are in a directory, with these permissions (less the umask).
+    /// Begins a file in a directory, with these permissions (less the umask).
     pub(super) fn create_at(directory: File, mode: u32) -> io::Result<Self> {
         // A name is given through /proc (linkat(2)), which a chroot may lack.
         let nameless = super::is_there(Path::new("/proc/self/fd")).then(|| {
@@ -48,7 +48,7 @@ impl NewFile {
 
     fn hidden_in(directory: File, mode: u32) -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let (file, hidden) = HiddenName::take(&directory, Passing::File, |name| {
+        let (file, hidden) = TemporaryName::create(&directory, TemporaryKind::File, |name| {
             Ok(openat(&directory, name, flags, Mode::from_raw_mode(mode)).map(File::from)?)
         })?;
         Ok(Self { file, hidden: Some(hidden), directory })
@@ -82,12 +82,12 @@ impl NewFile {
                 // Only what has a name can take the place of something else.
                 Err(taken) if taken.kind() == io::ErrorKind::AlreadyExists => {
                     let linked = |name: &CStr| link(&self.file, &self.directory, name);
-                    HiddenName::take(&self.directory, Passing::File, linked)?.1
+                    TemporaryName::create(&self.directory, TemporaryKind::File, linked)?.1
                 }
                 done => return done,
             },
         };
-        renameat(&self.directory, hidden.name(), &self.directory, name)?;
+        renameat(&self.directory, hidden.as_c_str(), &self.directory, name)?;
         hidden.forget();
         Ok(())
     }
@@ -96,7 +96,7 @@ impl NewFile {
     pub fn persist_noclobber(mut self, name: &OsStr) -> io::Result<Option<Self>> {
         let named = match &self.hidden {
             None => link(&self.file, &self.directory, name),
-            Some(hidden) => rename_to_free(&self.directory, hidden.name(), name),
+            Some(hidden) => rename_to_free(&self.directory, hidden.as_c_str(), name),
         };
         match named {
             Ok(()) => {

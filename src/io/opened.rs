@@ -39,7 +39,7 @@ impl FileId {
         Self { device: about.dev(), inode: about.ino(), born: about.created().ok() }
     }
 
-    /// The identity of the that a path leads to, if there is one.
+    /// The identity of the file that a path leads to; `None` if absent.
     pub(super) fn at(path: &Path) -> Option<Self> {
         super::about(path).map(|about| Self::new(&about))
     }

@@ -1,6 +1,6 @@
 //! A page for a person at this machine: a private place for it, and the browser that shows it.
 
-use super::hidden::{HiddenName, Passing};
+use super::temporary_name::{TemporaryKind, TemporaryName};
 use super::new_file::open_directory;
 use crate::error::{Error, Result};
 use rustix::fs::{Mode, mkdirat};
@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 pub struct PrivateDirectory {
     /// The path.
     pub path: PathBuf,
-    name: HiddenName,
+    name: TemporaryName,
 }
 
 impl PrivateDirectory {
@@ -24,11 +24,11 @@ impl PrivateDirectory {
     pub fn create() -> Result<Self> {
         let place = std::env::temp_dir();
         let made = open_directory(&place).and_then(|place| {
-            HiddenName::take(&place, Passing::Directory, |name| Ok(mkdirat(&place, name, Mode::RWXU)?))
+            TemporaryName::create(&place, TemporaryKind::Directory, |name| Ok(mkdirat(&place, name, Mode::RWXU)?))
         });
         let ((), name) =
             made.map_err(|error| Error::new("cannot make a directory for the page").because(error).in_file(&place))?;
-        Ok(Self { path: place.join(OsStr::from_bytes(name.name().to_bytes())), name })
+        Ok(Self { path: place.join(OsStr::from_bytes(name.as_c_str().to_bytes())), name })
     }
 
     /// Something is in it: it stays.
