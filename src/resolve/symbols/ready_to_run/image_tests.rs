@@ -1,4 +1,4 @@
-//! A real image of .NET, compared with a second reader and with .NET's own spelling.
+//! Compares a real .NET image with the results of a second reader and with .NET's own spelling.
 
 use super::ReadyToRun;
 use crate::second_readers::ready_to_run::{Second, fixture, library, plain};
