@@ -73,7 +73,7 @@ pub struct AddressSpaces {
     dsos: Dsos,
     spaces: FxHashMap<(Pid, Realm), Space>,
     kernel_reference: Option<KernelReference>,
-    /// Offsets within the recording of the mmap records that only moved a program's own code; see [`Self::own_text`].
+    /// Offsets within the recording of the mmap records that only moved a program's own code; see [`Self::own_text()`].
     own_text: Vec<u64>,
     /// What each forked process inherited: the mappings of its parent at the fork.
     inherited: FxHashMap<Pid, SharedRanges<VisiblePart>>,
