@@ -23,7 +23,7 @@ pub struct Format {
     pub files: &'static [&'static str],
     /// Returns true if an input that starts with these bytes has this format. `None` for formats that are only written.
     pub sniff: Option<fn(head: &[u8]) -> bool>,
-    /// How to read it.
+    /// How an input of this format is read.
     pub read: Read,
     /// How to write a profile; `None` for formats that are only read.
     pub write: Option<Writer>,

@@ -13,9 +13,9 @@ pub enum Detail {
     /// Function and module.
     #[default]
     Names,
-    /// Also the source file and line.
+    /// Function, module, source file and line.
     Lines,
-    /// Also the address.
+    /// Function, module, source file, line and address.
     Addresses,
 }
 

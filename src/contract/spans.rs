@@ -41,7 +41,7 @@ pub enum Wants {
 /// An input with spans, and threads to help read it.
 #[derive(Debug)]
 pub struct SpanInput<'a> {
-    /// Its contents.
+    /// The contents of the input.
     pub bytes: SpanBytes<'a>,
     /// Threads that can work in parallel.
     pub workers: &'a dyn Workers,
@@ -56,14 +56,14 @@ impl<'a> SpanInput<'a> {
 
 /// The bytes of an input.
 pub enum SpanBytes<'a> {
-    /// All at once.
+    /// All of them, in memory.
     Whole {
-        /// The bytes.
+        /// The whole input.
         bytes: &'a [u8],
         /// To be told which bytes aren't needed any more.
         done: Done,
     },
-    /// As a stream.
+    /// A stream, read from its start.
     Stream(Box<dyn Read + Send + 'a>),
 }
 

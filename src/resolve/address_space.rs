@@ -676,7 +676,7 @@ mod tests {
         assert_eq!(at(&spaces, 1, 0x40_1010, 9), hit("/bin/node", 0x2010));
         assert_eq!(at(&spaces, 1, 0x40_4fff, 9), hit("/bin/node", 0x5fff));
         assert_eq!(at(&spaces, 1, 0xbf_f000, 9).map(|hit| hit.0), Some("//anon".into()));
-        // Another program has it from nobody.
+        // After an exec, the memory doesn't belong to the earlier program's file.
         let spaces = spaces_of(mappings, vec![Nanos(2)]);
         assert_eq!(at(&spaces, 1, 0x40_1010, 9).map(|hit| hit.0), Some("//anon".into()));
     }

@@ -259,7 +259,7 @@ impl KernelList {
     }
 }
 
-/// Accepts text files only.
+/// The check for a symbol list: it must be a text file.
 const LIST: door::Kind =
     door::Kind { holes: |head| (!head.contains(&0)).then_some(door::Holes::Small), otherwise: "is not a text" };
 
@@ -292,7 +292,7 @@ mod tests {
         Some((String::from_utf8_lossy(found.name).into_owned(), found.offset))
     }
 
-    /// The name at an address, if it alone is requested, and if it is one of many.
+    /// The name at an address. Checks that it doesn't matter whether other addresses are wanted as well.
     fn name_in(list: &str, reference: Option<&KernelReference>, addr: u64) -> Option<(String, u64)> {
         let alone = name(&parse(list, reference, &[addr]).unwrap(), addr);
         let around: Vec<u64> = (0..0x400).rev().map(|at| (addr + at).saturating_sub(0x200)).collect();
@@ -388,11 +388,11 @@ mod tests {
 
     #[test]
     fn a_recording_that_names_no_kernel_is_of_the_one_that_is_where_it_was() {
-        // Nobody wrote features: the recorder was killed.
+        // The recorder was killed, so the recording has neither build ID nor release.
         assert_eq!(found((None, None, TEXT), None), (Some("do_one".into()), vec![]));
         let (name, said) = found((None, None, TEXT + 0x20_0000), None);
         assert!(name.is_none() && said.len() == 1 && said[0].contains("does not identify it"), "{said:?}");
-        // One that does name it is believed, wherever it was.
+        // A recording that states either of them matches at any load address.
         assert_eq!(found((Some(1), None, TEXT + 0x20_0000), None), (Some("do_one".into()), vec![]));
         assert_eq!(found((None, Some("6.1"), TEXT), None), (Some("do_one".into()), vec![]));
         let (name, said) = found((Some(2), Some("6.1"), TEXT), None);
@@ -403,7 +403,7 @@ mod tests {
     fn a_cached_list_that_is_this_machines_is_not_another_kernels() {
         let of_other = "ffffffff81000000 T _text\nffffffff81000100 t their_one\n";
         assert_eq!(found((Some(2), None, TEXT), Some(of_other)), (Some("their_one".into()), vec![]));
-        // A list of an earlier boot, with other modules.
+        // Also a list from an earlier boot, with other modules.
         let of_this = LIST.replace("ffffffff81", "ffffffff92").replace("ext4", "xfs");
         for list in [LIST, &of_this] {
             let (name, said) = found((Some(2), None, TEXT), Some(list));
@@ -436,7 +436,7 @@ mod tests {
     #[test]
     fn the_running_kernel_is_believed_by_its_build_id_or_its_end() {
         let running = |recorded, len| found_by_end(recorded, None, Some(len)).0;
-        // The list of the running kernel contains nothing about its end.
+        // The running kernel's list has no symbol for the kernel's end.
         assert_eq!(running((Some(1), None, TEXT), 0x400), Some("do_one".into()));
         for recorded in [(None, Some("6.1"), TEXT), (None, None, TEXT)] {
             assert_eq!(running(recorded, 0x400), None);

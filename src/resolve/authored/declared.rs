@@ -8,7 +8,7 @@ use super::words::{first_word, is_word};
 /// A word found in the authored text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Declared<'t> {
-    /// The word.
+    /// The word as the author wrote it.
     pub(super) word: &'t str,
     /// The text after the word.
     after: &'t str,

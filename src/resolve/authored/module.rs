@@ -20,7 +20,7 @@ pub struct AuthoredModule {
     starts: BTreeMap<u32, u32>,
 }
 
-/// A function of a module.
+/// What is known about one function of a module.
 #[derive(Debug, Clone, Default)]
 struct AuthoredFunction {
     /// Its demangled name; empty if it has none.

@@ -68,7 +68,7 @@ impl Content {
 /// A position in an authored file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuthoredPlace<'a> {
-    /// The file.
+    /// The name of the authored file.
     pub file: &'a str,
     /// The line, from 1.
     pub line: u32,

@@ -55,7 +55,7 @@ pub enum How {
     Live,
     /// Like `Live`, from a source that only fills gaps ([`CodeList::fill_in`]).
     FilledIn,
-    /// An entry without a time.
+    /// An entry without a time, for example from a perf map.
     Untimed,
 }
 
@@ -69,7 +69,7 @@ impl How {
 /// The JIT code found at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hit {
-    /// The code.
+    /// The code that contains the address.
     pub code: CodeId,
     /// The segment that contains the address.
     pub segment: SegmentId,

@@ -48,7 +48,7 @@ impl SelectedId {
     }
 }
 
-/// Converts the [`SegmentId`]s of the original map.
+/// Maps the [`SegmentId`]s of the original map to the numbers of the selected segments.
 #[derive(Debug)]
 pub struct SelectedIds {
     by_segment: Vec<Option<SelectedId>>,

@@ -47,7 +47,7 @@ impl X86 {
         options.set_always_show_scale(true);
         options.set_show_zero_displacements(true);
         options.set_show_branch_size(false);
-        // objdump's operand column.
+        // The column where objdump starts the operands.
         options.set_first_operand_char_index(7);
         Self { bitness, syntax, formatter }
     }

@@ -50,7 +50,7 @@ pub struct GoTable<'a> {
 /// A function of a Go program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoFunction<'a> {
-    /// Its link-time addresses.
+    /// The link-time addresses of the function's code.
     pub range: Range<u64>,
     /// Its name, such as `main.(*T).run`.
     pub name: &'a [u8],

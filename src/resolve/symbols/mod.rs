@@ -87,9 +87,9 @@ pub struct Request {
 /// What the offsets of a [`Request`] are relative to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Base {
-    /// The start of the file.
+    /// Offsets are relative to the start of the file.
     File,
-    /// Absolute addresses. Adding this value gives the address that the file was linked for.
+    /// Offsets are addresses in the kernel's memory. Adding this value gives the address that the file was linked for.
     Linked(u64),
 }
 

@@ -98,9 +98,9 @@ fn unit_end(head: &[u8], at: usize, endian: RunTimeEndian) -> usize {
 /// The abbreviation tables that the units use, by offset in `.debug_abbrev`.
 #[derive(Debug)]
 pub(super) struct Tables {
-    /// Used by units that may contain one of the addresses.
+    /// Tables used by units that may contain one of the addresses.
     near: FxHashSet<usize>,
-    /// Used only by other units.
+    /// Tables used only by units that can't contain any of the addresses.
     far: Vec<usize>,
 }
 

@@ -170,7 +170,7 @@ impl<'data> Symbol<'data> {
         Self { start, end, name, sized: true, binding: Binding::Global, spelling: OnceLock::new() }
     }
 
-    /// Whether perf would choose this symbol. If both are equal in everything that counts, it is false.
+    /// True if perf would choose this symbol rather than `other`. False if they are equal in everything that counts.
     fn is_preferred_to(&self, other: &Self) -> bool {
         let rank = |symbol: &Self| (symbol.sized, symbol.binding != Binding::Weak, symbol.binding == Binding::Global);
         // Usually the same symbol is in both tables.
@@ -313,7 +313,7 @@ fn executable_sections(object: &object::File<'_>) -> Vec<Option<CodeSection>> {
     for section in object.sections() {
         let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
         let text = section.name().is_ok_and(|name| name.contains("text"));
-        // If the bytes of the code weren't saved, the section that stands for it isn't marked as executable.
+        // ELF images written by jitgraft have code without known bytes in `.text.names`, which isn't marked executable.
         let without_bytes = text && section.file_range().is_none();
         if sh_flags.contains(elf::SHF_EXECINSTR) || without_bytes {
             let at = section.index().0;

@@ -249,7 +249,7 @@ mod tests {
             let caller = row(operations).caller(&registers(0x1000, 0x2000, 0x111), &read).ok().flatten()?;
             Some((caller.pc()?, caller.sp()?, caller.get(4)))
         };
-        // Nothing saved; vsp += 8, pop {r4, lr}; vsp = r7, pop {r4-r7, lr}; pop {r4, pc}; pop {d8}, vsp += 0x204 + 4 * 0x81
+        // Nothing saved; vsp += 8, pop {r4, lr}; vsp = r7, pop {r4-r7, lr}; pop {r4, pc}; pop {d8}, vsp += 0x204 * 2
         assert_eq!(caller(&[0xb0, 0xb0, 0xb0]), Some((0x110, 0x1000, None)));
         assert_eq!(caller(&[0x01, 0xa8, 0xb0]), Some((0x100c, 0x1010, Some(0x1009))));
         assert_eq!(caller(&[0x97, 0xab, 0xb0]), Some((0x2010, 0x2014, Some(0x2001))));

@@ -37,13 +37,13 @@ pub(super) enum Does {
     Jumps(i64),
     /// Jumps by this many instructions, or continues with the next one.
     Branches(i64),
-    /// Calls, or jumps to an address in a register.
+    /// Calls, jumps to an address in a register, or raises an exception.
     Leaves,
     /// Adds this many bytes to the stack pointer.
     MovesStack(i64),
     /// Sets the stack pointer to an unknown value.
     SetsStack,
-    /// Has no effect on any of these.
+    /// Affects neither control flow nor the link register, `x29` or stack pointer.
     Other,
     /// May change the link register or `x29`.
     Changes,

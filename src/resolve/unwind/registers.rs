@@ -90,7 +90,7 @@ pub mod s390x {
     pub const FP: u16 = 11;
     /// The address in the program status word. DWARF's number for it is 65, but no unwind rule uses it.
     pub const PC: u16 = 32;
-    /// perf's number for it (`PERF_REG_S390_PC`).
+    /// perf's number for the program counter (`PERF_REG_S390_PC`).
     pub(super) const PERF_PC: u64 = 33;
     /// perf's number for the first floating-point register (`PERF_REG_S390_FP0`).
     pub(super) const PERF_F0: u64 = 16;
@@ -265,7 +265,7 @@ pub struct Registers {
 impl Registers {
     const COUNT: usize = 33;
 
-    /// All registers unknown.
+    /// Registers of a frame, all of them unknown yet.
     pub fn new(machine: Machine) -> Self {
         Self { machine, values: [0; Self::COUNT], known: 0, sp_is_low: false }
     }

@@ -3,7 +3,7 @@
 
 use super::pe::{u16_at, u32_at};
 
-/// The whole image.
+/// The bytes of a whole ReadyToRun image.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Native<'a>(pub(super) &'a [u8]);
 

@@ -115,7 +115,7 @@ mod tests {
                 demangle(&hostile);
             }
         };
-        // Half the stack size of our threads.
+        // Half the usual stack size of a thread.
         std::thread::Builder::new().stack_size(1 << 20).spawn(read).unwrap().join().unwrap();
     }
 

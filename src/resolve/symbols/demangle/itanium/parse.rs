@@ -324,7 +324,7 @@ impl<'a> Parser<'a> {
                 (b'T', _) if name.is_none() => self.template_parameter()?,
                 (b'D', b't' | b'T') if name.is_none() => self.decltype()?,
                 (b'M', _) => {
-                    // A lambda in the initializer of a member.
+                    // Marks a lambda in the initializer of a member; nothing is printed for it.
                     self.take("M");
                     continue;
                 }
