@@ -71,7 +71,7 @@ pub struct WriteOptions {
     pub by: By,
     /// The mark to append to the names of frames.
     pub annotate: Annotate,
-    /// Whether names are shortened like inferno does, in formats where a frame is a single string.
+    /// Which names are shortened as inferno-collapse-perf does it, in formats where a frame is a single string.
     pub tidied: Tidied,
     /// In formats that list every row: sum the rows within each interval of this many nanoseconds. `None` keeps them
     /// all.

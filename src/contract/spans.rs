@@ -25,7 +25,7 @@ pub struct Spans {
     pub timeline: fn(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Timeline>,
     /// Passes the spans to `sink` one by one, with everything the file says about them.
     pub tell: fn(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()>,
-    /// Sums the spans by label. `None` if sums by the innermost span are the better summary.
+    /// Sums the spans by label. `None` if its spans have no labels; a summary then shows top-level spans.
     pub summary: Option<fn(input: SpanInput<'_>, warnings: &mut Warnings) -> Result<LabelSummary>>,
 }
 

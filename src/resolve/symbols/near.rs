@@ -26,7 +26,7 @@ pub(super) struct Listed {
     /// For each unit that is listed, true if it contains one of the addresses. Keyed by offset in `.debug_info`.
     hit: FxHashMap<usize, bool>,
     /// Addresses that aren't listed. The address just after a listed one is not included: it is wanted only in case
-    /// nothing is found there.
+    /// nothing is found at the listed one.
     elsewhere: Vec<u64>,
 }
 
