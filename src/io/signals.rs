@@ -46,7 +46,15 @@ fn receiver() -> MutexGuard<'static, Receiver> {
 pub fn watch_signals() {
     // The handler only sets the flag: write(2) fails with EFBIG then. Started programs get the usual action back.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+    claim_stack();
     watch("signals", &ENDING);
+}
+
+/// Makes the kernel map a part of this thread's stack now. If the address space is limited (`ulimit -v`) and used up, the
+/// stack can't grow any more, which ends a program without a word.
+fn claim_stack() {
+    let stack = [0_u8; 256 << 10];
+    std::hint::black_box(&stack);
 }
 
 /// Starts a thread that waits for these signals, as long as the process lives. If the system lets no thread start, they
