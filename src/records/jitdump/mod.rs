@@ -124,6 +124,7 @@ pub struct Record<'data> {
     pub offset: u64,
     /// When it was logged, on the dump's clock.
     pub timestamp: u64,
+    /// The parsed payload.
     pub body: Body<'data>,
 }
 
