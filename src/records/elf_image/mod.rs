@@ -5,13 +5,11 @@
 //! and [`Image::write`] writes the file. There are two kinds of addressing:
 //!
 //! * [`Addressing::FileOffset`], for perf: ET_DYN in which every virtual address equals the file offset, because perf
-//!   looks
-//!   up a symbol at `ip - map.start + map.pgoff`. The layout is a sparse mirror of the address space
-//! (`layout::mirror`).   Thus `map.start - map.pgoff`, where libdw assumes the module to be loaded, is the same for a
-//! whole region of code,   and disassembled calls between functions show their targets.
+//!   looks up a symbol at `ip - map.start + map.pgoff`. The layout is a sparse mirror of the address space
+//!   (`layout::mirror`). Thus `map.start - map.pgoff`, where libdw assumes the module to be loaded, is the same for a
+//!   whole region of code, and disassembled calls between functions show their targets.
 //! * [`Addressing::RunTime`], for viewers of callgrind files: ET_EXEC with sections at the addresses where the code
-//!   ran. If
-//!   several code ranges used an address, the last one wins.
+//!   ran. If several code ranges used an address, the last one wins.
 //!
 //! [`ImageBuilder::build_set`] distributes distant code over several images. This is for recordings with user stacks,
 //! which perf unwinds through the images (`layout::apart`).

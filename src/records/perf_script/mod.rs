@@ -9,8 +9,7 @@
 //!
 //! What to know about the format:
 //! * The fields of a sample's first line (the header) depend on `-F`. Without `pid`, the number is a *thread* ID.
-//!   Command
-//!   names may contain spaces and digits.
+//!   Command names may contain spaces and digits.
 //! * Times are truncated to microseconds unless `--ns` was given.
 //! * perf up to at least 6.1 prints addresses in files relative to the file, 7.x prints them absolute. Addresses in
 //!   anonymous memory and unknown objects (`[unknown]`) are always absolute.

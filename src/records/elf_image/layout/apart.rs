@@ -5,12 +5,11 @@
 //!
 //! * libdw reports a module that extends from the image's first PT_LOAD to its last, at `map.start - map.pgoff`. A
 //!   module that overlaps another ends all unwinding of the process ("address range overlaps an existing module"). Thus
-//! an   image must not be longer than the range of code that it represents, and no other file may be mapped between its
-//! code.
+//!   an image must not be longer than the range of code that it represents, and no other file may be mapped between its
+//!   code.
 //! * libunwind takes the *lowest* map of the image for its start, and reads the search table through the process's
-//!   maps.
-//!   Thus all code of an image needs the same base, and the image's header and `.eh_frame` must be mapped as well
-//! ([`AuxMapping`](super::super::AuxMapping)), at addresses where nothing else ever ran.
+//!   maps. Thus all code of an image needs the same base, and the image's header and `.eh_frame` must be mapped as well
+//!   ([`AuxMapping`](super::super::AuxMapping)), at addresses where nothing else ever ran.
 //!
 //! Therefore each range of code without other files in it gets an image, plus one for each time that its addresses were
 //! reused. `.eh_frame` goes before or after the code, wherever addresses are free. All images of a range have the same

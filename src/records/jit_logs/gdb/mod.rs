@@ -11,22 +11,18 @@
 //!
 //! What to know about it:
 //! * **There are no times.** The list shows what was registered when the core was made. It doesn't contain objects that
-//!   were
-//!   unregistered before (LLVM does that when it frees their code), nor tell since when the others exist. New entries
-//! are   mostly added at the front, so of two objects at the same address, the one nearer to the head is newer.
+//!   were unregistered before (LLVM does that when it frees their code), nor tell since when the others exist. New
+//!   entries are mostly added at the front, so of two objects at the same address, the one nearer to the head is newer.
 //! * The descriptor is found by its content, not by its symbol. It is in the writable data of some file, which every
-//!   core
-//!   contains, and it leads to an entry that leads to an ELF header. Thus neither the program nor its libraries are
-//! needed.
+//!   core contains, and it leads to an entry that leads to an ELF header. Thus neither the program nor its libraries
+//!   are needed.
 //! * Objects may be relocatable, with the final addresses of the code in `sh_addr` (MCJIT, ORC). Symbols are then
-//!   relative
-//!   to their section, and references to other sections must still be relocated, as GDB does. Or they are linked images
-//! of   which some symbols are relative to their section nevertheless (Wasmtime).
+//!   relative to their section, and references to other sections must still be relocated, as GDB does. Or they are
+//!   linked images of which some symbols are relative to their section nevertheless (Wasmtime).
 //! * The machine code is in the core's memory, at the addresses of the symbols.
 //! * A core may be sparse and many gigabytes long. Only headers, writable data of files, the list and the objects are
-//!   read.
-//!   Processing an object takes at most about 100 times its size in memory; what is kept of all objects is at most the
-//! size of the core.
+//!   read. Processing an object takes at most about 100 times its size in memory; what is kept of all objects is at
+//!   most the size of the core.
 //!
 //! See "JIT Compilation Interface" in GDB's documentation, `elf(5)` and `core(5)`; for notes, Linux's
 //! `fs/binfmt_elf.c`.

@@ -16,18 +16,15 @@
 //!
 //! What to know about the format:
 //! * A location is `FUNCTION;FILE:LINE OF DEF-LINE~#BYTECODE OPERATION`. Generators are `<code object …> <generator>`;
-//!   JIT
-//!   drivers other than the bytecode loop write whatever they like.
+//!   JIT drivers other than the bytecode loop write whatever they like.
 //! * Calls that were traced through appear in the loop with their depth, which gives the tree of inlined calls. A
-//!   bridge
-//!   begins inside a call: the calls around it are those at its guard, in code that was compiled before.
+//!   bridge begins inside a call: the calls around it are those at its guard, in code that was compiled before.
 //! * Later dumps of a few bytes are patches: the jump to a bridge is written into the code that the bridge leaves. This
 //!   shows where a bridge belongs even if only the backend was logged.
 //! * Dumps that contain no loop or bridge are the backend's own helpers, created at startup.
 //! * Freed code is not logged (except in section jit-mem). Of two pieces at the same address, the later one counts.
 //! * Times are the time-stamp counter (`rdtsc`) on x86. Elsewhere they are the thread's own CPU time, which can't be
-//!   related
-//!   to anything else.
+//!   related to anything else.
 //!
 //! Memory: at most twice the size of the log, for machine code and what belongs to it. Operations are read again on
 //! demand.

@@ -10,27 +10,24 @@
 //!
 //! A line is a keyword and comma-separated fields. What to know about them (measured with Node.js 18, 20, 22 and 25):
 //! * `code-creation`: tag, kind, µs, address, size, name. Functions also have the address of their SharedFunctionInfo,
-//!   which
-//!   identifies the function, and the mark of the tier. `--perf-prof` composes its names of tag, `:`, mark and name.
-//! Kinds   are numbers that differ between versions.
+//!   which identifies the function, and the mark of the tier. `--perf-prof` composes its names of tag, `:`, mark and
+//!   name. Kinds are numbers that differ between versions.
 //! * **A function's name is not escaped**, so it may contain commas and line feeds. The file after it, and everything
-//!   else,
-//!   is escaped: `\n`, `\\`, `\x2C`, and UTF-16 units `\ud83d`. The fields after the name are found from the line's
-//! end.
+//!   else, is escaped: `\n`, `\\`, `\x2C`, and UTF-16 units `\ud83d`. The fields after the name are found from the
+//!   line's end.
 //! * The code of an interpreted function is bytecode on the heap, not machine code, and is left out. With
 //!   `--interpreted-frames-native-stack` it also has a trampoline, with the same kind as builtins.
 //! * WebAssembly functions have no number in their name unless they are otherwise unnamed. `--perf-prof` calls
 //!   `wasm-function[3]` `wasm-function[3]-3-liftoff`; any other name becomes `NAME-liftoff` here.
 //! * Moves and deletions have **no times**; they happened between the lines around them that have. V8 moves code into
-//!   free
-//!   memory, so moved code is assumed to be at both addresses from the time of the line before, until other code is
-//! created at its old address. Functions (SharedFunctionInfos) move too (`sfi-move`).
+//!   free memory, so moved code is assumed to be at both addresses from the time of the line before, until other code
+//!   is created at its old address. Functions (SharedFunctionInfos) move too (`sfi-move`).
 //! * Times are relative to when the isolate began to log, so they are on no clock of a recording. `sources` relates
 //!   them.
 //! * `code-source-info` (`--log-source-position`; Node.js 18: `--log-source-code`) follows the creation: script, the
 //!   function's start and end; then C(ode offset)O(ffset in the script)I(nlined call); for each inlined call its
-//! F(unction),   O(ffset of the call) and the I(nlined call that contains it); then the functions. Offsets in scripts
-//! count UTF-16   units. Sparkplug's code has no such line.
+//!   F(unction), O(ffset of the call) and the I(nlined call that contains it); then the functions. Offsets in scripts
+//!   count UTF-16 units. Sparkplug's code has no such line.
 //!
 //! See V8's `src/logging/log.cc` and `tools/tickprocessor.mjs`.
 
