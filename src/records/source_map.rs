@@ -44,7 +44,7 @@ pub struct About {
 }
 
 impl About {
-    /// Parses a map without decoding its mappings.
+    /// Reads which script a map belongs to, without decoding the mappings.
     pub fn of(bytes: &[u8]) -> Result<Self> {
         Ok(Json::read(json(bytes)?)?.about())
     }

@@ -23,12 +23,12 @@ use crate::error::Result;
 use memchr::memmem;
 use std::io::{BufRead, Write};
 
-/// The kind of report.
+/// The kinds of reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Report {
-    /// `massif.out.PID`
+    /// A report of massif, `massif.out.PID`.
     Massif,
-    /// `dhat.out.PID`
+    /// A report of DHAT, `dhat.out.PID`.
     Dhat,
     /// Text output or log of memcheck, helgrind or DRD.
     Text,
@@ -95,9 +95,9 @@ pub struct ReportFunction<'a> {
 /// Counts of frames in a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReportFrames {
-    /// Frames without name and object.
+    /// Number of frames without name and object.
     pub unknown: u64,
-    /// Frames that got a name.
+    /// Number of frames that got a name.
     pub named: u64,
 }
 

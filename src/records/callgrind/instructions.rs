@@ -139,7 +139,7 @@ struct InstructionReader<'a> {
     /// The last `fl=`, and the file of the current lines.
     fl: usize,
     file: usize,
-    /// Index of the current stated function.
+    /// Index in `stated` of the function that current cost lines belong to.
     function: Option<usize>,
     called_object: Option<&'a [u8]>,
     called_file: Option<usize>,

@@ -19,7 +19,7 @@ pub struct ImageBuilder<'a, 'data> {
 }
 
 impl<'a, 'data> ImageBuilder<'a, 'data> {
-    /// Starts without code.
+    /// Starts an image without code.
     pub fn new(target: Target, addressing: Addressing) -> Self {
         Self { target, addressing, for_viewers: false, slots: Vec::new() }
     }
@@ -39,7 +39,7 @@ impl<'a, 'data> ImageBuilder<'a, 'data> {
         SlotId(id)
     }
 
-    /// Lays out the image.
+    /// Lays out a single image with all the code.
     pub fn build(self) -> Image<'a, 'data> {
         let mut layout = match self.addressing {
             Addressing::FileOffset => Layout::mirror(&self.slots, self.target),

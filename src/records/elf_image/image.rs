@@ -9,7 +9,7 @@ use std::hint::black_box;
 /// What addresses in an image mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Addressing {
-    /// Every address is the file offset.
+    /// Every address is a file offset in the image.
     FileOffset,
     /// Every address is the one at which the code ran.
     RunTime,

@@ -18,18 +18,18 @@ pub struct Written {
     pub build_id: BuildId,
     /// Length of the file in bytes, including holes.
     pub len: u64,
-    /// What the image contains.
+    /// Statistics about the content.
     pub counts: Counts,
 }
 
-/// What an image contains.
+/// Statistics about the content of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Code ranges with a line table.
+    /// Number of code ranges with a line table.
     pub with_lines: u64,
-    /// Code ranges with unwinding information.
+    /// Number of code ranges with unwinding information.
     pub with_unwind: u64,
-    /// Code ranges whose unwinding information was malformed and therefore left out.
+    /// Number of code ranges whose unwinding information was malformed and therefore left out.
     pub bad_unwind: u64,
 }
 

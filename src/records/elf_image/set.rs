@@ -24,7 +24,7 @@ pub struct AuxMapping {
     pub addr: u64,
     /// Length in bytes.
     pub len: u64,
-    /// Offset in the image.
+    /// Offset of the mapped part in the image.
     pub offset: u64,
 }
 

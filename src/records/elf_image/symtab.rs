@@ -30,7 +30,7 @@ pub(super) fn until_nul(name: &[u8]) -> &[u8] {
     &name[..memchr::memchr(0, name).unwrap_or(name.len())]
 }
 
-/// Writes both sections.
+/// Writes `.symtab` and `.strtab`.
 pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut ByteSink<W>, sections: &mut Sections) -> Result<()> {
     let encoder = image.target.encoder();
     sink.align(8)?;

@@ -25,7 +25,7 @@ pub struct JitLog {
     pub process: Option<TellsProcess>,
 }
 
-/// Finds the process of a log; `None` if the log doesn't contain it.
+/// A function that finds the process of a log; `None` if the log doesn't contain it.
 pub type TellsProcess = fn(bytes: &[u8]) -> Option<LogProcess>;
 
 /// The process that a log belongs to.
@@ -113,9 +113,9 @@ pub enum LogClock {
 /// Something that happened to JIT code.
 #[derive(Debug, Clone, Copy)]
 pub struct LogEvent {
-    /// When it happened, on the log's clock.
+    /// When the event happened, on the log's clock.
     pub time: Option<u64>,
-    /// What happened.
+    /// What happened to which code.
     pub kind: LogEventKind,
 }
 
@@ -128,19 +128,19 @@ pub enum LogEventKind {
     Move {
         /// Index of the load in [`CodeLog::events`].
         load: usize,
-        /// Its new address.
+        /// The new address of the code.
         to: u64,
     },
     /// The code of an earlier load was removed.
     Unload {
         /// Index of the load in [`CodeLog::events`].
         load: usize,
-        /// The address that it had.
+        /// The address that the code had.
         at: u64,
     },
 }
 
-/// A code range.
+/// A code range as a log describes it.
 #[derive(Debug, Clone, Copy)]
 pub struct LogCode {
     /// The name that the runtime's own perf map would use, if it has one.

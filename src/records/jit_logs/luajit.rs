@@ -34,7 +34,7 @@ use crate::error::{Error, Result};
 use memchr::memmem;
 use rustc_hash::FxHashMap;
 
-/// LuaJIT's dump of its traces.
+/// The table entry for LuaJIT's dump of its traces.
 pub(super) const DUMP: JitLog = JitLog {
     name: "LuaJIT dump",
     id: "luajit-dump",
@@ -75,7 +75,7 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
 /// A line that begins with `---- TRACE `.
 #[derive(Debug, PartialEq, Eq)]
 enum Head<'a> {
-    /// A trace begins.
+    /// A trace begins at a place in the source.
     Start { trace: u64, place: &'a [u8] },
     /// The given number of bytes of machine code follow.
     Code { trace: u64, size: u64 },
@@ -83,7 +83,7 @@ enum Head<'a> {
     Stop,
     /// All traces are discarded.
     Flush,
-    /// A line that doesn't matter here.
+    /// A line about traces that doesn't matter here.
     Other,
 }
 

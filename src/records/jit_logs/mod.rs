@@ -31,7 +31,7 @@ pub const JIT_LOGS: &[JitLog] =
 pub struct LogId(u8);
 
 impl LogId {
-    /// All kinds of logs.
+    /// Iterates over all kinds of logs.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..JIT_LOGS.len() as u8).map(Self)
     }

@@ -78,7 +78,7 @@ fn offset(addr: u64, lines: &Lines<'_>) -> Option<u64> {
 /// True at the end, or if an entry for this code can begin here.
 fn follows(cursor: &Cursor<'_>, lines: &Lines<'_>) -> bool {
     let mut next = *cursor;
-    // Writers may pad the record.
+    // At the end, fewer bytes than an entry are padding.
     next.left() < SHORTEST || next.u64("addr").is_ok_and(|addr| offset(addr, lines).is_some())
 }
 

@@ -122,7 +122,7 @@ impl<'data> JitDump<'data> {
 pub struct Record<'data> {
     /// Offset in the file.
     pub offset: u64,
-    /// When it was logged, on the dump's clock.
+    /// When the record was logged, on the dump's clock.
     pub timestamp: u64,
     /// The parsed payload.
     pub body: Body<'data>,
@@ -131,15 +131,15 @@ pub struct Record<'data> {
 /// The content of a record.
 #[derive(Debug, Clone, Copy)]
 pub enum Body<'data> {
-    /// JIT_CODE_LOAD
+    /// A JIT_CODE_LOAD record: code was created.
     Load(Load<'data>),
-    /// JIT_CODE_MOVE
+    /// A JIT_CODE_MOVE record: code moved to another address.
     Move(Move),
-    /// JIT_CODE_DEBUG_INFO
+    /// A JIT_CODE_DEBUG_INFO record: source lines of code that is loaded next.
     DebugInfo(DebugInfo<'data>),
     /// JIT_CODE_UNWINDING_INFO; `None` if it has no `.eh_frame`.
     Unwinding(Option<Unwind<'data>>),
-    /// JIT_CODE_CLOSE
+    /// A JIT_CODE_CLOSE record, which marks the end of the dump but need not be its last record.
     Close,
     /// An unknown record type, such as the proposed inlining information (5).
     Other(u32),
@@ -188,7 +188,7 @@ pub struct DebugInfo<'data> {
     pub count: u64,
     /// Address of the first entry; `None` if there are no entries.
     pub first: Option<u64>,
-    /// The entries.
+    /// The entries, undecoded.
     pub entries: &'data [u8],
 }
 

@@ -13,9 +13,9 @@ const IN_A_ROW: usize = 4;
 /// Consecutive records of a dump.
 #[derive(Debug)]
 pub struct Piece<'data> {
-    /// The records, in file order.
+    /// The records of the piece, in file order.
     pub records: Vec<Record<'data>>,
-    /// Offset of the first record.
+    /// File offset of the first record.
     start: u64,
     /// The walk, positioned after the last record.
     behind: Records<'data>,

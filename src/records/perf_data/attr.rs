@@ -122,7 +122,7 @@ impl EventAttr {
     /// `precise_ip`, 0 to 3. At 0 the recorded address may be any distance behind the instruction that caused the
     /// event.
     pub fn precise_ip(&self) -> u8 {
-        /// Position of the lower of the two bits.
+        /// Bit number of the lower one of the two bits.
         const PRECISE_IP: u32 = 15;
         (self.flags >> PRECISE_IP & 3) as u8
     }
@@ -189,9 +189,9 @@ fn bit_field(word: u64, endian: Endian) -> u64 {
 /// One event of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// The parsed attr.
+    /// The parsed `perf_event_attr`.
     pub attr: EventAttr,
-    /// The bytes of the attr as recorded.
+    /// The bytes of the `perf_event_attr` as recorded.
     pub attr_bytes: Vec<u8>,
     /// IDs by which samples name the event: one per CPU or thread.
     pub ids: Vec<u64>,

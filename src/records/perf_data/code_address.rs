@@ -13,7 +13,7 @@ use linux_perf_event_reader::constants as abi;
 /// A word of a record that is a code address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeAddress {
-    /// Byte offset in the record.
+    /// Byte offset of the word in the record.
     pub at: usize,
     /// Whether the code belongs to user space, kernel or guest.
     pub mode: CpuMode,

@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 pub struct FeatureSection {
     /// Its offset in the file; 0 in pipe form.
     pub offset: u64,
-    /// Its content.
+    /// The bytes of the section.
     pub bytes: Vec<u8>,
 }
 

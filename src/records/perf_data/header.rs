@@ -27,7 +27,7 @@ impl FileSection {
 /// How a recording is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Sections at offsets that the header gives.
+    /// File form: sections at offsets that the header gives.
     File,
     /// A header of 16 bytes, then records up to the end.
     Pipe,
@@ -38,7 +38,7 @@ pub enum Form {
 pub struct Header {
     /// Byte order of the machine that recorded.
     pub endian: Endian,
-    /// File or pipe.
+    /// Whether this is a file or a pipe.
     pub form: Form,
     /// Length of the header: 104 bytes or more in a file, 16 in a pipe.
     pub size: u64,

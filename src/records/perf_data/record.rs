@@ -19,7 +19,7 @@ const MISC_LOST_SAMPLES_BPF: u16 = 1 << 15;
 /// A record that is not a sample, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record<'data> {
-    /// MMAP or MMAP2
+    /// An MMAP or MMAP2 record: memory was mapped.
     Mmap(Mmap<'data>),
     /// A thread got a new name.
     Comm(Comm<'data>),
@@ -27,15 +27,15 @@ pub enum Record<'data> {
     Fork(Task),
     /// A process or thread ended.
     Exit(Task),
-    /// The namespaces of a thread.
+    /// The namespaces that a thread is in.
     Namespaces(Namespaces<'data>),
     /// Code was added to the kernel or removed from it.
     Ksymbol(Ksymbol<'data>),
     /// A BPF program was loaded or unloaded.
     BpfEvent(BpfEvent),
-    /// The path of a control group.
+    /// The ID and path of a control group.
     Cgroup(Cgroup<'data>),
-    /// How to convert the CPU's time-stamp counter.
+    /// How to convert the CPU's time-stamp counter to nanoseconds.
     TimeConv(TscConversion),
     /// The build ID of a file.
     BuildId(BuildIdRecord<'data>),
@@ -167,10 +167,10 @@ pub struct BpfEvent {
     pub tag: [u8; 8],
 }
 
-/// A CGROUP record.
+/// A CGROUP record: the ID of a control group and its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cgroup<'data> {
-    /// The ID that samples refer to.
+    /// The ID by which samples refer to the control group.
     pub id: u64,
     /// Path below the root of the control group's hierarchy.
     pub path: &'data [u8],

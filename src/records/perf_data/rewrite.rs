@@ -82,7 +82,7 @@ impl Edits {
 /// Everything before the records in file form: header, attrs and IDs.
 #[derive(Debug)]
 pub struct Front {
-    /// The bytes. The records follow directly.
+    /// The encoded bytes. The records directly follow them in the file.
     pub bytes: Vec<u8>,
 }
 

@@ -44,9 +44,9 @@ pub struct Sample<'data> {
     pub id: Option<u64>,
     /// The instruction pointer.
     pub ip: Option<Addr>,
-    /// Process and thread.
+    /// Process ID and thread ID.
     pub pid_tid: Option<(Pid, Tid)>,
-    /// On the recording's clock.
+    /// When the sample was taken, on the recording's clock.
     pub time: Option<Nanos>,
     /// The data address that was accessed. Some events store something else here.
     pub addr: Option<Addr>,
@@ -398,7 +398,7 @@ impl<'data> Fields<'data, '_> {
         Ok(Words::new(bytes, self.body.endian()))
     }
 
-    /// `struct read_format`
+    /// Reads the counter values, `struct read_format`. Its fields depend on `attr.read_format`.
     pub(super) fn read(&mut self) -> Result<Option<ReadValues<'data>>> {
         if !self.attr.samples(abi::PERF_SAMPLE_READ) {
             return Ok(None);

@@ -11,7 +11,7 @@ use linux_perf_event_reader::constants as abi;
 pub struct SampleId {
     /// Process ID and thread ID.
     pub pid_tid: Option<(Pid, Tid)>,
-    /// On the recording's clock.
+    /// When the record was written, on the recording's clock.
     pub time: Option<Nanos>,
     /// ID of the event, from ID or IDENTIFIER.
     pub id: Option<u64>,

@@ -15,7 +15,7 @@ const HEADER: usize = 8;
 /// A record as stored in the file.
 #[derive(Debug, Clone, Copy)]
 pub struct RawRecord<'data> {
-    /// Its offset in the file.
+    /// Offset of the record in the file.
     pub offset: u64,
     /// `PERF_RECORD_*`; see [`super::kind`].
     pub kind: u32,

@@ -156,7 +156,7 @@ struct OpenSample<'t> {
     /// `None` if the text doesn't show periods.
     period: Option<u64>,
     time: Option<Nanos>,
-    /// Leaf first, as printed.
+    /// The frames so far, leaf first, as printed.
     frames: Vec<FrameId>,
     /// How its frames are indented; `None` before the first frame.
     indent: Option<Indent>,

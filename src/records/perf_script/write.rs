@@ -44,7 +44,7 @@ macro_rules! fields {
         }
 
         impl Default for Fields {
-            /// perf's default for samples.
+            /// The fields that perf prints for samples by default.
             fn default() -> Self {
                 Self { $($name: $usual,)* ..Self::NONE }
             }
@@ -207,7 +207,7 @@ pub struct Header<'a> {
     pub pads_comm: bool,
 }
 
-/// A frame.
+/// A frame to print.
 #[derive(Debug, Clone, Copy)]
 pub struct Line<'a> {
     /// Address in the process.

@@ -18,10 +18,10 @@ use crate::error::{Error, Result};
 use crate::model::script_map::{NONE, Place};
 use crate::model::script_scopes::{AuthoredScope, FunctionRange, ScriptScopes};
 
-/// Flags of a scope.
+/// Bits in the flags of a scope.
 const HAS_NAME: u64 = 1;
 const HAS_KIND: u64 = 2;
-/// Flags of a range.
+/// Bits in the flags of a range.
 const HAS_LINE: u64 = 1;
 const HAS_DEFINITION: u64 = 2;
 const IS_HIDDEN: u64 = 8;

@@ -20,7 +20,7 @@ pub(super) struct Field {
 /// Where the data of a field is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In the field itself.
+    /// The data is in the field itself.
     Inline,
     /// At an offset given in the lower half of the field; the upper half is the length (`__data_loc`).
     At,

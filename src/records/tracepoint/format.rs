@@ -176,7 +176,7 @@ impl Size {
         if digits == 0 {
             return Some(Self::None);
         }
-        // Nobody needs a wider field.
+        // No sensible format asks for a wider field.
         let number: usize = std::str::from_utf8(number).ok()?.parse().ok()?;
         Some(Self::Fixed(number.min(4096)))
     }

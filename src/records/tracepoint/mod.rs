@@ -67,7 +67,7 @@ impl TracepointFormats {
                 formats.add(&mut cursor, skipped)?;
             }
         }
-        // The rest is optional.
+        // The parts that follow are optional.
         if let Ok(size) = cursor.u32("size of kallsyms")
             && cursor.bytes(size.into(), "kallsyms").is_ok()
             && let Ok(size) = cursor.u32("size of printk formats")

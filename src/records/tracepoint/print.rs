@@ -335,7 +335,7 @@ impl<'a> TracepointRecord<'a> {
         }
     }
 
-    /// Appends the value of a field without a print format.
+    /// Appends the value of a field in a default format, as perf does if it can't use the print format.
     fn print_field(&self, field: &Field, out: &mut Vec<u8>) {
         if field.is_array {
             let data = self.data(field);

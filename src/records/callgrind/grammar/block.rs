@@ -63,7 +63,6 @@ pub(in super::super) struct BlockItem<'a> {
     pub(in super::super) position: Option<Position>,
     /// The source file in effect there.
     pub(in super::super) file: Option<NameRef<'a>>,
-    /// The content.
     pub(in super::super) kind: ItemKind<'a>,
 }
 
@@ -84,7 +83,7 @@ pub(in super::super) enum ItemKind<'a> {
         file: Option<NameRef<'a>>,
         function: Option<NameField<'a>>,
     },
-    /// A line to copy unchanged.
+    /// A line that is not understood; it is copied unchanged.
     Unknown(&'a [u8]),
 }
 
@@ -152,7 +151,7 @@ impl<'a> FunctionBlock<'a> {
         Some(parser.block)
     }
 
-    /// Returns the block's allocations for reuse.
+    /// Clears the block and returns its allocated vectors for reuse by the next one.
     pub(in super::super) fn into_memory(self) -> BlockMemory<'a> {
         let Self { mut items, mut definitions, mut functions, .. } = self;
         items.clear();

@@ -23,13 +23,13 @@ pub(in super::super) struct CostLines<'a> {
     pub(in super::super) first_costs: &'a [u8],
     /// All lines after the first, each with its line feed.
     pub(in super::super) others: &'a [u8],
-    /// Position of the last line.
+    /// Position of the last line in the run.
     pub(in super::super) last: Position,
     /// The first of the lines with the lowest address: its position, and its cost of the first event.
     pub(in super::super) lowest: (Position, u64),
     /// Sum of the costs of the first event.
     pub(in super::super) cost: u64,
-    /// Number of lines.
+    /// Number of lines in the run.
     pub(in super::super) count: usize,
     /// True if some line other than the first has an absolute position that could be relative.
     pub(in super::super) in_full: bool,
@@ -145,7 +145,7 @@ impl<'a> CostLines<'a> {
         end
     }
 
-    /// All lines: position and costs.
+    /// Iterates over all lines of the run: position and costs of each.
     pub(in super::super) fn each(&self) -> impl Iterator<Item = (Position, &'a [u8])> + use<'a> {
         let mut decoder = PositionDecoder::new(self.columns, false);
         decoder.move_to(self.first, false);
@@ -168,7 +168,7 @@ pub(in super::super) fn are_short(costs: &[u8]) -> bool {
 /// zeros, relative positions for distances below 100.
 struct PlainLine {
     position: Position,
-    /// True if a column is relative.
+    /// True if a column is relative to an earlier line.
     relative: bool,
     /// True if a column is absolute but could be relative.
     in_full: bool,
@@ -183,11 +183,11 @@ struct PlainLine {
 /// The text of an address in the first column. Most addresses differ from the one before only in their last two digits.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct AddressText {
-    /// The first bytes of the line.
+    /// The first 16 bytes of the line, as a little-endian number.
     bytes: u128,
-    /// Selects the bytes before the last two digits.
+    /// Bit mask that selects everything before the last two digits in `bytes`.
     mask: u128,
-    /// Length of the whole address in bytes.
+    /// Length in bytes of the whole address, including `0x`.
     len: usize,
     /// The address with its last two digits set to zero.
     value: u64,

@@ -118,9 +118,9 @@ pub(in super::super) fn same_name(one: &[u8], other: &[u8]) -> bool {
 /// How a file refers to a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in super::super) enum NameRef<'a> {
-    /// By its ID.
+    /// The name is referred to by its ID.
     Id(u32),
-    /// By the name itself.
+    /// The name is written out.
     Name(&'a [u8]),
 }
 

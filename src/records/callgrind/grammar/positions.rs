@@ -82,7 +82,7 @@ pub(in super::super) struct PositionDecoder {
 }
 
 impl PositionDecoder {
-    /// Starts a block.
+    /// Starts at the beginning of a function's block.
     pub(in super::super) fn new(columns: Columns, every_line_moves: bool) -> Self {
         Self { columns, base: None, every_line_moves, saw_relative: false }
     }
@@ -158,7 +158,7 @@ pub(in super::super) struct PositionEncoder {
 }
 
 impl PositionEncoder {
-    /// Starts a block.
+    /// Starts at the beginning of a function's block.
     pub(in super::super) fn new(columns: Columns, compress: bool) -> Self {
         Self { columns, base: None, compress, disputed: false }
     }

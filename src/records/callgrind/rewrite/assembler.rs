@@ -24,7 +24,7 @@ const MOST_PARTS: usize = 500;
 pub struct Assembler<'a> {
     jit: &'a dyn JitFunctions,
     last_ids: [u32; 3],
-    /// Indexed by [`IdSpace`].
+    /// New names by ID space; the index is an [`IdSpace`].
     names: [AddedNames<'a>; 3],
     /// For each JIT function, the index of its name in `names`; [`NOT_YET`] if it has none.
     entries: Vec<AddedName>,
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Assembler<'_> {
 #[derive(Debug, Default)]
 struct AddedNames<'a> {
     names: Vec<NewName<'a>>,
-    /// Hash table of indices into `names`.
+    /// Hash table for finding a name; holds indices into `names`.
     places: HashTable<AddedName>,
     /// The name used last, which mostly is used again.
     last: Option<AddedName>,

@@ -7,10 +7,10 @@ use crate::records::callgrind::grammar::{BlockContext, NameRef, push_id, same_na
 /// A rewritten chunk of a file.
 #[derive(Debug)]
 pub struct RewrittenChunk<'a> {
-    /// The new text, which is not in the input.
+    /// The text that replaces parts of the input.
     pub(super) own: Vec<u8>,
     pub(super) pieces: Vec<Piece<'a>>,
-    /// What was rewritten.
+    /// Statistics about what was rewritten.
     pub stats: RewriteStats,
 }
 
@@ -19,11 +19,11 @@ pub struct RewrittenChunk<'a> {
 pub(super) enum Piece<'a> {
     /// New text up to this offset in [`RewrittenChunk::own`].
     Own(usize),
-    /// A range of the input.
+    /// A range of the input, to be copied.
     Input(&'a [u8]),
-    /// The name of an object.
+    /// Placeholder for the ID of a new object, given by name.
     Object(&'a [u8]),
-    /// The name of a file.
+    /// Placeholder for the ID of a new source file, given by name.
     File(&'a [u8]),
     /// The name of a JIT function ([`super::jit_functions::JitFunctions::name`]) and its suffix.
     Jit(usize, Box<[u8]>),
@@ -40,7 +40,7 @@ pub(super) enum Piece<'a> {
 }
 
 impl<'a> RewrittenChunk<'a> {
-    /// Returns the allocations for reuse.
+    /// Clears the chunk and returns its allocated vectors for reuse.
     pub fn into_memory(self) -> DraftMemory<'a> {
         let Self { mut own, mut pieces, .. } = self;
         own.clear();
@@ -59,7 +59,7 @@ pub struct DraftMemory<'a> {
 /// The name of an object or file in the output.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum OutputName<'a> {
-    /// A name of the input.
+    /// A name that the input already has.
     Input(NameRef<'a>),
     /// A name that the input doesn't have.
     New(&'a [u8]),
@@ -78,7 +78,7 @@ impl PartialEq for OutputName<'_> {
 /// What readers of the output inherit, where this differs from the input.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReaderContext<'a> {
-    /// The current object.
+    /// The current object (`ob=`).
     pub(super) ob: Option<OutputName<'a>>,
     /// The last `fl=`, to which `fn=` returns.
     pub(super) fl: Option<OutputName<'a>>,

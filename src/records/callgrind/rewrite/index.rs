@@ -10,13 +10,13 @@ use crate::records::callgrind::grammar::{BlockContext, Columns, IdTable, NameRef
 /// Facts from the headers of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileHeader {
-    /// `creator:`
+    /// Value of the first `creator:` header.
     pub creator: Vec<u8>,
-    /// The first `cmd:`, the program with its arguments.
+    /// Value of the first `cmd:` header: the program with its arguments.
     pub command: Vec<u8>,
-    /// The first `pid:`.
+    /// Value of the first `pid:` header.
     pub pid: Option<i32>,
-    /// The first `events:`.
+    /// Event names in the first `events:` header.
     pub events: Vec<Vec<u8>>,
     /// True if every part has instruction addresses.
     pub has_instr: bool,
@@ -31,7 +31,7 @@ pub struct FileIndex<'a> {
     pub header: FileHeader,
     contexts: Vec<BlockContext<'a>>,
     unknown_objects: IdHistory<bool>,
-    /// Names of function IDs that contain an address; empty from where an ID gets another name.
+    /// Function names that contain an address, by ID. An empty name marks where an ID got another name.
     raw_functions: IdHistory<&'a [u8]>,
     /// Addresses that name functions in unknown objects.
     raw_heads: Vec<u64>,
@@ -171,7 +171,7 @@ impl<'a> FileIndex<'a> {
 /// must be pushed in file order.
 #[derive(Debug)]
 struct IdHistory<T> {
-    /// Indices into `values`.
+    /// For each ID, an index into `values`.
     places: IdTable,
     values: Vec<IdValues<T>>,
     lists: Vec<Vec<(u64, T)>>,
@@ -179,7 +179,7 @@ struct IdHistory<T> {
 
 #[derive(Debug, Clone, Copy)]
 enum IdValues<T> {
-    /// The value from this offset on.
+    /// A single value, valid from this file offset on.
     One(u64, T),
     /// Index into `lists`. A `Vec` in each element would take several times the memory.
     Many(u32),

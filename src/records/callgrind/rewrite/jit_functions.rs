@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// The JIT-compiled functions in memory without a file. They are numbered ("entries"), and their names are unique.
 pub trait JitFunctions: Sync {
-    /// The entry that covers an address.
+    /// The number of the JIT function (entry) that covers an address.
     fn at(&self, addr: u64) -> Option<usize> {
         self.around(addr).entry
     }
@@ -23,7 +23,7 @@ pub trait JitFunctions: Sync {
 /// A range of addresses covered by one entry or by none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Covered {
-    /// The range.
+    /// The range of addresses.
     pub range: Range<u64>,
     /// The entry; `None` if nothing covers the range.
     pub entry: Option<usize>,
@@ -34,7 +34,7 @@ pub struct Covered {
 pub struct CodeLine<'a> {
     /// The address at run time.
     pub addr: u64,
-    /// The source file.
+    /// The source file of the code.
     pub file: &'a [u8],
     /// The line, from 1; 0 if unknown.
     pub line: u32,

@@ -38,11 +38,11 @@ pub(super) struct LineGroup<'a, 'b> {
 
 /// The name of a group's function.
 pub(super) enum GroupName<'a> {
-    /// The name in the input.
+    /// The function keeps the name that it has in the input.
     Input(NameField<'a>),
-    /// The name of a JIT function, and a suffix.
+    /// A JIT function, and a suffix for its name.
     Jit(usize, Vec<u8>),
-    /// Some other new name.
+    /// A new name that is not a JIT function's.
     New(Vec<u8>),
 }
 

@@ -87,7 +87,7 @@ fn without_low(text: &[u8], lowest: u64) -> &[u8] {
         return text;
     }
     loop {
-        // A line feed, `0x` and this many digits.
+        // The loop looks for a line feed, `0x` and this many digits.
         let first_of = |offset: usize| text.get(at + offset..).and_then(<[u8]>::first_chunk::<AT_ONCE>);
         let (Some(feeds), Some(marks), Some(_)) = (first_of(0), first_of(2), first_of(digits + 2)) else { break };
         let mut least = [u8::MAX; AT_ONCE];

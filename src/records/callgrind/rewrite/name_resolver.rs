@@ -13,7 +13,7 @@ pub(super) enum ResolvedName<'a> {
     CallersReplaced(Option<u32>, Vec<u8>),
     /// A reference to a name made of an address. The definition may have been removed.
     Raw(u32, &'a [u8]),
-    /// Nothing to replace.
+    /// The name in the input stays.
     Unchanged,
 }
 

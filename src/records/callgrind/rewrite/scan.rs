@@ -59,7 +59,7 @@ impl Defined<'_> {
 /// The object of a function where the function is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum DefiningObject<'a> {
-    /// Specified in this chunk.
+    /// An `ob=` or `cob=` in this chunk specified it.
     Said(NameRef<'a>),
     /// The object in effect at the start of the chunk.
     Inherited,

@@ -26,18 +26,18 @@ pub(super) struct CallGraph {
     pub(super) texts: Texts<u32>,
     /// The threads in order of appearance.
     pub(super) threads: Vec<Thread>,
-    /// `creator:`
+    /// Value of the first `creator:` header.
     pub(super) creator: Vec<u8>,
-    /// `cmd:`
+    /// Value of the first `cmd:` header: the program with its arguments.
     pub(super) command: Vec<u8>,
-    /// `pid:`
+    /// Value of the first `pid:` header.
     pub(super) pid: Option<i32>,
 }
 
 /// The costs of one thread, or of all threads if the file doesn't separate them.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
-    /// `thread:`, callgrind's own number.
+    /// callgrind's number of the thread, from `thread:`. `None` for costs of no particular thread.
     pub(super) number: Option<i32>,
     /// Self cost by function.
     pub(super) costs: Vec<(u32, Costs)>,
@@ -198,7 +198,7 @@ impl Thread {
     }
 }
 
-/// Reads a stream to its end.
+/// Reads a whole callgrind file from a stream.
 pub(super) fn read(input: impl Read, with_lines: bool, warnings: &mut Warnings) -> Result<CallGraph> {
     let mut reader = GraphReader { with_lines, skipped: Skipped::new("line"), ..GraphReader::default() };
     // Number 0 is the empty text: the object and file until one is specified.
@@ -225,9 +225,9 @@ type TextNumber = u32;
 #[derive(Default)]
 struct GraphReader {
     graph: CallGraph,
-    /// Names by ID, for objects and files.
+    /// Names of objects and files by their IDs; the index of the array is an [`IdSpace`].
     ids: [FxHashMap<u32, TextNumber>; 2],
-    /// Functions by ID.
+    /// Numbers of functions in the graph, by their IDs in the file.
     function_ids: IdTable,
     known: FxHashMap<[TextNumber; 3], u32>,
     columns: Columns,
@@ -268,7 +268,7 @@ impl GraphReader {
         self.graph.texts.intern(text)
     }
 
-    /// Switches to a thread.
+    /// Attributes the costs that follow to this thread.
     fn enter_thread(&mut self, number: Option<i32>) {
         let threads = &mut self.graph.threads;
         self.thread = *self.threads.entry(number).or_insert(threads.len());

@@ -15,7 +15,7 @@ use crate::runtimes::{RuntimeSet, Tiers};
 
 /// The frames for the functions of a graph, by function number.
 struct FunctionFrames {
-    /// With the name as in the file.
+    /// Frames with the function's name as in the file.
     stated: Vec<FrameId>,
     /// With the name used in stacks, without recursion levels.
     in_stacks: Vec<FrameId>,
@@ -121,7 +121,7 @@ fn by_line(
     rows
 }
 
-/// The calls as in the file.
+/// Copies the file's calls into the profile's form.
 fn calls_of(thread: &ThreadGraph<'_>, frames: &FunctionFrames, track: TrackId, profile: &Profile) -> ThreadCalls {
     let events = 0..profile.series.len();
     let own = |(at, &function): (usize, &u32)| SelfCost {
@@ -156,7 +156,7 @@ fn program(command: &[u8]) -> &[u8] {
 }
 
 impl FunctionFrames {
-    /// Adds the next function.
+    /// Adds the frames of the next function.
     fn push(
         &mut self,
         profile: &mut Profile,

@@ -29,7 +29,7 @@ pub(super) struct LineCost {
 
 /// How the cost of an event reached each function, disregarding calls that close a cycle.
 pub(super) struct EventFlow {
-    /// Self cost of each function.
+    /// Self cost of each function, without its callees.
     pub(super) own: Vec<f64>,
     /// Cost of each function including its callees.
     pub(super) below: Vec<f64>,

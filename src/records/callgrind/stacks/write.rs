@@ -29,7 +29,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
         }
         for (row, weight) in series.signed_rows(options.weight) {
             if let Some(stack) = row.stack {
-                // Written even if it costs nothing.
+                // Creates the entry even for a cost of 0, so that the function is in the file.
                 sums.own(profile.stack_of(stack).1);
                 walk.add(stack, Sum { weight, count: row.count });
             }
@@ -76,7 +76,7 @@ impl FunctionCosts {
 #[derive(Debug, Default)]
 struct CallCosts {
     count: u64,
-    /// Cost per event.
+    /// Inclusive cost of the calls, per event.
     costs: Vec<i64>,
 }
 
@@ -94,7 +94,7 @@ struct OpenFrames {
     list: Vec<OpenFrame>,
     /// Index in `list` of each function's last frame.
     last_of: FxHashMap<FunctionId, usize>,
-    /// The last call between each two functions.
+    /// For each pair of caller and callee, the last call between them.
     last_call: FxHashMap<(FunctionId, FunctionId), CallKey>,
 }
 

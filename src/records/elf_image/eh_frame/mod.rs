@@ -31,13 +31,14 @@ use std::ops::Range;
 /// Where both sections are, for the program headers.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
-    /// From the start of `.eh_frame` to the end of `.eh_frame_hdr`. Empty if there is no unwinding information.
+    /// File range from the start of `.eh_frame` to the end of `.eh_frame_hdr`. Empty if there is no unwinding
+    /// information.
     pub(super) all: Range<u64>,
-    /// `.eh_frame_hdr`
+    /// File range of `.eh_frame_hdr`.
     pub(super) header: Range<u64>,
 }
 
-/// The size of both sections.
+/// The size of `.eh_frame` and `.eh_frame_hdr` together.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Measure {
     /// Bytes from the start of `.eh_frame` to the end of `.eh_frame_hdr`.
@@ -124,7 +125,7 @@ struct Encoder {
     cies: FxHashMap<Vec<u8>, u64>,
     /// (first address of the code, address of the FDE).
     table: Vec<(u32, u32)>,
-    /// The encoded information of the last piece.
+    /// Output buffer with the encoded records of the last piece.
     out: Vec<u8>,
 }
 

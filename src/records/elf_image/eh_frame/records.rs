@@ -15,7 +15,7 @@ pub(super) struct Cie<'data> {
     signal_frame: bool,
     /// On aarch64: return addresses are signed with key B.
     key_b: bool,
-    /// The encoding of addresses in FDEs.
+    /// How FDEs with this CIE encode addresses (`DW_EH_PE_*`).
     encoding: dw::DwEhPe,
     /// True if FDEs contain augmentation data preceded by its length.
     sized: bool,

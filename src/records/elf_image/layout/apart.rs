@@ -24,10 +24,10 @@ use std::ops::Range;
 /// Limit of images. The code of further ranges shares one more image.
 const MAX_IMAGES: usize = 64;
 
-/// The code of an image.
+/// Code that goes into one image.
 #[derive(Debug)]
 pub(in super::super) struct Group {
-    /// Indices of the slots, in the order added.
+    /// Indices of its slots, in the order in which they were added.
     pub(in super::super) slots: Vec<u32>,
     /// The address range from the first to the last code in all layers; `None` if the code has no common base.
     pub(in super::super) span: Option<Range<u64>>,

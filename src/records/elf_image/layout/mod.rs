@@ -24,9 +24,9 @@ pub(super) struct LayoutRun {
 pub(super) struct Layout {
     /// Indexed by slot; `None` for code that got no place.
     pub(super) places: Vec<Option<Place>>,
-    /// Sorted by address.
+    /// All pieces, sorted by address.
     pub(super) pieces: Vec<Piece>,
-    /// Sorted by address and by file offset.
+    /// All runs, sorted by address and by file offset.
     pub(super) runs: Vec<LayoutRun>,
     /// File range of the code.
     pub(super) code: Range<u64>,

@@ -22,7 +22,7 @@ pub(super) struct Core<'data> {
     endian: Endian,
     /// `e_machine`.
     pub(super) machine: u16,
-    /// Sorted by address.
+    /// The memory in the core, sorted by address.
     segments: Vec<CoreSegment>,
     /// The process ID in its own namespace.
     pub(super) pid: Option<i32>,
@@ -48,7 +48,7 @@ pub(super) fn is_core(head: &[u8]) -> bool {
 }
 
 impl<'data> Core<'data> {
-    /// Reads headers and notes.
+    /// Reads headers and notes of a core dump.
     pub(super) fn parse(bytes: &'data [u8]) -> Result<Self> {
         if !is_core(bytes) {
             return Err(Error::new("is not a core dump"));

@@ -62,11 +62,11 @@ impl LogPositions for Registered {
     }
 }
 
-/// The lines of an object.
+/// The source lines of all functions in an object.
 #[derive(Debug, Default)]
 struct ObjectLines {
     texts: Texts,
-    /// Keyed by address.
+    /// The lines of each function, by its address.
     functions: FxHashMap<u64, FunctionLines>,
     /// The number of calls that are nested too deeply.
     too_deep: u64,

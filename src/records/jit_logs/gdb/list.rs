@@ -38,7 +38,7 @@ fn words<const N: usize>(memory: &impl Memory, addr: u64) -> Option<[u64; N]> {
     Some(words)
 }
 
-/// A registered object.
+/// An entry of the list: a registered object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
     /// Address of its `jit_code_entry`.

@@ -53,7 +53,7 @@ fn header(bytes: &[u8]) -> Option<&[u8]> {
     memmem::find(head, b"<hotspot_log ").filter(|_| begins).and_then(|at| tag(&head[at..]))
 }
 
-/// Reads a log.
+/// Reads a compilation log. Fails only if its root element is missing.
 pub(super) fn read(bytes: &[u8]) -> Result<CodeLog> {
     let header = header(bytes).ok_or_else(|| Error::new("has no <hotspot_log> element"))?;
     let began = attribute(header, b"time_ms").and_then(number::<u64>).and_then(|ms| ms.checked_mul(1_000_000));

@@ -46,7 +46,7 @@ impl LogPositions for Inlining {
     }
 }
 
-/// A `parse` element.
+/// A `parse` element: a method that the compiler parsed, to inline it or to compile it.
 struct Parsed<'a> {
     method: &'a [u8],
     parent: Option<usize>,
@@ -58,7 +58,7 @@ struct Parsed<'a> {
 struct CompileTask<'a> {
     /// Names of classes and primitive types, by ID.
     types: FxHashMap<&'a [u8], &'a [u8]>,
-    /// The elements of methods, by ID.
+    /// The start tags of methods, by ID.
     methods: FxHashMap<&'a [u8], &'a [u8]>,
     parsed: Vec<Parsed<'a>>,
     /// The first `parse` with this parent, method and bytecode index.

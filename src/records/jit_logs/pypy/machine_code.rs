@@ -6,7 +6,7 @@ use std::ops::Range;
 /// Longest patch in bytes: a jump to a 64-bit address. Blocks are longer.
 const LONGEST_PATCH: usize = 16;
 
-/// Machine code that was dumped at once.
+/// A block of machine code that was dumped at once.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) start: u64,

@@ -43,7 +43,7 @@ use super::{CodeLog, JitLog};
 use crate::error::{Error, Result};
 use memchr::memmem;
 
-/// PyPy's log.
+/// The table entry for PyPy's log.
 pub(super) const LOG: JitLog = JitLog {
     name: "PyPy log",
     id: "pypy-log",

@@ -42,7 +42,7 @@ mod tests;
 
 use super::JitLog;
 
-/// V8's log.
+/// The table entry for V8's log.
 pub(super) const V8_LOG: JitLog = JitLog {
     name: "V8 log",
     id: "v8-log",

@@ -8,7 +8,7 @@ use crate::bytes::digits::decimal;
 pub(super) struct SourceInfo<'a> {
     pub(super) addr: u64,
     pub(super) script: u64,
-    /// Empty if the record has no positions.
+    /// The undecoded list of positions; empty if the record has none.
     pub(super) positions: &'a [u8],
     inlined: &'a [u8],
     functions: &'a [u8],

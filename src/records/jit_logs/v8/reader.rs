@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 /// The kind of builtins, until the log shows it.
 const BUILTINS: i64 = 2;
 
-/// Reads a whole log.
+/// Reads a whole log of V8.
 pub(super) fn read(file: &[u8]) -> Result<CodeLog> {
     let log = CodeLog::new(LogClock::SinceStart { began: None }, "line");
     let mut reader = V8LogReader {
@@ -45,7 +45,7 @@ struct V8LogReader<'a> {
     file: &'a [u8],
     log: CodeLog,
     sources: Sources,
-    /// The kind of builtins.
+    /// The number that this version of V8 uses for the kind "builtin".
     builtins: i64,
     /// The time of the last record with a time, in nanoseconds.
     time: u64,

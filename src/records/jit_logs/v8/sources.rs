@@ -80,7 +80,7 @@ impl Sources {
         self.current.insert(id, function);
     }
 
-    /// Records that a function moved.
+    /// Records that a function's SharedFunctionInfo moved.
     pub(super) fn moved(&mut self, from: u64, to: u64, time: u64) {
         if let Some(function) = self.current.remove(&from) {
             self.is_at(to, time, function);
@@ -120,7 +120,7 @@ impl Sources {
         }
     }
 
-    /// Prepares for queries.
+    /// Sorts everything for lookups, after the last record.
     pub(super) fn finish(mut self) -> Self {
         self.homes.sort_unstable();
         self.homes.shrink_to_fit();

@@ -29,7 +29,7 @@ pub(super) struct FunctionInfo<'data> {
     pub(super) bytes: &'data [u8],
     /// Hash of the function's own instructions.
     pub(super) tag: Option<[u8; 8]>,
-    /// Type ID in the BTF object.
+    /// Type ID of the function in the BTF object.
     pub(super) type_id: Option<u32>,
 }
 

@@ -4,7 +4,7 @@ use crate::model::stacks::StackId;
 use memchr::memmem::Finder;
 use std::ops::Range;
 
-/// Finds empty lines, which end samples.
+/// Searches a text for empty lines, which end samples.
 #[derive(Debug)]
 pub(super) struct Paragraphs {
     finder: Finder<'static>,
@@ -59,7 +59,7 @@ struct CallerLine {
 pub(super) struct Shared {
     /// End of the lines that it doesn't share.
     pub(super) own_end: usize,
-    /// The stack made of the shared lines.
+    /// The stack made of the shared lines, that is, of the common callers.
     pub(super) stack: Option<StackId>,
     /// Number of shared lines.
     lines: usize,

@@ -25,12 +25,12 @@ pub(super) enum Below {
     /// An unnamed frame with the same tail.
     Unnamed {
         column: Column,
-        /// The end of its line.
+        /// Offset of the end of its line.
         end: usize,
     },
     /// A frame that has a name.
     Named {
-        /// The end of its line.
+        /// Offset of the end of its line.
         end: usize,
         /// True if the frame is in user space.
         is_user: bool,

@@ -20,9 +20,9 @@ pub(super) enum LastLine {
     /// Nothing, an unfinished line or an empty line: no sample ends here.
     #[default]
     Open,
-    /// A header without a frame.
+    /// The line is a header without a frame.
     Header,
-    /// Any other line.
+    /// The line is neither empty nor a header without a frame.
     Other,
 }
 

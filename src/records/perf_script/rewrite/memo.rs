@@ -18,7 +18,7 @@ pub struct Memo {
     columns: FxHashMap<(Pid, u128), RememberedFrame>,
     texts: Vec<u8>,
     files: Interner<Box<[u8]>, u32>,
-    /// Whole samples.
+    /// Remembered texts of whole samples.
     pub(super) samples: SampleMemo,
     /// The period for which all answers since the last [`Memo::begin`] are valid.
     told_for: Range<Nanos>,
@@ -40,18 +40,18 @@ pub(super) enum Object {
 /// What is remembered about a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KnownFrame<'a> {
-    /// It has a name.
+    /// The frame has a name.
     Named {
         /// The text to print after its address.
         text: &'a [u8],
         /// True if several functions were at this address at different times and the sample has no time to choose by.
         is_one_of_several: bool,
     },
-    /// Nobody knows its name.
+    /// Nobody knows the frame's name.
     Unknown,
 }
 
-/// The time of a question.
+/// When a frame's name is asked for: the sample's time, and the jitdumps mapped by then.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct When {
     /// The time of the sample, if it has one.

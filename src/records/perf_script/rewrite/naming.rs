@@ -23,11 +23,11 @@ pub struct Wanted<'a> {
 /// The name of a frame.
 #[derive(Debug, Clone)]
 pub struct Named<'a> {
-    /// The function.
+    /// Name of the function.
     pub name: Cow<'a, [u8]>,
     /// The offset of the printed address in the function.
     pub offset: u64,
-    /// The object to print for it.
+    /// The object to print for the frame.
     pub dso: Cow<'a, [u8]>,
     /// Source file and line.
     pub source: Option<(Cow<'a, [u8]>, u32)>,
@@ -66,7 +66,7 @@ impl Needs {
 /// Statistics of a block.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Counts {
-    /// JIT frames that were named.
+    /// Number of JIT frames that were named.
     pub named: u64,
     /// Named frames whose address belonged to several functions, in a text without times.
     pub ambiguous: u64,
@@ -74,15 +74,15 @@ pub struct Counts {
     pub unresolved: u64,
     /// Unresolved frames whose address is relative to a file that the text doesn't locate.
     pub relative: u64,
-    /// Unresolved frames of an unknown process.
+    /// Number of unresolved frames whose process is unknown.
     pub nobodys: u64,
     /// Frames in files that were named (with [`super::Style::native`]).
     pub native: u64,
-    /// Frames in files that could not be named.
+    /// Number of frames in files that could not be named.
     pub native_left: u64,
-    /// Samples with call chains.
+    /// Number of samples with call chains.
     pub samples: u64,
-    /// Samples without any frame.
+    /// Number of samples without any frame.
     pub frameless: u64,
 }
 

@@ -15,7 +15,7 @@ pub(super) struct SampleMemo {
     of: FxHashMap<u64, Option<u32>>,
     samples: Vec<NamedSample>,
     texts: Vec<u8>,
-    /// Number of lookups and of hits.
+    /// Number of lookups; `found` is the number of hits.
     asked: usize,
     found: usize,
 }
