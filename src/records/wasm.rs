@@ -37,7 +37,7 @@ const LONGEST_HASHED: usize = 16_383;
 /// Bytes that contain LEB128 numbers.
 type Bytes<'a> = EndianSlice<'a, LittleEndian>;
 
-/// A section: the range with its number and size, and that of its contents.
+/// A section: the range of the whole section, and the range of its contents.
 struct Section {
     number: u8,
     whole: Range<usize>,

@@ -162,7 +162,7 @@ pub struct LogCode {
 }
 
 impl LogCode {
-    /// Code of which only name, address and size are known.
+    /// Creates a code range of which only name, address and size are known.
     pub fn new(name: TextId, addr: u64, size: u64) -> Self {
         let (positions, memory) = ((0, 0), (0, 0));
         Self { name, addr, size, bytes: None, positions, place: None, memory, unwind: None }
@@ -189,7 +189,7 @@ pub trait LogPositions: Debug + Send + Sync {
     /// Damaged input yields fewer lines, but never wrong ones.
     fn source_map<'a>(&'a self, file: &'a [u8], entry: &'a [u8]) -> SourceMap<'a>;
 
-    /// The inlined calls of a code range, for logs that don't tell their addresses.
+    /// The inlined calls of a code range, for logs that don't contain their addresses.
     fn expanded(&self, _entry: &[u8]) -> Vec<ExpandedCall> {
         Vec::new()
     }

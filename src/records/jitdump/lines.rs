@@ -20,7 +20,7 @@ const SHORTEST: usize = 8 + 4 + 4 + 1;
 /// How many bytes of freed memory the allocator overwrites: two pointers.
 const OVERWRITTEN: usize = 16;
 
-/// The longest file name to look for behind overwritten bytes (`PATH_MAX`).
+/// The longest file name to look for after overwritten bytes (`PATH_MAX`).
 const LONGEST: usize = 4096;
 
 /// Decodes the entries up to the first one outside the code. The result is sorted by offset.

@@ -238,7 +238,7 @@ impl<'data> Records<'data> {
         self.dead
     }
 
-    /// Continues at the next position behind `bad` where two records can be, if there is one.
+    /// Continues at the next position after `bad` where two records can be, if there is one.
     fn resume(&mut self, bad: Cursor<'data>) {
         let mut next = bad;
         while next.bytes(1, "").is_ok() {
@@ -254,7 +254,7 @@ impl<'data> Records<'data> {
     }
 
     /// The position after the record at `at`, if it is plausible: a known type, long enough for it, and with a time
-    /// between that of the last good record and three days later.
+    /// between the last good record and three days after it.
     fn plausible(&self, mut at: Cursor<'data>) -> Option<Cursor<'data>> {
         /// In nanoseconds. Time-stamp counters run at about the same rate.
         const DAYS: u64 = 3 * 86_400_000_000_000;

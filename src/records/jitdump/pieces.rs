@@ -1,8 +1,8 @@
-//! Reads pieces of a dump in parallel.
+//! Reads a dump in pieces, so that they can be read in parallel.
 //!
-//! Only a record tells where the next one begins. A piece therefore starts at a position that looks like a record
-//! ([`JitDump::piece`]). The walk through the records before it checks whether it arrives at the same position
-//! ([`Records::step_over`]); if not, the walk reads the records of the piece itself.
+//! Where a record begins is only known from the record before it. A piece therefore starts at a position that looks
+//! like a record ([`JitDump::piece`]). The walk through the records before it checks whether it arrives at the same
+//! position ([`Records::step_over`]); if not, the walk reads the records of the piece itself.
 
 use super::{JitDump, Record, Records};
 use std::ops::Range;

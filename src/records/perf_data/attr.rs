@@ -119,7 +119,7 @@ impl EventAttr {
         self.flags & abi::ATTR_FLAG_BIT_FREQ != 0
     }
 
-    /// `precise_ip`, 0 to 3. At 0 the recorded address may be any distance behind the instruction that caused the
+    /// `precise_ip`, 0 to 3. At 0 the recorded address may be any distance after the instruction that caused the
     /// event.
     pub fn precise_ip(&self) -> u8 {
         /// Bit number of the lower one of the two bits.

@@ -14,7 +14,7 @@ pub struct FileSection {
 }
 
 impl FileSection {
-    /// Offset behind its last byte. Saturates on nonsense.
+    /// Offset just past its last byte. Saturates on nonsense.
     pub fn end(self) -> u64 {
         self.offset.saturating_add(self.size)
     }

@@ -1,7 +1,7 @@
 //! Determines the number of a process inside its PID namespace by counting forks.
 //!
 //! With `perf record --namespaces` the kernel writes a NAMESPACES record for every new thread (`perf_event_namespaces`
-//! in kernel/events/core.c). It identifies the namespace, but doesn't tell the number in it. A namespace hands out
+//! in kernel/events/core.c). It identifies the namespace, but doesn't give the number in it. A namespace hands out
 //! numbers in sequence, so if the recording saw the namespace begin, the forks into it can be counted.
 
 use super::record::{Namespaces, Task};

@@ -216,8 +216,8 @@ impl Recording {
         Records::new(data, self.data.start, self.header.endian)
     }
 
-    /// Index of the event that a kernel record belongs to: looked up by its ID, or the first event if the record has no
-    /// ID or an unknown one. `None` if there are no events, or if the record is too short to hold its ID.
+    /// Index of the event that a kernel record belongs to, looked up by the record's ID. The first event if it is the
+    /// only one or the ID is unknown. `None` if there are no events, or if there are several and the record has no ID.
     pub fn event_of(&self, record: &RawRecord<'_>) -> Option<usize> {
         let first = self.events.first()?;
         if self.events.len() == 1 {

@@ -1,4 +1,4 @@
-//! `struct sample_id`: the trailer of every kernel record that is not a sample (`attr.sample_id_all`). It tells which
+//! `struct sample_id`: the trailer of every kernel record that is not a sample (`attr.sample_id_all`). It says which
 //! thread, when and on which CPU. Fields have a fixed order; each is present if `sample_type` has its bit.
 
 use crate::bytes::byte_writer::ByteWriter;

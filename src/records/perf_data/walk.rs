@@ -62,7 +62,7 @@ impl<'data> RawRecord<'data> {
         Cursor::new(&self.bytes[HEADER..], self.offset + HEADER as u64, self.endian)
     }
 
-    /// File offset behind the record and its payload. Saturates if the payload size is nonsense.
+    /// File offset just past the record and its payload. Saturates if the payload size is nonsense.
     #[inline]
     pub fn end(&self) -> u64 {
         (self.offset + self.bytes.len() as u64).saturating_add(self.payload)

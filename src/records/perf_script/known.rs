@@ -74,12 +74,12 @@ struct Map {
 }
 
 impl RecordLineFacts {
-    /// The process of a thread, if a record line told it.
+    /// The process of a thread, if a record line shows it.
     pub fn process_of(&self, tid: Tid) -> Option<Pid> {
         self.facts.threads.get(&tid).copied()
     }
 
-    /// True if no record line told about threads or mappings.
+    /// True if no record line so far showed a thread or a mapping.
     pub fn is_empty(&self) -> bool {
         self.facts.threads.is_empty()
     }
@@ -89,7 +89,7 @@ impl RecordLineFacts {
         self.facts.markers.iter().filter(|marked| marked.pid == pid).count()
     }
 
-    /// The parent process and the time of the fork, if a record line told it.
+    /// The parent process and the time of the fork, if a record line shows it.
     pub fn forked(&self, pid: Pid) -> Option<(Pid, Nanos)> {
         self.facts.forks.get(&pid).copied()
     }
@@ -105,7 +105,7 @@ impl RecordLineFacts {
     }
 
     /// The absolute address for an address that was printed for a file. `None` if neither the mappings nor the number
-    /// itself tell whether it is relative to the file.
+    /// itself show whether it is relative to the file.
     pub fn absolute(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> Option<u64> {
         match self.mapped(pid, dso, addr) {
             (Some(_), None) => Some(addr),
@@ -116,7 +116,7 @@ impl RecordLineFacts {
     }
 
     /// The offset in the file for an address that was printed for a file. `printed` is how the text prints such
-    /// addresses, if known. `None` if the mappings don't tell.
+    /// addresses, if known. `None` if the mappings don't show it.
     pub fn file_offset(&self, pid: Option<Pid>, dso: &[u8], addr: u64, printed: Option<FileAddresses>) -> Option<u64> {
         match (printed, self.mapped(pid, dso, addr)) {
             (Some(FileAddresses::Relative), _) | (None, (None, Some(_))) => Some(addr),

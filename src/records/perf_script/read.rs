@@ -121,7 +121,7 @@ fn last_header(buffer: &[u8]) -> usize {
 
 struct TextReader<'t> {
     text: &'t [u8],
-    /// The reader with the state from earlier parts.
+    /// The reader of all parts, with what it remembers from earlier ones.
     part: &'t mut PartReader,
     /// Facts from record lines before this part; `known` holds those of this part.
     before: &'t RecordLineFacts,
@@ -455,7 +455,7 @@ impl<'t> TextReader<'t> {
         };
         // Once the function is known, its address is dropped; otherwise equal stacks would differ by it.
         let addr = (frame.symbol == UNKNOWN).then_some(frame.addr);
-        // The text doesn't tell which runtimes the processes use.
+        // The text doesn't show which runtimes the processes use.
         let jit = kind == FrameKind::Jit;
         let tier = jit.then(|| self.part.tiers.of(name, frame.symbol, RuntimeSet::default())).flatten();
         let joined = frame.inlined && kind == FrameKind::Jit;

@@ -16,7 +16,7 @@ pub(super) struct Numbers {
     pub(super) names: usize,
 }
 
-/// Decodes the segments of a script that begins at `begin`. `own` tells how many sources and names the map has; their
+/// Decodes the segments of a script that begins at `begin`. `own` is how many sources and names the map has; their
 /// indices start from `first`.
 pub(super) fn decode(mappings: &[u8], begin: Place, first: Numbers, own: Numbers) -> Result<Vec<Segment>> {
     let mut segments = Vec::new();

@@ -1,5 +1,5 @@
 //! Decodes numbers as source maps encode them: base64 digits of five bits each, the lowest first. The sixth bit of a
-//! digit tells that more digits follow.
+//! digit says whether more digits follow.
 
 /// The value of each byte as a base64 digit; [`OTHER`] if it is none.
 const DIGITS: [u8; 256] = digits();

@@ -109,7 +109,7 @@ pub(in super::super) fn without_recursion(name: &[u8]) -> &[u8] {
     }
 }
 
-/// True if two names are equal. Mostly they are the same slice or empty, and are not compared then. (Some CPUs take
+/// True if two names are equal. Usually they are the same slice or empty, and are not compared then. (Some CPUs take
 /// very long to compare zero bytes at a dangling address.)
 pub(in super::super) fn same_name(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && (one.is_empty() || std::ptr::eq(one, other) || one == other)

@@ -96,7 +96,7 @@ impl PositionDecoder {
         self.base
     }
 
-    /// Skips cost lines that were read elsewhere. `position` is that of the last one.
+    /// Skips cost lines that were read elsewhere. `position` is where the last one is.
     pub(super) fn move_to(&mut self, position: Position, saw_relative: bool) {
         self.base = Some(position);
         self.saw_relative |= saw_relative;
@@ -176,7 +176,7 @@ impl PositionEncoder {
         !(self.compress && in_full)
     }
 
-    /// Skips cost lines that were copied. `position` is that of the last one.
+    /// Skips cost lines that were copied. `position` is where the last one is.
     pub(in super::super) fn move_to(&mut self, position: Position) {
         self.base = Some(position);
         self.disputed = false;

@@ -51,7 +51,7 @@ struct AddedNames<'a> {
     names: Vec<NewName<'a>>,
     /// Hash table for finding a name; holds indices into `names`.
     places: HashTable<AddedName>,
-    /// The name used last, which mostly is used again.
+    /// The name used last, which is usually needed again.
     last: Option<AddedName>,
 }
 

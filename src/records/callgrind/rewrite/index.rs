@@ -89,7 +89,7 @@ impl<'a> FileIndex<'a> {
     }
 
     fn sort_heads(&mut self) {
-        // The list mostly consists of sorted runs, which a stable sort merges in one pass.
+        // The list consists largely of sorted runs, which a stable sort merges in one pass.
         self.raw_heads.sort();
         self.raw_heads.dedup();
         self.sorted_heads = self.raw_heads.len();

@@ -77,7 +77,7 @@ impl Misattributed {
     }
 }
 
-/// Skips lines at the beginning of a text that cannot hold an address of `lowest` or above. JIT code mostly has
+/// Skips lines at the beginning of a text that cannot hold an address of `lowest` or above. JIT code usually has
 /// addresses with more digits than those in objects, which can be tested for many bytes at once.
 #[inline(never)] // When inlined, the compiler does not vectorize it.
 fn without_low(text: &[u8], lowest: u64) -> &[u8] {

@@ -12,7 +12,7 @@ pub struct RewriteStats {
     pub split: u64,
     /// Synthetic calls, which preserve inclusive costs.
     pub synthetic_calls: u64,
-    /// Self cost that now has a name.
+    /// Self cost of code that got a name.
     pub named_cost: u64,
     /// Self cost in unknown objects that stays unnamed.
     pub unnamed_cost: u64,

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 pub(super) struct ThreadGraph<'g> {
     /// For each function, its number in the file's graph.
     pub(super) functions: Vec<u32>,
-    /// Calls as (caller, callee), sorted by these.
+    /// All calls as (caller, callee, calls), sorted by caller and callee, which are indices into `functions`.
     pub(super) calls: Vec<(u32, u32, &'g Calls)>,
     /// For each function, the index of its self cost in the thread's costs.
     own: Vec<Option<usize>>,

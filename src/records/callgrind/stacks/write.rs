@@ -390,7 +390,7 @@ impl GraphWriter<'_> {
     }
 }
 
-/// The file of a function, or else that of one of its lines.
+/// The file of a function, or else the file of one of its lines.
 fn file_of(frame: &Frame) -> Option<NameId> {
     frame.start.file.or(frame.file)
 }

@@ -1,6 +1,6 @@
 //! Writes `.eh_frame` and `.eh_frame_hdr`: the dumps' unwinding information, encoded for the image.
 //!
-//! A dump has one `.eh_frame` per code range, whose pointers are relative to a position directly behind that code
+//! A dump has one `.eh_frame` per code range, whose pointers are relative to a position directly after that code
 //! ([`Unwind`](crate::model::code::Unwind)). They can't simply be concatenated, because CIEs are referred to by
 //! distance and `pc_begin` is relative to its own position. Instead, each CIE is written once for all FDEs that share
 //! it, and each FDE gets a new header. The call frame instructions are copied, because they are relative to `pc_begin`.

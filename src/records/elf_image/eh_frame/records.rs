@@ -50,7 +50,7 @@ fn formatted(reader: &mut RecordReader, format: dw::DwEhPe, address_size: u8) ->
     number.ok()
 }
 
-/// Parses all FDEs of an `.eh_frame` that belongs directly behind `code`. `None` if it is malformed or describes other
+/// Parses all FDEs of an `.eh_frame` that belongs directly after `code`. `None` if it is malformed or describes other
 /// code.
 pub(super) fn parse<'data>(
     eh_frame: &'data [u8],

@@ -216,7 +216,7 @@ pub(super) mod tests {
 
     const X86_64: Target = Target { machine: 62, is_64: true, endian: Endian::Little };
 
-    /// Code of which only the size matters.
+    /// Makes code of this size without bytes, for tests in which nothing else matters.
     pub(in super::super) fn named(size: u64) -> Code<'static> {
         Code {
             name: b"f",

@@ -160,7 +160,7 @@ impl<'data> Core<'data> {
         let first = after.checked_sub(1)?;
         let start =
             self.segments[first].offset.checked_add(usize::try_from(addr - self.segments[first].addr.start).ok()?)?;
-        // Memory with different access rights is a segment of its own, which mostly follows directly.
+        // Memory with different access rights is a segment of its own, which usually follows directly.
         let mut reach = self.segments[first].addr.end;
         let mut behind = self.segments[first].behind()?;
         for segment in &self.segments[after..] {

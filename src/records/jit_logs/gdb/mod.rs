@@ -11,8 +11,9 @@
 //!
 //! What to know about it:
 //! * **There are no times.** The list shows what was registered when the core was made. It doesn't contain objects that
-//!   were unregistered before (LLVM does that when it frees their code), nor tell since when the others exist. New
-//!   entries are mostly added at the front, so of two objects at the same address, the one nearer to the head is newer.
+//!   were unregistered before (LLVM does that when it frees their code), nor say since when the others exist. New
+//!   entries are usually added at the front, so of two objects at the same address, the one nearer to the head is
+//!   newer.
 //! * The descriptor is found by its content, not by its symbol. It is in the writable data of some file, which every
 //!   core contains, and it leads to an entry that leads to an ELF header. Thus neither the program nor its libraries
 //!   are needed.

@@ -61,7 +61,7 @@ impl MemoryPages {
         let start = addr / PAGE * PAGE;
         let end = addr.checked_add(len).and_then(|end| end.checked_next_multiple_of(PAGE));
         let Some(end) = end.filter(|end| end - start <= self.left) else { return };
-        // Consecutive requests are mostly for the same pages.
+        // Consecutive requests are usually for the same pages.
         if self.ranges.last().is_some_and(|last| last.start <= start && end <= last.end) {
             return;
         }

@@ -47,7 +47,8 @@ impl TestMemory {
         words.iter().for_each(|word| self.bytes.extend_from_slice(&word.to_le_bytes()));
     }
 
-    /// The list has this order. The code begins at the address that [`code_of`] returns.
+    /// Puts these objects in memory, registered in this order. The code of a single object is at the address that
+    /// [`code_of`] returns.
     fn of(objects: &[Vec<u8>]) -> Self {
         let mut memory = Self::default();
         let entry = |number: usize| MEMORY + 24 + number as u64 * 32;

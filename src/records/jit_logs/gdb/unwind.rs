@@ -1,5 +1,5 @@
 //! Converts the unwinding information of registered objects to the form in jitdumps: the records of each function on
-//! their own, as if they were directly behind its code. Only the start address of the function depends on a record's
+//! their own, as if they were directly after its code. Only the start address of the function depends on a record's
 //! position, so only this field is changed.
 
 use super::symfile::{Function, Symfile};

@@ -6,7 +6,7 @@
 //! 2759 3 0 java.lang.String.equals(Ljava/lang/Object;)Z [0x00007f162ab37c08, 0x00007f162ab37d00 - 0x00007f162ab380f0]
 //! ```
 //!
-//! The first address is that of the header, the others are start and end of the code. There are no times: the list
+//! The first address is the header, the others are start and end of the code. There are no times: the list
 //! shows the moment when it was printed, without code that was freed before (`CodeCache::print_codelist` in
 //! share/code/codeCache.cpp). The first line is printed by jcmd itself.
 

@@ -1,8 +1,8 @@
 //! Machine code, source lines and names of the BPF programs in a recording.
 //!
-//! KSYMBOL records tell where the code of each function was, and when. The rest is in two features that perf writes at
+//! KSYMBOL records show where the code of each function was, and when. The rest is in two features that perf writes at
 //! the end: BPF_PROG_INFO has the kernel's description of each program ([`info`]), BPF_BTF has names and source text
-//! ([`btf`]). Neither has times. BPF_EVENT records tell when a program with some ID and hash (tag) was loaded; each
+//! ([`btf`]). Neither has times. BPF_EVENT records show when a program with some ID and hash (tag) was loaded; each
 //! directly follows the KSYMBOL records of the program's functions. [`lives`] combines the three.
 //!
 //! perf asks the kernel about a program when it sees its BPF_EVENT. A program that is already gone by then is only

@@ -1,6 +1,6 @@
 //! Names the unnamed JIT frames in a block of text and leaves every other byte unchanged.
 //!
-//! Blocks may be cut at any line. [`State`] holds what the lines before a block told, so blocks can be rewritten in
+//! Blocks may be cut at any line. [`State`] holds what the lines before a block say, so blocks can be rewritten in
 //! parallel:
 //!
 //! ```text
@@ -97,7 +97,7 @@ struct RewriteJob<'b, 'n, 'f> {
     counted: usize,
     /// End of the last line that was an unnamed user-space frame.
     last_frame: Option<usize>,
-    /// The last frame's object and its class; the next frame mostly has the same.
+    /// The last frame's object and its class; the next frame usually has the same.
     last_place: Option<(&'b [u8], Place)>,
     unknown: Finder<'static>,
     empty_line: Finder<'static>,

@@ -68,15 +68,15 @@ impl Needs {
 pub struct Counts {
     /// Number of JIT frames that were named.
     pub named: u64,
-    /// Named frames whose address belonged to several functions, in a text without times.
+    /// Number of named frames whose address belonged to several functions, in a text without times.
     pub ambiguous: u64,
-    /// Frames in memory of JIT code that nobody could name.
+    /// Number of frames in memory of JIT code that nobody could name.
     pub unresolved: u64,
-    /// Unresolved frames whose address is relative to a file that the text doesn't locate.
+    /// Number of unresolved frames whose address is relative to a file that the text doesn't locate.
     pub relative: u64,
     /// Number of unresolved frames whose process is unknown.
     pub nobodys: u64,
-    /// Frames in files that were named (with [`super::Style::native`]).
+    /// Number of frames in files that were named (with [`super::Style::native`]).
     pub native: u64,
     /// Number of frames in files that could not be named.
     pub native_left: u64,

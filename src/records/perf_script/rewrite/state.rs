@@ -1,4 +1,4 @@
-//! What the text before a block tells about it, and where a text can be cut into blocks.
+//! The state that a block inherits from the text before it, and where a text can be cut into blocks.
 
 use super::frameless::LastLine;
 use crate::model::{Nanos, Pid, Tid};
@@ -48,8 +48,8 @@ impl State {
         records
     }
 
-    /// Sets the sample that is open at the end of `text`, if one begins in it: that of the last header. There need not
-    /// be an empty line between samples: if registers or other fields are printed, these end a sample.
+    /// Sets the sample that is open at the end of `text`, if one begins in it: the sample of the last header. There
+    /// need not be an empty line between samples: if registers or other fields are printed, these end a sample.
     pub(super) fn enter_sample(&mut self, text: &[u8]) {
         let mut end = text.strip_suffix(b"\n").map_or(text.len(), <[u8]>::len);
         if text.is_empty() {

@@ -104,7 +104,7 @@ fn any_cut_gives_the_same_text() {
             sum += counts;
         }
         // If the line above is cut off, a frame no longer knows that it is a return address. This matters for 0x2000
-        // and 0x1000 in the second sample, which are right behind the end and at the start of their function.
+        // and 0x1000 in the second sample, which are right after the end and at the start of their function.
         if first.ends_with(b"\n\n") || first.is_empty() {
             assert_eq!((String::from_utf8(out).unwrap(), sum), (whole.clone(), counts.clone()), "cut at {at}");
         }
