@@ -66,7 +66,7 @@ impl RecordSurvey {
                     process.execs.push(time);
                 }
                 if comm.tid.0 == comm.pid.0 {
-                    // Most processes have one name, and there may be many processes.
+                    // Reserves room for one name only: most processes have just one, and there may be many processes.
                     process.comms.reserve_exact(usize::from(process.comms.is_empty()));
                     process.comms.push((time, name));
                 }

@@ -62,7 +62,7 @@ struct Paths<'f> {
     unit: f64,
     /// The paths to each function. The last element holds the paths of the current function that end in it.
     arrivals: Vec<Vec<Way>>,
-    /// For each function, the cost that the callers processed so far should have passed on to it minus what they did.
+    /// For each function, how much more cost the callers processed so far should have passed on to it than they did.
     owed: Vec<f64>,
     /// The costliest call to each function with the largest stack of its caller. Used as the path if the function gets
     /// none.

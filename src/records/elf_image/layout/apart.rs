@@ -57,7 +57,7 @@ impl Ranges {
         !range.is_empty() && self.0.get(next).is_some_and(|known| known.start < range.end)
     }
 
-    /// The ranges that contain none of the addresses, which must be sorted.
+    /// Only the ranges that contain none of the given addresses. The addresses must be sorted.
     fn without(&self, addresses: impl Iterator<Item = u64>) -> Self {
         let mut addresses = addresses.peekable();
         let holds_none = |range: &&Range<u64>| {

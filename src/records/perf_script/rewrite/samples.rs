@@ -11,7 +11,8 @@ use std::ops::Range;
 /// The new text of samples by their old one, including samples in which nothing was named.
 #[derive(Debug, Default)]
 pub(super) struct SampleMemo {
-    /// Indices into `samples`. `None` for a text seen once while the memo already held [`MUCH`] text.
+    /// Indices into `samples`, by hash of the old text. `None` for a text that was seen once while the memo already
+    /// held [`MUCH`] text.
     of: FxHashMap<u64, Option<u32>>,
     samples: Vec<NamedSample>,
     texts: Vec<u8>,
