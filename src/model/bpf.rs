@@ -22,7 +22,7 @@ pub struct BpfFunction {
     pub addr: Addr,
     /// Its machine code.
     pub bytes: Vec<u8>,
-    /// Sorted by offset; empty if unknown.
+    /// Source lines, sorted by offset; empty if unknown.
     pub lines: Vec<BpfLine>,
 }
 
