@@ -1,9 +1,9 @@
-//! Call trees that a text gives line by line, each function with its depth: what was at that depth before has ended.
+//! Reads call trees that a text lists line by line, each function with its depth.
 
 use super::named_frames::{NamedFrames, StatedFrame};
 use crate::model::stacks::{Profile, Row, StackId, TrackId};
 
-/// The stack of each line.
+/// Turns lines into stacks.
 #[derive(Debug, Default)]
 pub struct IndentedTree {
     named: NamedFrames,
@@ -24,7 +24,7 @@ impl IndentedTree {
     }
 }
 
-/// Weights that are reported with what was called: a function has for its own what its callees leave.
+/// Computes self weights from inclusive weights by subtracting those of the callees.
 #[derive(Debug, Default)]
 pub struct OwnWeights {
     open: Vec<OpenNode>,
@@ -39,7 +39,7 @@ struct OpenNode {
 }
 
 impl OwnWeights {
-    /// The next function, with its weight and that of all it called.
+    /// Takes the next function, with its inclusive weight.
     pub fn next(&mut self, depth: usize, row: Row, profile: &mut Profile, series: usize) {
         self.end(depth, profile, series);
         if let Some(caller) = self.open.last_mut() {
@@ -48,7 +48,7 @@ impl OwnWeights {
         self.open.push(OpenNode { depth, stack: row.stack, track: row.track, own: row.weight });
     }
 
-    /// Ends all functions of that depth and deeper.
+    /// Ends all functions at this depth or deeper, and adds their self weights to the profile.
     pub fn end(&mut self, depth: usize, profile: &mut Profile, series: usize) {
         while let Some(OpenNode { stack, track, own, .. }) = self.open.pop_if(|open| open.depth >= depth) {
             if own > 0 {

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | any | `--guest FILE` |
 //! | the guest program | words of the recorded command line that are ELF files |
-//! | its loader and libraries | in the program's headers; libraries are next to the loader, in the directory given with `-L` |
+//! | its loader and libraries | the program's headers; libraries are next to the loader, below the `-L` directory |
 //!
 //! QEMU doesn't report where it loaded a file. Programs that aren't relocatable are at the address that they were
 //! linked for. For others, the guest addresses reveal it: if a function ran, its first instruction did, too. For wrong

@@ -3,8 +3,8 @@
 //! | tried in this order | |
 //! |---|---|
 //! | `--source-maps FILE=SCRIPT` | for scripts with this path, or whose path ends with it |
-//! | `--source-maps FILE`, `DIR` | the map named like the script plus `.map`, else one with the script's `debugId` or `file` |
-//! | `//# sourceMappingURL=` in the script | a `data:` URL, or a path or `file:` URL in or below the script's directory |
+//! | `--source-maps FILE`, `DIR` | `SCRIPT.map`, else a map with the script's `debugId` or `file` |
+//! | `//# sourceMappingURL=` in the script | a `data:` URL; a path or `file:` URL below the script's directory |
 //! | `SCRIPT.map` next to the script | |
 //!
 //! For WebAssembly modules, see [`modules`].
