@@ -22,8 +22,8 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// For each chunk; empty if no event requests counter values. All samples must be looked at, also those that a
-    /// filter drops: they are what the next one counts from.
+    /// One per chunk; empty if no event records counter values. Samples that a filter drops are included, because the next
+    /// sample's count starts from them.
     pub(super) fn new(recording: &Recording, chunks: &RecordChunks<'_>) -> Vec<Self> {
         if !recording.events.iter().any(|event| event.attr.samples(abi::PERF_SAMPLE_READ)) {
             return Vec::new();
