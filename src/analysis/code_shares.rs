@@ -11,6 +11,7 @@ use std::fmt;
 /// An event's weight by innermost frame.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CodeShares {
+    /// The event's name.
     pub event: String,
     /// All samples, including those without a frame.
     pub whole: u64,

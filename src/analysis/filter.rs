@@ -6,8 +6,11 @@ use crate::model::{Nanos, Pid, Tid};
 /// A condition for samples. An empty list allows everything.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filter {
+    /// Names of processes or threads.
     pub comm: Vec<Vec<u8>>,
+    /// Process IDs.
     pub pid: Vec<Pid>,
+    /// Thread IDs.
     pub tid: Vec<Tid>,
     /// CPUs.
     pub cpu: Vec<u32>,

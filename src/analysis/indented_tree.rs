@@ -11,8 +11,8 @@ pub struct IndentedTree {
 }
 
 impl IndentedTree {
-    /// The stack for a line: a function in a module, at a depth that starts at 0. `None` if the previous line is too far
-    /// up in the tree to be its caller.
+    /// The stack for a line: a function in a module, at a depth that starts at 0. `None` if the previous line is too
+    /// far up in the tree to be its caller.
     pub fn at(&mut self, depth: usize, function: &[u8], module: &[u8], profile: &mut Profile) -> Option<StackId> {
         let frame = self.named.frame(profile, StatedFrame { function, module, ..StatedFrame::default() });
         if depth > self.open.len() {

@@ -25,6 +25,7 @@ pub struct Place {
 pub struct Piece<'p> {
     /// The file's path, or the name of what was mapped instead of a file.
     pub name: &'p [u8],
+    /// The module, if known.
     pub module: Option<&'p Module>,
     /// The file's build ID in hexadecimal digits, if known.
     pub build: Option<Cow<'p, [u8]>>,

@@ -18,6 +18,7 @@ use std::ops::Range;
 pub struct StatedFrame<'a> {
     /// The function's name as the file spells it.
     pub function: &'a [u8],
+    /// The module that contains the function.
     pub module: &'a [u8],
     /// The module's build ID, like [`Frame::build`].
     pub build: &'a [u8],

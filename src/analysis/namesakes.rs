@@ -3,8 +3,10 @@
 use crate::model::backing::base_name;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+/// Where a function starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StartPlace<'a> {
+    /// The source file.
     pub file: &'a [u8],
     /// The line; 0 if unknown.
     pub line: u32,

@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 /// The rows of one thread.
 #[derive(Debug, Clone)]
 pub struct ThreadRows<'p> {
+    /// The process ID.
     pub pid: Option<Pid>,
+    /// The thread ID.
     pub tid: Option<Tid>,
     /// Its last name.
     pub comm: &'p [u8],

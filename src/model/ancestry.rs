@@ -178,7 +178,7 @@ impl Ancestry {
         line.map(|(ancestor, _)| ancestor)
     }
 
-    /// Processes whose line of ancestors is a cycle or longer than [`MAX_GENERATIONS`]. They inherit nothing.
+    /// Processes whose line of ancestors is a cycle or longer than `MAX_GENERATIONS`. They inherit nothing.
     pub fn endless(&self) -> &[Pid] {
         &self.endless
     }

@@ -66,7 +66,7 @@ pub struct BpfLine {
 const LONGEST: usize = 512;
 
 impl BpfStrings {
-    /// Returns the string at an offset, cut to [`LONGEST`] bytes; empty if the offset is outside the section.
+    /// Returns the string at an offset, cut to `LONGEST` bytes; empty if the offset is outside the section.
     pub fn text(&self, at: BpfText) -> &[u8] {
         let from = self.bytes.get(at.0 as usize..).unwrap_or_default();
         let text = &from[..from.len().min(LONGEST)];

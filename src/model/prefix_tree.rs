@@ -65,7 +65,7 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         self.push(parent, key, first)
     }
 
-    /// The newest sequences that extend `parent` by one key, with that key; at most [`LISTED`].
+    /// The newest sequences that extend `parent` by one key, with that key; at most `LISTED`.
     pub fn newest(&self, parent: Option<u32>) -> impl Iterator<Item = (u32, K)> + '_ {
         self.from(self.first_of(parent.unwrap_or(NONE))).take(LISTED)
     }

@@ -24,6 +24,7 @@ pub struct Programs<'a> {
 const END: Nanos = Nanos(u64::MAX);
 
 impl<'a> Programs<'a> {
+    /// Creates an index of these processes' programs.
     pub fn new(processes: &'a Processes) -> Self {
         Self { processes, named: OnceCell::new(), mapped: OnceCell::new() }
     }

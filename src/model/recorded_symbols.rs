@@ -69,6 +69,7 @@ impl RecordedSymbols {
         all
     }
 
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }

@@ -145,6 +145,7 @@ impl ScriptMap {
         }
     }
 
+    /// Appends a name.
     pub fn push_name(&mut self, name: &str) {
         self.names.push(name.as_bytes());
     }
@@ -164,6 +165,7 @@ impl ScriptMap {
         self.names.get(number as usize)
     }
 
+    /// The number of names.
     pub fn name_count(&self) -> usize {
         self.names.len()
     }

@@ -7,6 +7,7 @@ pub const NONE: u32 = u32::MAX;
 /// A position in a text; line and column count from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Place {
+    /// The line.
     pub line: u32,
     /// In UTF-16 units.
     pub column: u32,
@@ -33,7 +34,9 @@ pub struct ScriptScopes {
 pub struct AuthoredScope {
     /// Index of the authored file.
     pub source: u32,
+    /// Where the scope starts.
     pub start: Place,
+    /// Where the scope ends.
     pub end: Place,
     /// Index into the map's names; [`NONE`] if the scope is anonymous.
     pub name: u32,
@@ -44,6 +47,7 @@ pub struct AuthoredScope {
 /// A range of the script that is a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FunctionRange {
+    /// Where the range starts.
     pub start: Place,
     /// Index of the authored scope that it was generated from; [`NONE`] if a tool made it up.
     pub definition: u32,
@@ -67,6 +71,7 @@ impl ScriptScopes {
         self.ranges.sort_by_key(|range| range.start);
     }
 
+    /// Appends a range of the script.
     pub fn push_range(&mut self, range: FunctionRange) {
         self.ranges.push(range);
     }

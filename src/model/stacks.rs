@@ -107,9 +107,11 @@ impl FunctionStart {
 /// All tables, trees, pages and outputs follow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Function {
+    /// The name.
     pub name: NameId,
     /// The module; always `None` for JIT code, whose module (`perf-7.map`, `jitted-7-3.so`) is named after the process.
     pub module: Option<NameId>,
+    /// Where it starts in the source code.
     pub start: FunctionStart,
 }
 
@@ -160,7 +162,9 @@ impl FrameKind {
 pub struct Track {
     /// Name of the process, thread or group.
     pub comm: Vec<u8>,
+    /// The process ID.
     pub pid: Option<Pid>,
+    /// The thread ID.
     pub tid: Option<Tid>,
     /// The CPU, if rows are kept apart by CPU.
     pub cpu: Option<u32>,
@@ -350,6 +354,7 @@ impl Series {
 /// A sample, or the sum of several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
+    /// The thread or group.
     pub track: TrackId,
     /// The stack; `None` is the empty stack.
     pub stack: Option<StackId>,
@@ -371,8 +376,8 @@ pub struct Profile {
     keep: Keep,
     /// For each series, the index of the row for a thread and stack; empty if all rows are kept.
     sums: Vec<FxHashMap<(TrackId, Option<StackId>), u32>>,
-    /// True if names are spelled like perf's. Writers that imitate inferno-collapse-perf then drop argument lists, as it
-    /// does. Names from other formats are written as they are.
+    /// True if names are spelled like perf's. Writers that imitate inferno-collapse-perf then drop argument lists, as
+    /// it does. Names from other formats are written as they are.
     pub perf_names: bool,
     /// True if rows are sums over the time range that the user asked for. They can't be filtered by time any more.
     pub cut_to_time: bool,
@@ -392,6 +397,7 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// An empty profile.
     pub fn new() -> Self {
         Self::default()
     }

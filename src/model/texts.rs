@@ -12,6 +12,7 @@ pub struct TextList {
 }
 
 impl TextList {
+    /// Appends a string.
     pub fn push(&mut self, text: &[u8]) {
         self.bytes.extend_from_slice(text);
         self.ends.push(self.bytes.len());
@@ -29,11 +30,13 @@ impl TextList {
         Self { bytes: self.bytes[start..].to_vec(), ends: self.ends[at..].iter().map(|end| end - start).collect() }
     }
 
+    /// All strings, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         let mut start = 0;
         self.ends.iter().map(move |&end| &self.bytes[std::mem::replace(&mut start, end)..end])
     }
 
+    /// The number of strings.
     pub fn len(&self) -> usize {
         self.ends.len()
     }

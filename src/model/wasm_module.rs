@@ -7,6 +7,7 @@ use std::ops::Range;
 /// A WebAssembly module. Ranges are byte ranges of its file.
 #[derive(Debug)]
 pub struct WasmModule {
+    /// The content of the file.
     pub file: FileBytes,
     /// The number of imported functions. The module's own functions have indices from there on.
     pub imports: u32,

@@ -31,6 +31,7 @@ impl Job {
 /// What a job reports at the end.
 #[derive(Debug, Default)]
 pub struct Outcome {
+    /// The warnings.
     pub warnings: Warnings,
     /// Failures that didn't stop the job.
     pub failed: Vec<Error>,

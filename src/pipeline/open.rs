@@ -22,7 +22,9 @@ use std::path::{Path, PathBuf};
 /// An input, unpacked.
 #[derive(Debug)]
 pub struct Input {
+    /// The unpacked content.
     pub bytes: Bytes,
+    /// The format that recognized the content.
     pub format: &'static Format,
     /// Further streams of records, if the input is a directory of a recording (`perf record --threads`).
     pub streams: Option<Vec<StreamFile>>,
@@ -35,7 +37,9 @@ pub struct Input {
 /// A file in a recording's directory that only contains records.
 #[derive(Debug)]
 pub struct StreamFile {
+    /// The path.
     pub path: PathBuf,
+    /// The content.
     pub bytes: Bytes,
 }
 

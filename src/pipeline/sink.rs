@@ -61,6 +61,7 @@ pub struct Whole {
 }
 
 impl Whole {
+    /// Creates one without rows.
     pub fn new(keep: Keep, naming: Naming) -> Self {
         Self { profile: Profile::keeping(keep), keep, naming, is_empty: true, input: None }
     }
@@ -70,6 +71,7 @@ impl Whole {
         Self { input: Some(0), ..Self::new(keep, naming) }
     }
 
+    /// The profile with all rows.
     pub fn into_profile(self) -> Profile {
         self.profile
     }

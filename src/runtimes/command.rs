@@ -38,6 +38,7 @@ pub struct RunFacts<'a> {
 /// An environment variable to set for a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
+    /// The variable's name.
     pub name: &'static str,
     /// Its new value, or what to append to the existing value.
     pub value: String,

@@ -101,6 +101,7 @@ impl InheritedRuntimes {
 }
 
 impl<'a> ProcessRuntimes<'a> {
+    /// Creates one that knows no files of these processes yet.
     pub fn new(processes: &'a Processes) -> Self {
         Self { processes, files: FxHashMap::default(), mapped: FxHashMap::default(), inherited: None }
     }

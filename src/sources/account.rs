@@ -48,8 +48,9 @@ impl Kind {
 /// What became of one source.
 #[derive(Debug, Clone)]
 pub struct Account {
-    /// The file; for one that was not found, the path where it was expected.
+    /// The file. For a missing one, the path where it should have been.
     pub path: PathBuf,
+    /// The kind of source.
     pub kind: Kind,
     /// The process whose code it names, as recorded.
     pub pid: Pid,

@@ -34,6 +34,7 @@ pub struct SourceOptions {
 /// A file or directory from the user: `PATH`, or `PATH@PID` for one process of the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenFile {
+    /// The path.
     pub path: PathBuf,
     /// The process that it belongs to, as recorded; `None` if the user didn't say.
     pub pid: Option<Pid>,

@@ -18,6 +18,7 @@ pub struct Deviations {
 /// The difference between a function's two inclusive costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deviation {
+    /// The function.
     pub frame: FrameId,
     /// The absolute difference.
     pub cost: u64,

@@ -23,6 +23,7 @@ pub struct CallGraph {
 /// A function and its costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GraphFunction {
+    /// The function.
     pub frame: FrameId,
     /// The frame that stacks contain instead, where levels of recursion aren't distinguished.
     pub in_stacks: FrameId,

@@ -77,6 +77,7 @@ impl CallTree {
         Self { labels: Vec::new(), label_ids: FxHashMap::default(), nodes, own: Vec::new(), total: Vec::new() }
     }
 
+    /// The sum of all weights.
     pub fn total(&self) -> u64 {
         self.total.first().map_or(0, |total| *total)
     }

@@ -21,6 +21,7 @@ impl AddAssign for Sum {
 }
 
 impl Sum {
+    /// True if weight and count are both 0.
     pub fn is_zero(self) -> bool {
         self == Self::default()
     }

@@ -61,6 +61,7 @@ impl Runs {
         self.runs.iter().map(Run::size).sum()
     }
 
+    /// True if it contains no stacks.
     pub fn is_empty(&self) -> bool {
         self.runs.iter().all(Run::is_empty)
     }

@@ -76,6 +76,7 @@ pub struct Run {
 }
 
 impl Run {
+    /// True if it contains no stacks.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }

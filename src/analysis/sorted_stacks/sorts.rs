@@ -23,8 +23,8 @@ pub(super) struct Sorts {
 }
 
 impl Sorts {
-    /// Takes the frames of a stack that haven't been counted for a previous stack. Adds the weight to the category of the
-    /// last frame; categories of the others are recorded with no weight.
+    /// Takes the frames of a stack that haven't been counted for a previous stack. Adds the weight to the category of
+    /// the last frame; categories of the others are recorded with no weight.
     pub(super) fn count(&mut self, frames: &[u8], weight: u64) {
         let (mut told, mut is_leaf) = (0, false);
         for end in memchr::memchr_iter(MARK_END, frames).map(|at| at + 1) {

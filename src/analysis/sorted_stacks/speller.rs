@@ -23,6 +23,7 @@ pub struct Speller {
 }
 
 impl Speller {
+    /// Creates one with empty caches.
     pub fn new(by: By, annotate: Annotate, tidied: Tidied) -> Self {
         let (text, labels, frames) = (Vec::new(), [Vec::new(), Vec::new()], Vec::new());
         Self { by, annotate, tidied, text, labels, roots: FxHashMap::default(), frames }

@@ -14,11 +14,14 @@ use std::collections::BinaryHeap;
 /// An interval of time; `start <= end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
+    /// When it starts.
     pub start: u64,
+    /// When it ends.
     pub end: u64,
 }
 
 impl Span {
+    /// The time from start to end.
     pub fn duration(self) -> u64 {
         self.end.saturating_sub(self.start)
     }

@@ -62,6 +62,7 @@ pub struct Slice {
     pub start: i64,
     /// The duration in nanoseconds; 0 for an instant, [`UNFINISHED`] if the span never ended.
     pub duration: i64,
+    /// The name.
     pub name: NameNo,
     /// The name of the action in its arguments; [`NO_NAME`] if there is none.
     pub sub: NameNo,
@@ -71,6 +72,7 @@ pub struct Slice {
     pub lane: u32,
     /// The number of spans around it on its track.
     pub depth: u16,
+    /// The kind.
     pub kind: SliceKind,
     /// Offset in the file of the event that starts it.
     pub origin: u64,
@@ -392,6 +394,7 @@ impl Timeline {
 /// Spans converted to stacks.
 #[derive(Debug)]
 pub struct Stacked {
+    /// The stacks.
     pub profile: Profile,
     /// The number of spans that overlapped another one on their track without being nested in it.
     pub overlaps: u64,

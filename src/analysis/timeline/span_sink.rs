@@ -34,6 +34,7 @@ pub struct SpanFile<'a> {
 pub struct SpanHead<'a> {
     /// Number of the thread within the file.
     pub thread_no: u32,
+    /// The thread that it runs on.
     pub thread: &'a Track,
     /// Number of the name within the file.
     pub name_no: NameNo,
@@ -57,16 +58,21 @@ impl SpanHead<'_> {
 /// Everything that a file says about a span.
 #[derive(Debug, Clone)]
 pub struct SpanRecord<'a> {
+    /// The name.
     pub name: &'a [u8],
+    /// The category.
     pub cat: Option<&'a [u8]>,
     /// The start in nanoseconds.
     pub start: i64,
     /// The duration in nanoseconds; [`UNFINISHED`] if the span never ended, `None` for an instant.
     pub duration: Option<i64>,
+    /// The process.
     pub pid: NumberOrName<'a>,
+    /// The thread.
     pub tid: NumberOrName<'a>,
     /// The ID of its track, unless it is on the thread's own.
     pub id: Option<SpanId<'a>>,
+    /// The arguments.
     pub args: Arguments<'a>,
 }
 
@@ -117,6 +123,7 @@ pub enum Arguments<'a> {
 /// An event that isn't a span.
 #[derive(Debug, Clone, Copy)]
 pub struct OtherEvent<'a> {
+    /// The kind.
     pub kind: OtherKind,
     /// The time in nanoseconds, if it has one.
     pub time: Option<i64>,

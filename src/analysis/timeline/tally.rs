@@ -5,6 +5,7 @@
 pub struct Tally {
     /// The number of durations.
     pub count: u64,
+    /// The sum of the durations.
     pub sum: i128,
     /// The minimum; meaningless if there are no durations.
     pub min: i64,

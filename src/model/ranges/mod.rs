@@ -5,7 +5,7 @@
 //! | [`RangeMap`] | that overwrite each other |
 //! | [`SharedRanges`] | that overwrite each other, with cheap copies |
 //! | [`IntervalTree`] | that may overlap |
-//! | [`OrderedRanges`] | that may overlap, in a given order: finds the last one before and the first one after a position |
+//! | [`OrderedRanges`] | that may overlap, in a given order: finds the last before a position or the first from it on |
 
 mod interval_tree;
 mod ordered_ranges;

@@ -33,8 +33,11 @@ pub struct SelfCost {
 /// All calls from one function to another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calls {
+    /// The function that calls.
     pub caller: FrameId,
+    /// The function that is called.
     pub callee: FrameId,
+    /// The number of calls.
     pub count: u64,
     /// Inclusive cost of the callee, one value per event.
     pub costs: Box<[i64]>,

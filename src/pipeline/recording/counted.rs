@@ -22,8 +22,8 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// One per chunk; empty if no event records counter values. Samples that a filter drops are included, because the next
-    /// sample's count starts from them.
+    /// One per chunk; empty if no event records counter values. Samples that a filter drops are included, because the
+    /// next sample's count starts from them.
     pub(super) fn new(recording: &Recording, chunks: &RecordChunks<'_>) -> Vec<Self> {
         if !recording.events.iter().any(|event| event.attr.samples(abi::PERF_SAMPLE_READ)) {
             return Vec::new();

@@ -19,7 +19,7 @@ impl<K, V> Default for NewestAnswers<K, V> {
 }
 
 impl<K: Copy + Eq + Hash, V: Copy> NewestAnswers<K, V> {
-    /// The index of the answer for a key at a time. `find` computes the answer if the cached one isn't valid at that time.
+    /// The index of the answer for a key at a time. `find` computes the answer if the cached one isn't valid then.
     #[inline]
     pub(super) fn number(&mut self, key: K, time: Nanos, find: impl FnOnce() -> Lasting<V>) -> u32 {
         let hash = hash_of(&key);

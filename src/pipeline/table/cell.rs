@@ -52,10 +52,12 @@ pub struct Branch {
 }
 
 impl Cell {
+    /// A cell that contains text.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
         Self::Text(text.into())
     }
 
+    /// A cell with a name in a tree.
     pub fn branch(lines: String, name: String) -> Self {
         Self::Branch(Box::new(Branch { lines, name }))
     }

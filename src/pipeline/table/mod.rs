@@ -19,13 +19,16 @@ use std::io::Write;
 /// A table; every row has a cell for each column.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
+    /// The names of the columns.
     pub columns: Vec<&'static str>,
+    /// The rows, each from left to right.
     pub rows: Vec<Vec<Cell>>,
     /// Indices of rows that matter less, which are shown faint where colors are allowed.
     pub faint: FxHashSet<usize>,
 }
 
 impl Table {
+    /// An empty table with these columns.
     pub fn new(columns: &[&'static str]) -> Self {
         Self { columns: columns.to_vec(), ..Self::default() }
     }
