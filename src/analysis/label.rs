@@ -252,8 +252,8 @@ pub fn unnamed_at(profile: &Profile, frame: &Frame, annotate: Annotate) -> Strin
     unknown(profile, frame, annotate.addrs)
 }
 
-/// The function's whole name, for writers that have room for it. An unknown function is spelled as in [`label`],
-/// without its address.
+/// The function's whole name, for writers that have room for it. An unknown function is spelled as in [`label`], but
+/// without its address: with it, each address would look like a function of its own.
 pub fn function<'a>(profile: &'a Profile, frame: &Frame) -> Cow<'a, str> {
     called(profile.name_of(frame.name), frame.module.map(|module| profile.name_of(module)))
 }

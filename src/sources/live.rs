@@ -49,7 +49,7 @@ impl LiveProcess {
         }
         let own = proc.join(pid.to_string());
         let status = text_of_system(&own.join("status")).ok()?;
-        // Zombies have no mappings and files any more.
+        // Zombies no longer have mappings or files.
         if field(&status, "State:").is_some_and(|state| matches!(state[..], ["Z" | "X", ..])) {
             return None;
         }
