@@ -1,4 +1,4 @@
-//! One file a job, the whole run of it on one screen.
+//! The jobs of the program, one file or folder each. Jobs don't use each other.
 
 pub mod annotate;
 pub mod callgrind;
