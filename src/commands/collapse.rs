@@ -20,6 +20,7 @@ use crate::runtimes::jit_names::JitNames;
 pub struct CollapseOptions {
     /// Several inputs are merged.
     pub inputs: Vec<InPath>,
+    /// Where to write the folded stacks.
     pub output: OutPath,
     /// How to read the inputs.
     pub load: LoadOptions,

@@ -16,6 +16,7 @@ use std::path::Path;
 pub struct DoctorOptions {
     /// Recordings, and process IDs of running processes. Each one gets its own report.
     pub inputs: Vec<InPath>,
+    /// Where to write the findings.
     pub output: OutPath,
     /// How to read recordings.
     pub recording: RecordingOptions,

@@ -23,11 +23,13 @@ use std::io::Write;
 pub struct FlamegraphOptions {
     /// Several inputs are merged.
     pub inputs: Vec<InPath>,
+    /// Where to write the SVG.
     pub output: OutPath,
     /// How to read the inputs.
     pub load: LoadOptions,
     /// How to write frames.
     pub write: WriteOptions,
+    /// Title, colors, size and style.
     pub look: Look,
     /// Color frames by their change since this earlier profile.
     pub before: Option<(InPath, Difference)>,

@@ -16,6 +16,7 @@ use crate::pipeline::{Job, Outcome};
 pub struct MergeOptions {
     /// Files, directories of files, and `@FILE` for a file that lists inputs.
     pub inputs: Vec<InPath>,
+    /// Where to write the merged profile.
     pub output: OutPath,
     /// The name of the output format. `None` means the format of the first input if it is pprof, and folded otherwise.
     pub to: Option<String>,

@@ -22,6 +22,7 @@ use crate::resolve::symbols::SymbolOptions;
 pub struct ScriptOptions {
     /// A perf.data file or perf script's text.
     pub input: InPath,
+    /// Where to write the text.
     pub output: OutPath,
     /// How to read a recording.
     pub recording: RecordingOptions,

@@ -18,6 +18,7 @@ use std::os::unix::ffi::OsStrExt;
 /// What to summarize.
 #[derive(Debug)]
 pub struct SummaryOptions {
+    /// The profile to summarize.
     pub input: InPath,
     /// How to read the input.
     pub load: LoadOptions,

@@ -15,6 +15,7 @@ use regex::Regex;
 pub struct ReportOptions {
     /// Several inputs are merged.
     pub inputs: Vec<InPath>,
+    /// Where to write the table.
     pub output: OutPath,
     /// How to read the inputs.
     pub load: LoadOptions,
@@ -24,6 +25,7 @@ pub struct ReportOptions {
     pub rows: Rows,
     /// How functions without a name are kept apart.
     pub unnamed: Unnamed,
+    /// How rows are sorted.
     pub order: Order,
     /// How changes since an earlier profile are judged.
     pub compare: CompareOptions,
@@ -70,6 +72,7 @@ pub enum Order {
 /// Which rows are shown.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
+    /// The most rows to show.
     pub limit: Limit,
     /// Only rows with at least this percentage of the whole.
     pub percent: Option<f64>,

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 /// The inputs, and the questions about them.
 #[derive(Debug)]
 pub struct StatsOptions {
+    /// Measureme profiles or traces.
     pub inputs: Vec<InPath>,
+    /// Where to write the tables.
     pub output: OutPath,
     /// The questions. Without any, the format decides.
     pub preset: Preset,
