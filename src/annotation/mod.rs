@@ -1,4 +1,5 @@
-//! Hot code, instruction by instruction, straight from a recording and its dumps: what `annotate` and `view` list.
+//! Lists hot code instruction by instruction, from a recording and its jitdumps, for the commands `annotate` and
+//! `view`.
 //!
 //! ```text
 //! samples          recorded.rs     each stands at one place: so far into a piece of JIT code, or at an address of a file
@@ -8,13 +9,15 @@
 //! → listings       lister.rs       bytes from the dump or the ELF file, decoded for the address they had
 //! → targets        lister.rs       what branches lead to, in the process and at the time of the last sample
 //! → source lines   sources.rs      the dump's entries, DWARF; text where the file is here
-//! → told            together.rs    codes of one name together, or by source line alone
-//! → text, JSON      text/, json.rs
+//! → grouping       together.rs     versions of one function merged, or costs by source line only
+//! → text, JSON     text/, json.rs
 //! ```
 //!
-//! A callgrind file has no samples but exact costs of addresses: `counted/` makes functions and listings of them.
+//! A callgrind file has no samples but the exact cost of each address; `counted/` turns these costs into functions and
+//! listings.
 //!
-//! Those who have read a recording themselves ask `hot::hot_code`, which reports each sample, too, where it stands.
+//! `annotate` opens the recording through `recorded`. Callers that have already read a recording use `hot::hot_code`,
+//! which also returns the instruction of each sample.
 
 mod annotated;
 mod costs;
