@@ -146,9 +146,9 @@ impl From<std::io::Error> for Error {
 /// Something that was skipped, estimated or suspicious, but didn't stop the job.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Warning {
-    /// The file concerned.
+    /// The file in which it happened, if known.
     pub file: Option<PathBuf>,
-    /// The byte offset of the first occurrence.
+    /// The byte offset of the first occurrence, if known.
     pub offset: Option<u64>,
     /// What happened and, where it applies, how often and what to do.
     pub message: String,

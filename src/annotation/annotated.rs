@@ -33,13 +33,13 @@ pub struct Annotation {
 /// An event and its total cost.
 #[derive(Debug)]
 pub struct EventTotal {
-    /// Its index in [`Costs`].
+    /// The event's index in [`Costs`].
     pub number: usize,
-    /// Its name in the recording.
+    /// The event's name in the recording.
     pub name: String,
-    /// The unit of its weights.
+    /// The unit of the event's weights.
     pub unit: Unit,
-    /// The sum over all samples.
+    /// The event's sum over all samples.
     pub total: Cost,
     /// How exactly a sample's address says which instruction caused it.
     pub precision: Precision,
@@ -62,11 +62,11 @@ pub enum Precision {
 /// A function that may have been compiled several times: all code ranges of one name.
 #[derive(Debug)]
 pub struct NameSummary {
-    /// The name.
+    /// The function's name.
     pub name: Vec<u8>,
-    /// The file of its hottest code range, or a placeholder such as `[JIT]`.
+    /// The file of its hottest code range, or a placeholder such as `[kernel.kallsyms]`.
     pub module: Option<Vec<u8>>,
-    /// The cost of all its code ranges.
+    /// The cost of all code ranges of this name.
     pub costs: Costs,
     /// The cost of each code range, hottest first.
     pub codes: Vec<Costs>,
@@ -77,7 +77,7 @@ pub struct NameSummary {
 pub struct Listing {
     /// The function's name.
     pub name: Vec<u8>,
-    /// The file that it is in, or a placeholder such as `[JIT]`.
+    /// The file that the function is in, or a placeholder such as `[kernel.kallsyms]`.
     pub module: Option<Vec<u8>>,
     /// The versions in this listing, hottest first. There is at least one.
     pub versions: Vec<Version>,
@@ -96,11 +96,11 @@ pub struct Listing {
 /// cost plus that of its calls.
 #[derive(Debug, Clone)]
 pub struct Inclusive {
-    /// Its name in the input.
+    /// The function's name in the input.
     pub name: Vec<u8>,
-    /// Its source file, if known.
+    /// The function's source file, if known.
     pub file: Option<Vec<u8>>,
-    /// Its inclusive cost.
+    /// The function's inclusive cost.
     pub costs: Costs,
 }
 
@@ -143,7 +143,7 @@ impl Calls {
 }
 
 impl Inclusive {
-    /// The function in text form.
+    /// The function as `file:name`, for text output.
     pub(super) fn label(&self) -> String {
         label(self.file.as_deref(), &self.name, None)
     }
@@ -194,7 +194,7 @@ pub struct Version {
     pub extent: Option<(u64, u64)>,
     /// When the code was written. `None` if this is unknown or if it is code from a file.
     pub loaded: Option<Nanos>,
-    /// Its cost.
+    /// The cost of the samples in this version.
     pub costs: Costs,
     /// The calls that were inlined into it, if only they and not their addresses are known.
     pub expanded: Vec<ExpandedCall>,
@@ -214,7 +214,7 @@ pub struct BpfSource {
 }
 
 impl BpfSource {
-    /// The text for [`Listing::about`].
+    /// The program and the function in words: `BPF program 7 NAME, function F`.
     fn text(&self) -> String {
         let function = self.function.as_ref().map(|name| format!(", function {}", readable(name)));
         let name =
@@ -264,7 +264,7 @@ pub enum Code {
 pub struct SourceLineCosts {
     /// `None` for instructions whose line is unknown.
     pub source: Option<SourceLine>,
-    /// The cost.
+    /// The cost of all instructions of this line.
     pub costs: Costs,
     /// The calls that this line makes, if the input states them.
     pub calls: Vec<Calls>,
@@ -279,7 +279,7 @@ pub struct Line {
     pub len: u64,
     /// The disassembly.
     pub text: String,
-    /// `None` if it has no samples.
+    /// The cost of this instruction. `None` if it has no samples.
     pub costs: Option<Costs>,
     /// The address to which it refers, if any.
     pub target: Option<LineTarget>,
@@ -316,7 +316,7 @@ pub enum TargetPlace {
 pub struct SourceFile {
     /// Its name as stated by the runtime or compiler.
     pub name: Vec<u8>,
-    /// Its text, as far as available.
+    /// The file's text, as far as available.
     pub text: Option<SourceText>,
 }
 
@@ -339,7 +339,7 @@ pub struct SourceLine {
 }
 
 impl Precision {
-    /// A description for people.
+    /// Describes the precision in a sentence, for text output.
     pub fn text(self) -> &'static str {
         match self {
             Self::Precise(_) => "at the instruction that the processor recorded for the event (precise)",
@@ -353,7 +353,7 @@ impl Precision {
         }
     }
 
-    /// A keyword for files.
+    /// The keyword for the precision in JSON and on the page.
     pub fn name(self) -> &'static str {
         match self {
             Self::Precise(_) => "precise",
@@ -367,11 +367,11 @@ impl Precision {
 /// How the output speaks of costs, which are either samples or exact counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Words {
-    /// What a function itself has.
+    /// A phrase for a function's own cost: `samples of its own` or `costs of its own`.
     pub(crate) own: &'static str,
-    /// What an instruction may lack.
+    /// A word for any cost: `samples` or `costs`.
     pub(crate) any: &'static str,
-    /// The column heading for numbers.
+    /// The heading of the column with sample counts or costs.
     pub(crate) head: &'static str,
 }
 

@@ -33,11 +33,11 @@ pub(super) struct Function {
     pub(super) module: Option<Vec<u8>>,
     pub(super) category: Category,
     pub(super) place: CodePlace,
-    /// The samples in it.
+    /// The cost of all samples in the function.
     pub(super) costs: Costs,
-    /// The same samples by offset in the function.
+    /// The cost by offset in the function, in bytes.
     pub(super) at: BTreeMap<u64, Costs>,
-    /// The last sample in it.
+    /// The last sample in the function.
     pub(super) last: Moment,
 }
 
@@ -95,7 +95,7 @@ pub(super) struct Sampled<'a> {
     pub(super) symbols: &'a SymbolOptions,
 }
 
-/// The samples at one place.
+/// The cost of the samples at one place, and the last of them.
 #[derive(Debug, Clone, Default)]
 struct PlaceSum {
     costs: Costs,

@@ -30,7 +30,7 @@ fn loads(resolution: &Resolution<'_>) -> FxHashMap<CodeId, Nanos> {
     loads
 }
 
-/// Makes the listings.
+/// Makes listings of sampled functions.
 pub(super) struct Lister<'a> {
     resolution: &'a Resolution<'a>,
     syntax: Syntax,

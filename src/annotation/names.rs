@@ -62,9 +62,9 @@ impl Names {
         (code + 1, self.list[name].codes.len())
     }
 
-    /// The names of the hottest functions.
+    /// The names of the hottest functions, for a hint if the requested one isn't found.
     pub(super) fn hottest(&self, functions: &[Function]) -> Vec<Vec<u8>> {
-        /// A few names suffice as a hint.
+        /// Enough names for a hint.
         const HINTED: usize = 5;
         let names = self.list.iter().take(HINTED).filter_map(|name| name.codes.first());
         names.map(|&at| functions[at].name.clone()).collect()

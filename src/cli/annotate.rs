@@ -1,4 +1,4 @@
-//! `jitgraft annotate`
+//! The flags of `jitgraft annotate`.
 
 use super::common::one_of;
 use super::input::{InputArgs, OutputArgs, WeightArgs};

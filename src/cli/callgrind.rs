@@ -1,4 +1,4 @@
-//! `jitgraft callgrind`
+//! The flags of `jitgraft callgrind`.
 
 use super::common::{FileArgs, SourceArgs};
 use crate::commands::callgrind::{self, CallgrindOptions};

@@ -59,7 +59,7 @@ impl Convert {
         }
     }
 
-    /// The options for `export`, if it is to write this format in place of the command.
+    /// Turns the flags into options for `export`, which writes this format in place of the command.
     pub(super) fn export_to(self, format: &Format) -> ExportOptions {
         let Self { inputs, output, mut load, write } = self;
         load.sources.source_maps.usual = format.write.as_ref().is_some_and(|writer| writer.jit_names != JitNames::Raw);

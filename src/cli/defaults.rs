@@ -11,7 +11,7 @@ use std::ffi::OsString;
 /// The name of the environment variable.
 pub(super) const VARIABLE: &str = "JITGRAFT_OPTS";
 
-/// Inserts the flags of `defaults` after the command's name. Fails if no command has one of them.
+/// Inserts the flags of `defaults` after the command's name. Fails if one of them isn't a flag of any command.
 pub(super) fn with_defaults(
     command: &Command,
     typed: Vec<OsString>,

@@ -1,4 +1,4 @@
-//! `jitgraft doctor`
+//! The flags of `jitgraft doctor`.
 
 use super::common::one_of;
 use super::input::InputArgs;

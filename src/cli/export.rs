@@ -1,4 +1,4 @@
-//! `jitgraft export`
+//! The flags of `jitgraft export`.
 
 use super::common::one_of;
 use super::convert::ConvertArgs;

@@ -1,4 +1,4 @@
-//! `jitgraft flamegraph`
+//! The flags of `jitgraft flamegraph`.
 
 use super::common::one_of;
 use super::convert::{Convert, ConvertArgs};

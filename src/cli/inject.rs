@@ -1,4 +1,4 @@
-//! `jitgraft inject`
+//! The flags of `jitgraft inject`.
 
 use super::common::{FileArgs, SourceArgs};
 use crate::commands::inject::{self, BuildIdMode, InjectOptions, KnownBuildIds};

@@ -1,4 +1,4 @@
-//! `jitgraft record`
+//! The flags of `jitgraft record`.
 
 use super::stderr;
 use crate::commands::record::{self, RecordOptions};

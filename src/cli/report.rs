@@ -1,4 +1,4 @@
-//! `jitgraft report`
+//! The flags of `jitgraft report`.
 
 use super::common::one_of;
 use super::input::{CompareArgs, InputArgs, OutputArgs, WeightArgs, check_comparison};

@@ -1,4 +1,4 @@
-//! `jitgraft stats`
+//! The flags of `jitgraft stats`.
 
 use super::common::one_of;
 use super::intervals::duration;

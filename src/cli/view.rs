@@ -1,4 +1,4 @@
-//! `jitgraft view`
+//! The flags of `jitgraft view`.
 
 use super::input::{CompareArgs, InputArgs};
 use crate::commands::view::{self, ViewOptions};

@@ -36,11 +36,11 @@ pub struct ScriptOptions {
 
 /// What the input turned out to be.
 enum ScriptInput {
-    /// An empty input.
+    /// The input is empty.
     Nothing,
-    /// A recording to print.
+    /// The input is a recording to print.
     Recording(Input),
-    /// A text whose frames are named.
+    /// The input is a text whose frames are to be named.
     Text(Stream, Option<Progress>),
 }
 

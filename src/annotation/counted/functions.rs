@@ -45,7 +45,7 @@ pub(super) struct Stated {
     pub(super) lines: BTreeMap<u64, SourceLine>,
     /// The calls of each instruction, by its offset in the function.
     pub(super) calls: BTreeMap<u64, Vec<Calls>>,
-    /// The inclusive costs.
+    /// The inclusive costs that the profile states for the function.
     pub(super) inclusive: Vec<Inclusive>,
 }
 

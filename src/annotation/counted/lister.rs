@@ -19,7 +19,7 @@ use crate::resolve::symbols::{self, Base, Request, SymbolOptions};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Makes the listings.
+/// Makes listings of functions with counted costs.
 pub(super) struct CountedLister<'a, 'data> {
     pub(super) booked: &'a Booked<'a, 'data>,
     pub(super) options: &'a AnnotateOptions,

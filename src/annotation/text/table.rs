@@ -60,7 +60,7 @@ fn shown(lines: &[Line], context: Option<usize>) -> Vec<usize> {
     shown
 }
 
-/// The jumps whose both ends are shown.
+/// The jumps with both ends among the shown lines.
 fn jumps(lines: &[Line], shown: &[usize]) -> Vec<Jump> {
     let row_of = |offset: u64| {
         let at = lines.binary_search_by_key(&offset, |line| line.offset).ok()?;

@@ -29,7 +29,7 @@ impl NewObject {
 
 /// What the object contains, for the summary.
 pub(super) struct ObjectContents {
-    /// The number of code ranges.
+    /// The number of code ranges in the object.
     pub(super) pieces: usize,
     /// The number of code ranges whose machine code is known.
     pub(super) with_code: usize,

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// What to inject into, what to add, and where to write the result.
 #[derive(Debug, Clone)]
 pub struct InjectOptions {
-    /// The recording.
+    /// The recording, or a profile of another format, to inject into.
     pub input: InPath,
     /// Where the new recording goes. A file is written in file form, standard output in pipe form.
     pub output: OutPath,
@@ -41,16 +41,17 @@ pub struct InjectOptions {
     /// Remove the call chain entries for which perf would drop the whole chain.
     pub drop_bad_chain_entries: bool,
     /// The root directory that perf will be called with (`--symfs`). Images are written below it, and their recorded
-    /// paths are relative to it.
+    /// paths start there.
     pub image_root: Option<PathBuf>,
     /// Where to find the names of JIT code.
     pub sources: SourceOptions,
 }
 
 impl InjectOptions {
-    /// The directory of the recording, in which jitdumps and perf maps may be. `None` if the input is not a file.
+    /// The directory with the recording, where jitdumps and perf maps may be as well. `None` if the input is not a
+    /// file.
     pub(super) fn beside_input(&self) -> Option<&Path> {
-        // If the recording itself is a directory, this is the one next to which it is, not the recording.
+        // If the recording is a directory, this is its parent: such files are left next to a recording, not inside it.
         io::beside(self.input.path()?)
     }
 

@@ -35,7 +35,7 @@ pub(super) fn beside(options: &RecordOptions, left: &LeftFiles, job: &Job, outco
 
 /// Files that the runtime writes under fixed names, without a PID.
 pub(super) struct LeftFiles {
-    /// Their names in the current directory.
+    /// The names of these files, which are in the current directory.
     pub(super) names: Vec<&'static str>,
     /// When the run started. Older files are not from it.
     pub(super) since: SystemTime,

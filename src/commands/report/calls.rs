@@ -29,7 +29,7 @@ struct CallLine {
     /// The self cost of the function. `None` for calls.
     own: Option<i64>,
     calls: u64,
-    /// The branch drawn before the name.
+    /// The branch (`├ ` or `└ `) drawn before the name.
     lines: &'static str,
 }
 
@@ -79,7 +79,7 @@ impl Called<'_> {
         std::iter::once(first).chain(others.iter().enumerate().map(line)).collect()
     }
 
-    /// Module and function name.
+    /// The module and the name of a function.
     fn names(&self, frame: FrameId) -> &[Value] {
         self.grouping.frame_values(self.grouping.of_frames()[frame.index()])
     }

@@ -199,7 +199,7 @@ fn of_groups(
     table
 }
 
-/// The heading for a key.
+/// The column heading for a grouping key.
 pub(super) fn column(key: Key) -> &'static str {
     match key {
         Key::Comm => "comm",

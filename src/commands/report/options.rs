@@ -21,7 +21,7 @@ pub struct ReportOptions {
     pub load: LoadOptions,
     /// Which weight of the samples to sum.
     pub weight: Weight,
-    /// What a row of the table is.
+    /// What the rows of the table stand for.
     pub rows: Rows,
     /// How functions without a name are kept apart.
     pub unnamed: Unnamed,
@@ -37,22 +37,22 @@ pub struct ReportOptions {
     pub reader: Reader,
 }
 
-/// What a row of the table is.
+/// What the rows of the table stand for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rows {
-    /// A function.
+    /// One row per function.
     Functions,
-    /// The samples that agree in these keys.
+    /// One row per group of samples that agree in these keys.
     Groups(Vec<Key>),
-    /// A function, with its change since this earlier profile.
+    /// One row per function, with its change since this earlier profile.
     Changes(InPath),
-    /// A node of the call tree, below its caller.
+    /// One row per node of the call tree.
     Tree,
-    /// A caller of the function with this name, below that function.
+    /// The function with this name, and below it the functions that call it.
     Callers(String),
-    /// A callee of the function with this name, below that function.
+    /// The function with this name, and below it the functions that it calls.
     Callees(String),
-    /// A function in a recursive cycle.
+    /// One row per recursive cycle, and below it the functions in it.
     Cycles,
 }
 
@@ -65,7 +65,7 @@ pub enum Order {
     Total,
     /// By the number of samples in the function itself, most first.
     Samples,
-    /// By name.
+    /// Alphabetically by name.
     Name,
 }
 
@@ -88,15 +88,15 @@ pub struct Selection {
     pub tiers: Vec<String>,
 }
 
-/// The most rows to show.
+/// How many rows to show at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Limit {
     /// On a terminal, as many rows as fit its height; otherwise all.
     #[default]
     Fitting,
-    /// All rows.
+    /// Show all rows.
     None,
-    /// This many rows.
+    /// Show at most this many rows.
     Rows(usize),
 }
 

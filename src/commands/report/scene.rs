@@ -65,7 +65,7 @@ impl Scene<'_> {
         self.is_on_terminal() && self.options.selection.limit == Limit::Fitting
     }
 
-    /// The percentage of the total weight.
+    /// A weight as a percentage of the event's total.
     pub(super) fn share(&self, weight: i64) -> Cell {
         Cell::Percent(header::percent(weight, self.whole))
     }

@@ -287,7 +287,7 @@ impl<'a> Drawn<'a> {
         [self.tree.total(node), self.tree.own(node)].map(|sum| self.scene.share(sum.weight)).to_vec()
     }
 
-    /// Module and function name.
+    /// The module and the name of a node's function.
     fn called(&self, node: u32) -> [&Value; 2] {
         match self.grouping.frame_values(self.tree.part(node)) {
             [module, function] => [module, function],

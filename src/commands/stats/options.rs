@@ -29,10 +29,10 @@ pub struct StatsOptions {
 /// How several inputs are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compare {
-    /// Sum them.
+    /// Sum all inputs.
     Merge,
-    /// Subtract the first from the second.
+    /// Subtract the first input from the second.
     Diff,
-    /// Show how much they vary.
+    /// Show how much the inputs vary: mean, range and deviation per label.
     Runs,
 }

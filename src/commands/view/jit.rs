@@ -55,7 +55,7 @@ struct WrittenCode {
     input: u32,
 }
 
-/// A time at which code was moved.
+/// A time at which a runtime moved code.
 #[derive(Debug, Clone, Copy)]
 struct CodeMove {
     time: Nanos,

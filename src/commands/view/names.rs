@@ -43,19 +43,19 @@ impl PageNames {
         Self { readable, jit: sampled, symbols: symbols.clone() }
     }
 
-    /// The name of JIT code.
+    /// Spells the name of JIT code.
     pub(super) fn jit(&self, name: &[u8], module: Option<&[u8]>) -> String {
         let name = self.symbols.shown(name);
         let name = self.readable.as_ref().map_or(Cow::Borrowed(&*name), |readable| readable.of(&name));
         readable(label::called(&name, module).as_bytes()).into_owned()
     }
 
-    /// The name of any function.
+    /// Spells the name of any function.
     pub(super) fn function(&self, name: &[u8], module: Option<&[u8]>, is_jit: bool) -> String {
         if is_jit { self.jit(name, module) } else { readable(label::called(name, module).as_bytes()).into_owned() }
     }
 
-    /// The name of a branch target, of which nothing else is known.
+    /// Spells the name of a branch target, of which nothing else is known.
     pub(super) fn target(&self, name: &[u8]) -> String {
         self.function(name, None, self.jit.contains(name))
     }

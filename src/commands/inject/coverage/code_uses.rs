@@ -5,9 +5,9 @@
 //! mapped over it. That happens often: runtimes grow their anonymous memory, and each growth is a mapping record that
 //! covers all of it.
 //!
-//! The time between two such overlapping mappings is an *epoch* of a segment. Each worker keeps the first and last use
-//! of every (process, segment, epoch), so memory grows with the amount of distinct code and not with the length of the
-//! recording.
+//! A *segment* of the code map is a code range at one address for some time. The time between two mappings over it is
+//! an *epoch* of the segment. Each worker keeps the first and last use of every (process, segment, epoch), so memory
+//! grows with the amount of distinct code and not with the length of the recording.
 
 use crate::commands::inject::survey::RecordOrder;
 use crate::model::Pid;
@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-/// A segment as used by one process during one epoch.
+/// A segment of JIT code in one process, during the time between two mappings that hide it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(in crate::commands::inject) struct CodeEpoch {
     pub(in crate::commands::inject) pid: Pid,
@@ -135,7 +135,7 @@ impl CodeUses {
 }
 
 impl UseId {
-    /// Can't overflow: there is at most one use per segment and epoch, and both are numbered with 32 bits.
+    /// Can't overflow in practice: segments and epochs are themselves numbered with 32 bits.
     fn new(index: usize) -> Self {
         Self(NonZeroU32::MIN.saturating_add(index as u32))
     }

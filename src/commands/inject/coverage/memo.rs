@@ -62,7 +62,7 @@ pub(super) struct Memo {
 struct MemoSlot {
     pid: Pid,
     asked: Asked,
-    /// Initially holds at no time.
+    /// The answer, and when it holds: never in an unused slot.
     found: Lasting<StackAnswer>,
 }
 
@@ -91,7 +91,8 @@ impl Memo {
         (*there == asked && *of == pid && found.holds.contains(&time)).then_some(found)
     }
 
-    /// Stores an answer, and doubles the table (dropping its content) once there have been more answers than slots.
+    /// Stores an answer. If there have been more answers than slots, first doubles the table (up to [`MOST`]) and drops
+    /// its content.
     pub(super) fn put(&mut self, pid: Pid, asked: Asked, found: Lasting<StackAnswer>) {
         self.came += 1;
         if self.came > self.slots.len() && self.slots.len() < MOST {

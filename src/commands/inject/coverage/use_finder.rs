@@ -37,8 +37,9 @@ pub(super) struct UseContext<'a, 'data, 'r> {
 }
 
 impl UseContext<'_, '_, '_> {
-    /// Whether the code map's answer beats a file mapped at the same address. The hit may be code from another time or
-    /// process. Usually no file is near, so this is answered without a lookup.
+    /// Whether a hit in the code map is what perf must find at the address, rather than a file mapped there. Only
+    /// called for hits that aren't live code of that time. Usually no file is near, so this is answered without a
+    /// lookup.
     fn is_told_of(&self, pid: Pid, addr: Addr, time: Option<Nanos>, hit: &Hit) -> Lasting<bool> {
         if !self.files.of(pid).contains(addr) {
             return Lasting { answer: true, holds: ALWAYS };
@@ -136,7 +137,7 @@ impl FramesInMemory {
     }
 }
 
-/// A use of the code at an address.
+/// The use of the code that was found at an address.
 #[derive(Debug, Clone, Copy)]
 struct UsedCode {
     id: UseId,

@@ -71,7 +71,7 @@ struct MappingInserter<'a> {
 struct AnchorSample {
     id: SampleId,
     event: usize,
-    /// Its offset in the stream.
+    /// The sample's offset in the stream of records.
     offset: u64,
 }
 
@@ -79,7 +79,7 @@ struct AnchorSample {
 struct MappedPart {
     addr: Addr,
     len: u64,
-    /// Offset in the image.
+    /// The part's offset in the image file.
     pgoff: u64,
 }
 

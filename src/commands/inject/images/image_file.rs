@@ -39,11 +39,11 @@ const MOST_WAITING: usize = 100;
 /// An image file with JIT code of one process.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct ImageFile {
-    /// An absolute path.
+    /// The file's absolute path.
     pub(in crate::commands::inject) path: PathBuf,
     /// The path for the mapping records, relative to perf's `--symfs` root if there is one.
     pub(in crate::commands::inject) recorded: PathBuf,
-    /// A hash of its content.
+    /// The build ID, a hash of the image's content.
     pub(in crate::commands::inject) build_id: BuildId,
     /// The parts that must be mapped in addition to the code.
     pub(in crate::commands::inject) aux_mappings: Vec<AuxMapping>,

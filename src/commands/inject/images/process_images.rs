@@ -35,9 +35,9 @@ pub(super) struct ProcessImages {
 /// Where a segment's first byte is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SegmentPlace {
-    /// Index among the images of its process.
+    /// The index of the image among those of its process.
     pub(super) image: u32,
-    /// Offset in the image.
+    /// The offset in that image.
     pub(super) offset: u64,
 }
 
@@ -94,7 +94,7 @@ fn places(
 #[derive(Debug, Clone, Copy)]
 struct PlacedFunction {
     code: CodeId,
-    /// The address of its first byte.
+    /// The address of the function's first byte.
     base: Addr,
 }
 

@@ -16,7 +16,7 @@ use crate::resolve::{Location, Resolver};
 use crate::sources::SourceOptions;
 use std::borrow::Cow;
 
-/// Counts of addresses.
+/// Counts of the profile's addresses, by what was found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct AddressCounts {
     /// Addresses that had no name.

@@ -71,7 +71,7 @@ impl<'i> SurveyedRecording<'i> {
 pub(in crate::commands::inject) struct RecordOrder {
     /// 0 if the record has no time.
     pub(in crate::commands::inject) time: Nanos,
-    /// Its offset in the stream.
+    /// The record's offset in the stream.
     pub(in crate::commands::inject) offset: u64,
 }
 

@@ -44,7 +44,7 @@ struct BranchTarget {
 
 #[derive(Debug)]
 enum TargetTo {
-    /// Relative to the instruction, in instructions.
+    /// A target in the same listing: its distance in instructions.
     Inside(i64),
     Out(u32),
 }

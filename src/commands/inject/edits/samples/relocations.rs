@@ -26,7 +26,7 @@ pub(super) struct Relocations(Vec<Relocation>);
 /// One word of a sample that gets a new address.
 #[derive(Debug, Clone, Copy)]
 struct Relocation {
-    /// The offset of its record in the stream.
+    /// The offset of the sample's record in the stream.
     record: u64,
     /// The offset of the word in the record.
     at: u32,
