@@ -115,6 +115,7 @@ impl Pool {
         self.ordered_with(items, || (), |(), item| f(item), take)
     }
 
+    /// Like [`Self::ordered`], with a state for each worker.
     fn ordered_with<T: Send, O: Send, S, R>(
         &self,
         items: impl Iterator<Item = T> + Send,
@@ -158,6 +159,7 @@ impl<I: Iterator, O> WorkSource<I, O> {
         source.take().map(|(items, _)| items)
     }
 
+    /// Takes the next item, and the channel for its result. Results are read in the order in which items are taken.
     fn next(&self) -> Option<(I::Item, mpsc::SyncSender<O>)> {
         let mut source = match self.0.lock() {
             Ok(source) => source,

@@ -95,6 +95,7 @@ fn totals(examined: &Examined<'_>) -> Vec<EventTotal> {
     sampled.map(|(number, (total, event))| event_total(number, total, event)).collect()
 }
 
+/// Derives an event's unit and precision from its name and its attributes.
 fn event_total(number: usize, total: Cost, event: &Event) -> EventTotal {
     let name = event.name.clone();
     let base = name.split([':', '/']).next().unwrap_or(&name);

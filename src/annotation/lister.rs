@@ -103,6 +103,7 @@ impl<'a> Lister<'a> {
         }
     }
 
+    /// The listing of one function, still without the names of its targets and without source lines.
     fn listing(&self, at: usize, function: &Function) -> Listing {
         let loaded = match function.place {
             CodePlace::Jit(code) => self.loads.get(&code).copied(),
@@ -131,6 +132,7 @@ impl<'a> Lister<'a> {
         self.resolution.survey.processes.bpf_functions.get(id.0 as usize)
     }
 
+    /// Disassembles a function, or says why its code is missing.
     fn code(&self, function: &Function) -> Code {
         let (bytes, addr) = match &function.place {
             CodePlace::Jit(code) => (self.resolution.sources.map.code(*code).bytes, function.last.base),

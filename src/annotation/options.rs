@@ -54,11 +54,11 @@ impl FunctionPattern {
 pub struct CodeOptions {
     /// Only these functions. `None` means the hottest ones.
     pub function: Option<FunctionPattern>,
-    /// The most functions (with `by_name`) or code ranges to list.
+    /// Maximum number of functions (with `by_name`) or code ranges to list. `None` means all.
     pub limit: Option<usize>,
     /// List functions with all their code ranges. Otherwise each code range stands alone.
     pub by_name: bool,
-    /// The most code ranges per function, with `by_name`.
+    /// Maximum number of code ranges per function, with `by_name`.
     pub codes: usize,
     /// Which weight of the samples to sum.
     pub weight: Weight,

@@ -37,7 +37,7 @@ struct CodeOrigin {
     line: u32,
 }
 
-/// The largest source file that is read, in bytes.
+/// Maximum size of a source file in bytes. Larger ones are not read.
 const LONGEST: u64 = 64 << 20;
 
 impl<'a> Sources<'a> {

@@ -71,6 +71,7 @@ pub fn run(options: &DoctorOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
+/// A finding as a row of CSV.
 fn row(file: &Path, finding: &Finding) -> Vec<Cell> {
     let pid = finding.problem.process().map(|process| Cell::Signed(process.pid.0.into()));
     let ProblemText { key, cause, remedy, .. } = problem_text(&finding.problem);

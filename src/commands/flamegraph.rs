@@ -84,6 +84,7 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
+/// Draws folded stacks that were summed without building a profile.
 fn draw_sums(sums: &Runs, options: &FlamegraphOptions, run: &Run, job: &Job, outcome: Outcome) -> Result<Outcome> {
     if sums.is_empty() {
         return Err(Error::new(why_no_samples(&options.inputs, &options.load.filter, false, job)));
@@ -122,6 +123,7 @@ fn side_before<'a>(before: &'a Profile, after: &Profile, series: usize) -> Resul
     Ok(Side { profile: before, series })
 }
 
+/// Draws the later profile, colored by the change since the earlier one.
 fn draw_difference(
     [before, after]: [Side<'_>; 2],
     difference: Difference,

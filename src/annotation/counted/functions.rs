@@ -150,6 +150,8 @@ impl<'a> Booked<'a, '_> {
         all
     }
 
+    /// Finds the function at an address whose cost callgrind assigned to `costed`: in the file that was mapped there,
+    /// otherwise in JIT code.
     fn find(&self, costed: &CostedFunction, addr: u64, extents: &Extents) -> FirstAddress {
         let Some(dso) = self.objects.number(&costed.object) else {
             return self.jit(addr).unwrap_or_else(|| {
@@ -173,6 +175,7 @@ impl<'a> Booked<'a, '_> {
         FirstAddress { function: self.function(&costed.name, Some(&costed.object), FrameKind::User, place), offset }
     }
 
+    /// The JIT code at an address. `None` if no source has any there.
     fn jit(&self, addr: u64) -> Option<FirstAddress> {
         let hit = self.loaded.map.lookup(self.pid, Addr(addr), None)?;
         let piece = self.loaded.map.code(hit.code);
@@ -190,6 +193,7 @@ impl<'a> Booked<'a, '_> {
         self.loaded.map.code(id).bytes.or_else(|| self.raw.get(&id).copied())
     }
 
+    /// A function without costs yet.
     fn function(&self, name: &[u8], module: Option<&[u8]>, kind: FrameKind, place: CodePlace) -> Function {
         Function {
             name: if name.is_empty() { UNKNOWN } else { name }.to_vec(),

@@ -68,6 +68,7 @@ impl<'a> CountedLister<'a, '_> {
         of(function, self.names.version(at), self.code(function), None)
     }
 
+    /// Finds a function's machine code. The error says why there is none.
     fn bytes(&self, function: &Function) -> Result<FunctionBytes<'a>, &'static str> {
         let found = match &function.place {
             CodePlace::Jit(id) => {
@@ -85,6 +86,7 @@ impl<'a> CountedLister<'a, '_> {
         found.filter(|found| !found.bytes.is_empty()).ok_or("the function has no bytes")
     }
 
+    /// Disassembles a function. Rejects code that can't be what was executed.
     fn code(&self, function: &Function) -> Code {
         let FunctionBytes { bytes, addr, of } = match self.bytes(function) {
             Ok(found) => found,
@@ -144,6 +146,7 @@ impl<'a> CountedLister<'a, '_> {
         named
     }
 
+    /// Names the addresses outside the function to which its instructions refer.
     fn name_targets(&self, function: &Function, listing: &mut Listing, named: &FxHashMap<(DsoId, u64), NamedOffset>) {
         let Code::Listed { lines, .. } = &mut listing.code else { return };
         let at = |addr: u64| match function.place {

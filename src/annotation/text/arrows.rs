@@ -1,6 +1,6 @@
 //! Draws jumps as lines next to the code. Jumps that overlap get separate lanes, shorter jumps closer to the code.
 
-/// The most lanes. Jumps that don't fit are not drawn.
+/// Maximum number of lanes. Jumps that don't fit are not drawn.
 const LANES: usize = 6;
 
 /// A jump between two of the shown rows.
@@ -48,6 +48,7 @@ fn apart(one: Jump, other: Jump) -> bool {
     b < c || d < a
 }
 
+/// Draws one jump into the grid, joining it with the lines that it crosses.
 fn put(grid: &mut [Vec<char>], jump: Jump, column: usize) {
     let (top, bottom) = jump.span();
     for row in grid.iter_mut().take(bottom).skip(top + 1) {

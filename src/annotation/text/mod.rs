@@ -16,8 +16,8 @@ use row::{Paint, Row};
 use sheet::{Sheet, amount, base_name, short};
 use std::io::Write;
 
-/// The most inlined calls that are shown per function. Usually those near the top of the tree matter, and a compiler
-/// may inline several hundred.
+/// Maximum number of inlined calls that are shown per function. Usually those near the top of the tree matter, and a
+/// compiler may inline several hundred.
 const EXPANDED: usize = 40;
 
 /// Writes the whole annotation.
@@ -31,6 +31,7 @@ pub(crate) fn write(annotation: &Annotation, options: &TextOptions, out: &mut dy
 }
 
 impl Sheet<'_> {
+    /// Writes the heading and the code of one listing.
     fn listing(&mut self, at: usize, listing: &Listing) -> Result<()> {
         self.plain(String::new())?;
         self.row(Row::default().with(format!("{}. {}", at + 1, printable(&listing.name)), Paint::Title))?;
@@ -132,6 +133,7 @@ impl Sheet<'_> {
         Ok(())
     }
 
+    /// Writes a function's row in the list: its costs, its name, and the numbers of its versions.
     fn name(&mut self, name: &NameSummary) -> Result<()> {
         let (mut row, digits) = (Row::default(), self.digits() + 1);
         for event in &self.annotation.events {

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::model::printable::printable;
 use crate::resolve::disasm::TargetKind;
 
-/// The largest width of the disassembly column, so that a few long instructions don't push the source off the screen.
+/// Maximum width of the disassembly column, so that a few long instructions don't push the source off the screen.
 const SOURCE_COLUMN: usize = 64;
 
 /// Writes the selected rows, and a marker for each gap.

@@ -143,6 +143,7 @@ impl Building<'_> {
         }
     }
 
+    /// Writes an input to its file, unless the data set already has it.
     fn write(&mut self, path: &InPath, job: &Job) -> Result<(), Stop> {
         let opened = Opened::open(path, job).map_err(Stop::Input)?;
         let hash = input_hash(&opened, path).map_err(Stop::Input)?;
@@ -189,6 +190,7 @@ impl Building<'_> {
         Ok(())
     }
 
+    /// Finishes reading, and adds the summary.
     fn finish(mut self, inputs: &[InPath], job: &Job) -> Result<Outcome> {
         let Counts { written, existing, copies, unread } = self.counts;
         if written > 0 {

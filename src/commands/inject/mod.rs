@@ -74,6 +74,7 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
+/// Injects into a perf.data file, running all phases in order.
 fn run_recording(
     input: open::Input,
     options: &InjectOptions,

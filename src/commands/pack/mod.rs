@@ -40,6 +40,7 @@ pub fn run(options: &PackOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
+/// Reads the recording, collects the contents of the archive, and writes or lists them.
 fn pack(options: &PackOptions, run: &Run, job: &Job, outcome: &mut Outcome) -> Result<()> {
     let (path, warnings) = (&shown(&options.input), &mut outcome.warnings);
     let input = Input::open(&options.input)?;

@@ -45,6 +45,7 @@ struct Kept {
     headers: Vec<u8>,
 }
 
+/// Finds the ranges to keep, and changes the section table. `None` if the file is damaged.
 fn kept<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<Kept> {
     let header = Elf::parse(bytes).ok()?;
     let endian = header.endian().ok()?;

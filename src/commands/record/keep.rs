@@ -41,6 +41,8 @@ pub(super) struct LeftFiles {
     pub(super) since: SystemTime,
 }
 
+/// Copies the files with fixed names, then everything that names code of the recorded processes. Returns the lines for
+/// the summary.
 fn kept(recording: &Path, left: &LeftFiles, job: &Job, warnings: &mut Warnings) -> Result<Vec<String>> {
     let directory = recording.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut said = Vec::new();

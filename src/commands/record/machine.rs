@@ -22,6 +22,7 @@ const LEAST_ROOM: u64 = 16 << 20;
 const LITTLE_ROOM: u64 = 1 << 30;
 
 impl Machine {
+    /// Checks the machine. Fails if perf or the program is missing, or if nothing can be recorded.
     pub(super) fn look(options: &RecordOptions) -> Result<Self> {
         if started::program_path(b"perf").is_none() {
             let remedy = "install it: Debian linux-perf, Ubuntu linux-tools-generic, Fedora and Arch perf";

@@ -185,6 +185,7 @@ fn version(runtime: &Runtime, words: &[Vec<u8>]) -> Option<Version> {
     Version::find(&started::said_by(&[&words[at], runtime.version_flag.as_bytes()]).ok()?)
 }
 
+/// The note about a runtime that no option or variable makes write names.
 fn nothing_to_set(runtime: &Runtime, version: Option<Version>) -> String {
     let name = runtime.name;
     match (runtime.too_old(version), runtime.switches.first()) {
@@ -208,6 +209,7 @@ fn compilers_inside(runtime: &Runtime) -> Option<String> {
     ))
 }
 
+/// The note about a running process whose runtime wasn't told to write names.
 fn not_switched_on(pid: &str, runtime: &'static Runtime, facts: RunFacts<'_>) -> String {
     let later = |switch: &&Switch| !switch.can_be_set() && !switch.by_hand.is_empty();
     let by_hand = runtime.switches.iter().find(later);

@@ -69,6 +69,7 @@ pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph) -> Report {
     Report::new(scene, head, table)
 }
 
+/// The recursive cycles of a call graph, costliest first.
 fn cycles(graph: &CallGraph) -> Vec<Cycle<'_>> {
     let (functions, numbers) = (graph.functions(), graph.cycles());
     let mut cycles: FxHashMap<u32, Cycle<'_>> = FxHashMap::default();

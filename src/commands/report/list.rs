@@ -67,7 +67,7 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Repor
 
 /// The error if the filters match nothing. For each filter it lists some values that would match.
 fn nothing_chosen<'t>(groups: &[Group], selection: &Selection, text: impl Fn(&Group, Key) -> Option<&'t str>) -> Error {
-    /// The most values to list per filter.
+    /// Maximum number of values to list per filter.
     const LISTED: usize = 5;
     let Selection { symbol, symbols, modules, kinds, tiers, .. } = selection;
     let mut there = Vec::new();

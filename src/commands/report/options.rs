@@ -72,7 +72,7 @@ pub enum Order {
 /// Which rows are shown.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// The most rows to show.
+    /// Maximum number of rows.
     pub limit: Limit,
     /// Only rows with at least this percentage of the whole.
     pub percent: Option<f64>,
@@ -88,7 +88,7 @@ pub struct Selection {
     pub tiers: Vec<String>,
 }
 
-/// How many rows to show at most.
+/// Maximum number of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Limit {
     /// On a terminal, as many rows as fit its height; otherwise all.

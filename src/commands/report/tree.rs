@@ -20,7 +20,7 @@ pub(super) const USUAL_PERCENT: f64 = 0.5;
 /// On a terminal, this many or more functions in a row that are only children are replaced by their number.
 const FOLDED: usize = 3;
 
-/// The most levels of branches that are drawn.
+/// Maximum number of levels of branches that are drawn.
 const DEEPEST: usize = 16;
 
 /// A call tree, and what is needed to print it.

@@ -73,6 +73,7 @@ fn spans_of(
     Ok(answers.into_tables())
 }
 
+/// Reads the spans of one input. Fails if its format has none.
 fn timeline(opened: Opened, options: &StatsOptions, job: &Job) -> Result<(Timeline, Warnings)> {
     let format = opened.format();
     let Some(of) = format.read.spans() else {

@@ -18,7 +18,7 @@ pub struct StatsOptions {
     pub preset_file: Option<PathBuf>,
     /// How several inputs are compared. Only measureme profiles can be.
     pub compare: Compare,
-    /// The most rows per table. `None` means all.
+    /// Maximum number of rows per table. `None` means all.
     pub limit: Option<usize>,
     /// Count exactly like Perfetto's trace processor, including its treatment of thread 0.
     pub perfetto_compat: bool,

@@ -305,6 +305,7 @@ fn name_table<K: Ord>(tallies: &BTreeMap<Vec<u8>, Tally>, key: impl Fn(&Tally) -
     table
 }
 
+/// The gaps between the top-level spans of a trace.
 fn gaps(path: &Path, timeline: &Timeline, selection: &Selection) -> Vec<GapRow> {
     let text = |at: usize| String::from_utf8_lossy(timeline.names.text(timeline.slices[at].name)).into_owned();
     let thread = |at: usize| {

@@ -42,6 +42,7 @@ pub(super) fn compare(compare: Compare, inputs: &[InPath], job: &Job, outcome: &
     }
 }
 
+/// The summary of one input. Fails if its format has no labels.
 fn one(path: &InPath, opened: Option<Opened>, job: &Job, outcome: &mut Outcome) -> Result<LabelSummary> {
     let mut warnings = Warnings::new();
     let summary = opened.map_or_else(|| Opened::open(path, job), Ok).and_then(|opened| {

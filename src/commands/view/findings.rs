@@ -56,6 +56,7 @@ fn frames(finding: &Finding) -> Value {
     }
 }
 
+/// The frames that a finding about one process concerns.
 fn frames_of(process: &Who, problem: &OfProcess) -> Value {
     let pid = process.pid.0;
     match problem {

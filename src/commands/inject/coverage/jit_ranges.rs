@@ -51,7 +51,7 @@ struct Region {
     used: Vec<u64>,
 }
 
-/// The most blocks in a region, so that its bitmap fits the L1 cache.
+/// Maximum number of blocks in a region, so that its bitmap fits the L1 cache.
 const STRETCHES: u64 = 1 << 16;
 
 /// log2 of the smallest block size: 4 KiB, a page.
@@ -61,10 +61,10 @@ const PAGE_SHIFT: u32 = 12;
 /// memory.
 const FAR: u64 = 1 << 30;
 
-/// The most regions of a process. Each word is compared with all of them.
+/// Maximum number of regions per process. Each word is compared with all of them.
 const REGIONS: usize = 4;
 
-/// The most hulls of a process. Comparing with more costs more than it saves.
+/// Maximum number of hulls per process. Comparing with more costs more than it saves.
 const HULLS: usize = 6;
 
 static NO_RANGES: AddrRanges = AddrRanges { list: Vec::new(), regions: Vec::new(), hulls: Some(Vec::new()) };

@@ -5,8 +5,8 @@ use super::code_uses::UseId;
 use crate::model::lasting::Lasting;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 
-/// The most cached answers, so that they fit into the CPU's cache. When a slot is taken, the newer answer replaces the
-/// older one.
+/// Maximum number of cached answers, so that they fit into the CPU's cache. When a slot is taken, the newer answer
+/// replaces the older one.
 const MOST: usize = 1 << 13;
 
 /// The number of slots at the start: short recordings need few.

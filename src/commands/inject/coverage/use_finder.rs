@@ -186,6 +186,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         self.found
     }
 
+    /// Looks up all addresses of a sample: its call chain, branches, registers and copied stack.
     fn sample(&mut self, sample: &Sample<'r>, offset: u64) {
         self.found.counts.samples += 1;
         let is_other = matches!(sample.cpumode, CpuMode::GuestKernel | CpuMode::GuestUser | CpuMode::Hypervisor);
@@ -301,6 +302,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         uses.into_iter().flatten().for_each(|id| self.found.note_again(id, user.as_use()));
     }
 
+    /// Looks up one frame, without the cache.
     fn find_frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> Lasting<StackAnswer> {
         let code = self.address(user, frame.for_lookup());
         let mut holds = code.holds;
@@ -392,6 +394,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         }
     }
 
+    /// Looks up an address that may be in JIT code, and notes the use of the code found there.
     fn address_in_range(&mut self, user: UsingSample<'_>, addr: Addr) -> Lasting<Option<UsedCode>> {
         let UsingSample { pid, time, order, shadowings, .. } = user;
         let Lasting { answer: hit, mut holds } = self.context.code(pid, addr, time);

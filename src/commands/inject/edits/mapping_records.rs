@@ -95,6 +95,7 @@ impl<'a> MappingInserter<'a> {
         Self { survey, images, begun, edits: Vec::new(), unplaced: 0, last_sample: None }
     }
 
+    /// Inserts everything that must be mapped before the first use of a segment.
     fn before_sample(&mut self, first_use: &FirstUse) {
         let FirstUse { pid, segment, sample } = *first_use;
         let Some((image, pgoff)) = self.images.place(segment) else {
@@ -148,6 +149,7 @@ impl<'a> MappingInserter<'a> {
         }
     }
 
+    /// Inserts the mapping record for a part of an image.
     fn map(&mut self, image: &ImageFile, part: MappedPart, anchor: AnchorSample) {
         let (pid, tid) = anchor.id.pid_tid.unwrap_or_default();
         let mmap = Mmap {

@@ -33,7 +33,7 @@ pub(super) struct ImageDirectory<'a> {
     pub(super) waiting: &'a AtomicUsize,
 }
 
-/// The most images that may wait for their names, since each is an open file. Further ones are named at once.
+/// Maximum number of images that wait for their names, since each is an open file. Further ones are named at once.
 const MOST_WAITING: usize = 100;
 
 /// An image file with JIT code of one process.

@@ -24,6 +24,7 @@ pub(super) fn add(image: &ImageFile, warnings: &mut Warnings) -> bool {
     copied.map_err(|error| warnings.push(error.in_file(&image.path).into_warning())).is_ok()
 }
 
+/// Copies the image to its place in the cache, and links to it by its build ID.
 fn copy(image: &ImageFile, cache: &Path) -> Result<()> {
     let id = hex(image.build_id);
     let relative = image.recorded.strip_prefix("/").unwrap_or(&image.recorded);

@@ -33,6 +33,7 @@ pub(in crate::commands::inject) fn write(
     placed.map_err(|error| error.in_file(&context.options.output.shown()))
 }
 
+/// Writes the front, the edited records and, in file form, the features after them.
 fn write_records(
     survey: &SurveyedRecording<'_>,
     planned: PlannedEdits<'_>,

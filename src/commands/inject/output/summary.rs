@@ -84,6 +84,7 @@ impl Summary<'_> {
         )
     }
 
+    /// A line about call chains that perf drops. `None` if there are none.
     fn bad_chains(&self, options: &InjectOptions) -> Option<String> {
         let SampleCounts { samples, bad_chains, bad_entries, .. } = self.samples;
         let line = if options.drop_bad_chain_entries {
@@ -97,6 +98,7 @@ impl Summary<'_> {
         (*bad_chains > 0).then_some(line)
     }
 
+    /// One line for each process with unnamed JIT frames, with hints about the reason.
     fn unresolved(&self) -> impl Iterator<Item = String> {
         let programs = Programs::new(&self.survey.processes);
         self.samples.unresolved.iter().map(move |(pid, count)| {

@@ -77,6 +77,7 @@ impl PlainRecording {
         Ok(input)
     }
 
+    /// Writes the records uncompressed to a temporary file, and removes the features that no longer apply.
     fn write_plain(&mut self, streams: Option<&[open::StreamFile]>, warnings: &mut Warnings) -> Result<()> {
         let mut spool = io::temporary()?;
         let mut plain = PlainRecords::new(&mut spool, self.base());

@@ -119,6 +119,7 @@ impl Spelled {
         self.add_lines(lines, files);
     }
 
+    /// Adds the address to which an instruction refers, if there is one worth showing.
     fn add_target(&mut self, at: u64, number: usize, line: &Line, lines: &[Line], names: &PageNames) {
         let Some(LineTarget { addr, kind, place }) = &line.target else { return };
         let to = match place {

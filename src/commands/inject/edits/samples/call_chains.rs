@@ -136,6 +136,7 @@ impl ChainConverter<'_, '_> {
         (edits, skipped, self.ended)
     }
 
+    /// The edit that replaces a sample's stack copy by a call chain. `None` if its event doesn't copy stacks.
     fn sample(&mut self, raw: &RawRecord<'_>) -> Result<Option<Edit>> {
         let sample = self.recording.sample(raw)?;
         let attr = &self.recording.events[sample.event].attr;

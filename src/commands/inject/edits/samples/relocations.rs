@@ -109,6 +109,7 @@ struct RelocationFinder<'a, 'data> {
 }
 
 impl RelocationFinder<'_, '_> {
+    /// Finds the words to rewrite in one sample or deferred call chain.
     fn sample(&self, raw: &RawRecord<'_>, found: &mut Vec<Relocation>) {
         // Damaged samples are left as they are. `coverage` counts them.
         let Some(Ok(sample)) = self.recording.chain_sample(raw) else { return };
