@@ -1,4 +1,4 @@
-//! The jobs of the program, one file or folder each. Jobs don't use each other.
+//! The program's commands, one file or folder each. Commands don't use each other.
 
 pub mod annotate;
 pub mod callgrind;

@@ -17,7 +17,7 @@ pub(super) fn about(profile: &Profile, series: &Series, weight: Weight) -> Vec<S
     command.into_iter().chain([sampled(profile, series, weight), named]).collect()
 }
 
-/// `1,125 samples of cpu-clock, 999 a second: 1.13 s; 0 lost`
+/// A summary of an event: `1,125 samples of cpu-clock, 999 a second: 1.13 s; 0 lost`.
 pub(super) fn sampled(profile: &Profile, series: &Series, weight: Weight) -> String {
     let total = series.signed_total(weight);
     let (sign, whole) = (if total < 0 { "-" } else { "" }, total.unsigned_abs());

@@ -14,7 +14,7 @@ use crate::pipeline::table::{Cell, Layout, Table};
 use rustc_hash::FxHashSet;
 use std::cmp::Reverse;
 
-/// The least share of a call in text output by default, in percent. perf report uses the same for its call chains.
+/// Text output leaves out calls below this percentage by default. perf report does the same with its call chains.
 pub(super) const USUAL_PERCENT: f64 = 0.5;
 
 /// On a terminal, this many or more functions in a row that are only children are replaced by their number.
