@@ -37,10 +37,11 @@ pub(super) fn section<'a>(findings: impl Iterator<Item = &'a Findings>) -> Optio
 ///
 /// * `unnamed`: frames without a name, in one of the `modules` (an empty name means in no module).
 /// * `kernel`: frames of the kernel without a name.
+/// * `images`: frames without a name in images of JIT code (`jitted-…`).
+/// * `jit`: frames in JIT code.
 /// * `outermost`: frames at which stacks end although no thread starts there, in the `files`, in JIT code (`jit`), or
 ///   anywhere (`any`). `beginnings` lists the functions where threads do start.
 /// * `interpreters`: frames of the interpreter functions in `names`.
-/// * `jit` and `images`: frames in JIT code, and in images of JIT code.
 fn frames(finding: &Finding) -> Value {
     match &finding.problem {
         Problem::OfProcess(process, problem) => frames_of(process, problem),
