@@ -1,19 +1,20 @@
-//! Labels of rows, and the attributes and links that they are in messages.
+//! Converts labels of rows to attributes and links of messages, and back.
 
 use super::dictionary::{Attribute, Link, Value};
 use super::messages::{LinkMessage, ValueMessage, number, text};
 use crate::bytes::digits::hex_bytes;
 use crate::model::recorded::Labels;
 
-/// Labels that have other names in the semantic conventions.
+/// Labels whose attribute has another name in the semantic conventions: (label, attribute).
 const NAMES: &[(&str, &str)] =
     &[("cgroup", "process.linux.cgroup"), ("container", "container.id"), ("pod", "k8s.pod.uid")];
 
-/// Attributes that start so describe a process, a service or the place where it runs, and not a single sample.
+/// Prefixes of attributes that describe a process, a service or where it runs, rather than a single sample.
 const OF_RESOURCES: &[&str] =
     &["service.", "process.", "container.", "k8s.", "deployment.", "cloud.", "host.", "os.", "faas."];
 
-/// Attributes that start so do not become labels: they describe processes, threads, machines and the tool that measured.
+/// Prefixes of attributes that don't become labels, because they describe processes, threads, machines or the profiler.
+/// measured.
 const KNOWN: &[&str] = &["process.", "thread.", "cpu.", "host.", "os.", "telemetry."];
 
 /// Attributes that are numbers in the semantic conventions.

@@ -1,5 +1,6 @@
-//! The messages that are written; only fields that are written are here. Lists of messages that are already encoded are
-//! put behind the others by hand. At the end, the keys of facts that the protocol has no words for.
+//! The messages that we write, with only the fields that we write. Elements of long lists (samples, tables) are encoded
+//! separately and appended. At the end of the file: our own attribute keys, for facts that the protocol has no field
+//! for.
 
 use prost::{Message, Oneof};
 
@@ -78,7 +79,7 @@ pub(super) struct ValueMessage {
     pub(super) value: Option<AnyValue>,
 }
 
-/// The content of an `AnyValue`.
+/// The value types that we write.
 #[derive(Clone, PartialEq, Oneof)]
 pub(super) enum AnyValue {
     #[prost(string, tag = "1")]
@@ -96,7 +97,7 @@ pub(super) struct ListMessage {
     pub(super) values: Vec<ValueMessage>,
 }
 
-/// `Stack`: the leaf first.
+/// `Stack`, innermost frame first.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct StackMessage {
     #[prost(int32, repeated, tag = "1")]
@@ -169,12 +170,12 @@ pub(super) struct SampleMessage {
     pub(super) timestamps_unix_nano: Vec<u64>,
 }
 
-/// A text as a value.
+/// Wraps text as an attribute value.
 pub(super) fn text(text: impl Into<String>) -> ValueMessage {
     ValueMessage { value: Some(AnyValue::Text(text.into())) }
 }
 
-/// A number as a value.
+/// Wraps a number as an attribute value.
 pub(super) fn number(number: i64) -> ValueMessage {
     ValueMessage { value: Some(AnyValue::Number(number)) }
 }
@@ -184,21 +185,21 @@ pub(super) fn attribute(key: &str, value: ValueMessage) -> KeyValueMessage {
     KeyValueMessage { key: key.to_owned(), value: Some(value) }
 }
 
-/// The attribute of our scope that shows how names are spelled: see
+/// Key of our scope's attribute that says how function names are spelled: see
 /// [`perf_names`](crate::model::stacks::Profile::perf_names).
 pub(super) const NAMES_KEY: &[u8] = b"jitgraft.names";
 
-/// The value of [`NAMES_KEY`] then.
+/// Value of [`NAMES_KEY`] for names spelled as perf spells them.
 pub(super) const PERF_NAMES: &[u8] = b"perf";
 
-/// The attribute of our scope that states about which clock times are, if that is not the wall clock.
+/// Key of our scope's attribute that names the clock of the timestamps, if it is not the wall clock.
 pub(super) const CLOCK_KEY: &[u8] = b"jitgraft.clock";
 
-/// The value of [`CLOCK_KEY`] then: the recording's own, which nobody tied to the wall clock.
+/// Value of [`CLOCK_KEY`] for the recording's own clock, when its offset from the wall clock is unknown.
 pub(super) const OWN_CLOCK: &[u8] = b"recording";
 
-/// The attribute of our scope that shows how many samples were lost.
+/// Key of our scope's attribute with the number of samples that the recorder lost.
 pub(super) const LOST_KEY: &[u8] = b"jitgraft.lost";
 
-/// The end of the name of an event whose values are the numbers of samples of another.
+/// Suffix for the value type that holds the sample counts of another value type.
 pub(super) const COUNTS: &str = ":samples";

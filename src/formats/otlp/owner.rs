@@ -1,6 +1,7 @@
-//! The process of a sample: attributes of resources, profiles and samples with process, thread and machine.
+//! Finds a sample's process, thread and machine, from the attributes of its resource, profile and the sample itself.
 //!
-//! Their names are those of the semantic conventions: <https://opentelemetry.io/docs/specs/semconv/registry/attributes/>.
+//! Attribute names follow the semantic conventions: <https://opentelemetry.io/docs/specs/semconv/registry/attributes/>.
+//! <https://opentelemetry.io/docs/specs/semconv/registry/attributes/>.
 
 use super::dictionary::{Attribute, Dictionary, Value, at_place};
 use super::labels;
@@ -21,7 +22,8 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    /// An owner without any fact yet. With `apart`, attributes without another place become labels, and machines are kept apart.
+    /// An owner without any fact yet. With `apart`, attributes without another place become labels, and machines are
+    /// kept apart.
     pub(super) fn new(apart: bool) -> Self {
         let recording = apart.then(Arc::default);
         Self { track: Track { recording, ..Track::default() }, apart }
