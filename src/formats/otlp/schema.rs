@@ -44,7 +44,6 @@ pub(super) struct Field {
 
 /// A field number of our own for `Profile.sample`, the JSON name of samples in protocols 1.7 and 1.8. No protocol
 /// version uses this number.
-/// number.
 pub(super) const OLD_SAMPLES: u32 = 1000;
 
 const fn one(tag: u32, name: &'static str, kind: Kind) -> Field {
@@ -152,7 +151,7 @@ static PROFILE: Schema = &[
     many(OLD_SAMPLES, "sample", Message(&OLD_SAMPLE)),
 ];
 
-/// Nothing of an old sample is read.
+/// Samples of old protocols are not decoded; their presence is enough to refuse the message.
 static OLD_SAMPLE: Schema = &[];
 
 static VALUE_TYPE: Schema = &[one(1, "typeStrindex", Small), one(2, "unitStrindex", Small)];
@@ -165,17 +164,17 @@ static SAMPLE: Schema = &[
     many(5, "timestampsUnixNano", Fixed),
 ];
 
-/// True if these are the fields of `Profile`.
+/// Whether this is the schema of `Profile`.
 pub(super) fn is_profile(schema: Schema) -> bool {
     std::ptr::eq(schema, PROFILE)
 }
 
-/// True if these are the fields of `ProfilesDictionary`.
+/// Whether this is the schema of `ProfilesDictionary`.
 pub(super) fn is_dictionary(schema: Schema) -> bool {
     std::ptr::eq(schema, DICTIONARY)
 }
 
-/// True if a table of the dictionary has this name in JSON.
+/// Whether a dictionary table has this name, in camel case or with underscores.
 pub(super) fn is_table(name: &[u8]) -> bool {
     let letters: Vec<u8> = name.iter().copied().filter(|byte| *byte != b'_').collect();
     DICTIONARY.iter().any(|field| field.name.as_bytes().eq_ignore_ascii_case(&letters))
