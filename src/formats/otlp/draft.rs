@@ -38,7 +38,7 @@ pub(super) struct Draft {
     pub(super) is_empty: bool,
 }
 
-/// The resource (usually a process) with its profiles.
+/// A resource (usually a process) with its profiles.
 #[derive(Debug)]
 struct ResourceDraft {
     /// The encoded `Resource` message.

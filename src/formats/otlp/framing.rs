@@ -89,7 +89,7 @@ fn fits_one(field: &Field, schema: Schema, value: FieldValue<'_>, depth: usize) 
     match (field.kind, value) {
         (Kind::Text | Kind::Message(_), FieldValue::Number(_)) => None,
         (Kind::Message(inner), FieldValue::Bytes(bytes)) if is_profile(inner) => is_profile_head(bytes),
-        // Tables start with an empty element.
+        // An empty first element of the mapping table identifies a dictionary. Other elements prove nothing.
         (Kind::Message(_), FieldValue::Bytes(bytes)) if is_dictionary(schema) => {
             Some(field.tag == 1 && bytes.is_empty())
         }

@@ -105,7 +105,7 @@ impl<'d> Tracks<'d> {
     ) -> TrackId {
         let link = if self.apart { sample.link } else { 0 };
         let new = |tracks: &Self, profile: &mut Profile| profile.track(tracks.track(sample, dictionary));
-        // As encoders have them: packed.
+        // Encoders pack the attribute indices into one field; only this case is cached.
         let [field] = sample.attributes[..] else { return new(self, profile) };
         if let Some(&known) = self.known.get(&(field, link)) {
             return known;

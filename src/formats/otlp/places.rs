@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Default)]
 pub(super) struct Places {
     pieces: MappedPieces,
-    /// By the number of the piece.
+    /// Mapping indices, by the number of the piece.
     mappings: Vec<i32>,
     /// Location indices, by the frames at the location: the innermost inlined call first, the function that contains
     /// the code last. Split by runtime, because a JIT frame's `profile.frame.type` depends on the process's runtimes.
@@ -26,7 +26,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// The number of a stack of a process that runs these runtimes; 0 for an empty one.
+    /// The index of a stack in a process with these runtimes; 0 for an empty stack. Adds the stack if it is new.
     pub(super) fn stack(
         &mut self,
         (stack, runtimes): (Option<StackId>, RuntimeSet),

@@ -1,4 +1,4 @@
-//! The messages of `profile.proto`; only fields that are written are here.
+//! The messages of `profile.proto`, with only the fields that we write.
 
 use crate::model::interner::Interner;
 use prost::Message;
@@ -48,7 +48,7 @@ pub(super) struct ValueType {
 /// `Sample`
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct PprofSample {
-    /// Leaf first.
+    /// Innermost frame first.
     #[prost(uint64, repeated, tag = "1")]
     pub(super) location_id: Vec<u64>,
     #[prost(int64, repeated, tag = "2")]
@@ -130,7 +130,7 @@ pub(super) struct PprofFunction {
     pub(super) start_line: i64,
 }
 
-/// The string table: position 0 is the empty string.
+/// Collects distinct strings. Index 0 is the empty string.
 pub(super) struct StringTable(Interner<String, i64>);
 
 impl StringTable {
@@ -144,7 +144,7 @@ impl StringTable {
         self.0.number(text)
     }
 
-    /// That of a name that may be not UTF-8.
+    /// The index of a name that may not be UTF-8; invalid bytes are replaced.
     pub(super) fn id_of(&mut self, name: &[u8]) -> i64 {
         self.id(&String::from_utf8_lossy(name))
     }
