@@ -45,7 +45,7 @@ fn is_frame(line: &[u8]) -> bool {
     line.contains(&b'`') || line.strip_prefix(b"0x").is_some_and(is_address)
 }
 
-/// Reads all stacks.
+/// Reads all stacks and their counts. Damaged ones are skipped with a warning.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut profile = Profile::keeping(options.keep);
     let series = profile.series_named("samples", Unit::Samples);

@@ -36,7 +36,7 @@ pub fn sniff(head: &[u8]) -> bool {
         || may_have_header() && head.split(|&byte| byte == b'\n').any(is_header)
 }
 
-/// Reads the tree.
+/// Reads the tree of cost centers. Lines that can't be parsed are skipped with a warning.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut profile = Profile::keeping(options.keep);
     let (time, alloc) =

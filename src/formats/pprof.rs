@@ -117,7 +117,7 @@ fn build(profile: &Profile) -> PprofDraft {
     draft
 }
 
-/// Adds value types for events that weren't read from a pprof profile. Each event gets a sample count and a weight, or
+/// Adds value types to a file whose profile wasn't read from pprof. Each event gets a sample count and a weight, or
 /// only the weight if that is a sample count itself.
 fn own_places(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) -> Vec<ValuePlaces> {
     let count = strings.id("count");

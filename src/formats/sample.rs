@@ -31,7 +31,7 @@ pub fn sniff(head: &[u8]) -> bool {
     analysis && lines.any(|line| line.starts_with(BEGIN))
 }
 
-/// Reads the trees of all threads.
+/// Reads the call trees of all threads. Lines that can't be parsed are skipped with a warning.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut profile = Profile::keeping(options.keep);
     let series = profile.series_named("samples", Unit::Samples);

@@ -33,7 +33,7 @@ fn header(bytes: &[u8]) -> (&[u8], &[u8]) {
     (text[..end].trim_ascii(), &text[end..])
 }
 
-/// Reads the tree.
+/// Reads the call tree. Lines that can't be parsed are skipped with a warning.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let (first, rest) = header(bytes);
     let columns = VsprofColumns::of(first).ok_or_else(|| Error::new("has no line of names"))?;

@@ -18,7 +18,7 @@ pub fn sniff(head: &[u8]) -> bool {
     memchr::memmem::find(head, FIRST).is_some() && head.split(|&byte| byte == b'\n').any(is_header)
 }
 
-/// Reads the tree.
+/// Reads the call tree. Lines that can't be parsed are skipped with a warning.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut profile = Profile::keeping(options.keep);
     let series = profile.series_named("time", Unit::Nanos);

@@ -12,7 +12,7 @@ pub(super) enum Counted {
     Time,
     /// CPU cycles, which also tell how much the thread ran.
     Cycles,
-    /// Anything else.
+    /// Anything else, such as numbers of samples or cache misses.
     Other,
 }
 

@@ -10,14 +10,13 @@ const FILE_HEADER: usize = 8;
 const PAGE_HEADER: usize = 5;
 
 /// The three streams of a file.
-/// The streams of a file.
 #[derive(Debug)]
 pub(super) struct Pages<'data> {
-    /// Tag 0.
+    /// The pages with tag 0.
     pub(super) events: PageStream<'data>,
-    /// Tag 1.
+    /// The pages with tag 1: string data.
     pub(super) data: PageStream<'data>,
-    /// Tag 2.
+    /// The pages with tag 2: the string index.
     pub(super) index: PageStream<'data>,
 }
 
@@ -85,7 +84,7 @@ impl<'data> PageStream<'data> {
         self.pages.last().map_or(0, |page| page.start + page.len as u64)
     }
 
-    /// The bytes of a page.
+    /// The payload of a page, without the page header.
     pub(super) fn payload(&self, page: usize) -> &'data [u8] {
         &self.bytes[self.file_range(page)]
     }

@@ -295,7 +295,7 @@ mod tests {
         };
         let mut value = field(1, b"inside");
         for _ in 0..3000 {
-            // A list, and a map in it.
+            // Wrap the value in a map, and the map in a list.
             value = field(5, &field(1, &field(6, &field(1, &[field(1, b"key"), field(2, &value)].concat()))));
         }
         let attribute = [field(1, b"service.name"), field(2, &value)].concat();

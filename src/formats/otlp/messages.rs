@@ -4,7 +4,7 @@
 
 use prost::{Message, Oneof};
 
-/// `Mapping`
+/// OTLP's `Mapping`: a file mapped into memory.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct MappingMessage {
     #[prost(uint64, tag = "1")]
@@ -19,7 +19,7 @@ pub(super) struct MappingMessage {
     pub(super) attribute_indices: Vec<i32>,
 }
 
-/// `Location`
+/// OTLP's `Location`: a code address and the functions there.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct LocationMessage {
     #[prost(int32, tag = "1")]
@@ -32,7 +32,7 @@ pub(super) struct LocationMessage {
     pub(super) attribute_indices: Vec<i32>,
 }
 
-/// `Line`
+/// OTLP's `Line`: a function and a line in it.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct LineMessage {
     #[prost(int32, tag = "1")]
@@ -41,7 +41,7 @@ pub(super) struct LineMessage {
     pub(super) line: i64,
 }
 
-/// `Function`
+/// OTLP's `Function`.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct FunctionMessage {
     #[prost(int32, tag = "1")]
@@ -54,7 +54,7 @@ pub(super) struct FunctionMessage {
     pub(super) start_line: i64,
 }
 
-/// `Link`
+/// OTLP's `Link`, which refers to a trace span.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct LinkMessage {
     #[prost(bytes = "vec", tag = "1")]
@@ -63,7 +63,7 @@ pub(super) struct LinkMessage {
     pub(super) span_id: Vec<u8>,
 }
 
-/// `KeyValueAndUnit`
+/// OTLP's `KeyValueAndUnit`: an attribute in the dictionary.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct AttributeMessage {
     #[prost(int32, tag = "1")]
@@ -72,7 +72,7 @@ pub(super) struct AttributeMessage {
     pub(super) value: Option<ValueMessage>,
 }
 
-/// `AnyValue`
+/// OTLP's `AnyValue`: the value of an attribute.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ValueMessage {
     #[prost(oneof = "AnyValue", tags = "1, 3, 5")]
@@ -90,21 +90,21 @@ pub(super) enum AnyValue {
     List(ListMessage),
 }
 
-/// `ArrayValue`
+/// OTLP's `ArrayValue`: a list of values.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ListMessage {
     #[prost(message, repeated, tag = "1")]
     pub(super) values: Vec<ValueMessage>,
 }
 
-/// `Stack`, innermost frame first.
+/// OTLP's `Stack`, innermost frame first.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct StackMessage {
     #[prost(int32, repeated, tag = "1")]
     pub(super) location_indices: Vec<i32>,
 }
 
-/// `KeyValue`
+/// OTLP's `KeyValue`: an attribute of a resource or scope.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct KeyValueMessage {
     #[prost(string, tag = "1")]
@@ -113,14 +113,14 @@ pub(super) struct KeyValueMessage {
     pub(super) value: Option<ValueMessage>,
 }
 
-/// `Resource`
+/// OTLP's `Resource`: the process that was measured, described by attributes.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ResourceMessage {
     #[prost(message, repeated, tag = "1")]
     pub(super) attributes: Vec<KeyValueMessage>,
 }
 
-/// `InstrumentationScope`
+/// OTLP's `InstrumentationScope`: the tool that produced the profiles.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ScopeMessage {
     #[prost(string, tag = "1")]
@@ -131,7 +131,7 @@ pub(super) struct ScopeMessage {
     pub(super) attributes: Vec<KeyValueMessage>,
 }
 
-/// `Profile` without its samples.
+/// OTLP's `Profile` without its samples.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct ProfileMessage {
     #[prost(message, optional, tag = "1")]
@@ -146,7 +146,7 @@ pub(super) struct ProfileMessage {
     pub(super) period: i64,
 }
 
-/// `ValueType`
+/// OTLP's `ValueType`: the name and the unit of values.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct ValueType {
     #[prost(int32, tag = "1")]
@@ -155,7 +155,7 @@ pub(super) struct ValueType {
     pub(super) unit_strindex: i32,
 }
 
-/// `Sample`
+/// OTLP's `Sample`: a stack with its attributes, values and times.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct SampleMessage {
     #[prost(int32, tag = "1")]
@@ -180,7 +180,7 @@ pub(super) fn number(number: i64) -> ValueMessage {
     ValueMessage { value: Some(AnyValue::Number(number)) }
 }
 
-/// An attribute of a resource or scope.
+/// Builds an attribute of a resource or scope.
 pub(super) fn attribute(key: &str, value: ValueMessage) -> KeyValueMessage {
     KeyValueMessage { key: key.to_owned(), value: Some(value) }
 }

@@ -3,7 +3,7 @@
 use crate::model::interner::Interner;
 use prost::Message;
 
-/// `Profile`
+/// pprof's `Profile`, the whole file.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct PprofProfile {
     #[prost(message, repeated, tag = "1")]
@@ -36,7 +36,7 @@ pub(super) struct PprofProfile {
     pub(super) default_sample_type: i64,
 }
 
-/// `ValueType`
+/// pprof's `ValueType`: the name and the unit of values, as string indices.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct ValueType {
     #[prost(int64, tag = "1")]
@@ -45,7 +45,7 @@ pub(super) struct ValueType {
     pub(super) unit: i64,
 }
 
-/// `Sample`
+/// pprof's `Sample`: a stack with its values and labels.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct PprofSample {
     /// Innermost frame first.
@@ -57,7 +57,7 @@ pub(super) struct PprofSample {
     pub(super) label: Vec<LabelMessage>,
 }
 
-/// `Label`
+/// pprof's `Label`: a key with a text or a number.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct LabelMessage {
     #[prost(int64, tag = "1")]
@@ -68,7 +68,7 @@ pub(super) struct LabelMessage {
     pub(super) num: i64,
 }
 
-/// `Mapping`
+/// pprof's `Mapping`: a file mapped into memory.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct PprofMapping {
     #[prost(uint64, tag = "1")]
@@ -93,7 +93,7 @@ pub(super) struct PprofMapping {
     pub(super) has_inline_frames: bool,
 }
 
-/// `Location`
+/// pprof's `Location`: a code address and the functions there.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct PprofLocation {
     #[prost(uint64, tag = "1")]
@@ -106,7 +106,7 @@ pub(super) struct PprofLocation {
     pub(super) line: Vec<PprofLine>,
 }
 
-/// `Line`
+/// pprof's `Line`: a function and a line in it.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct PprofLine {
     #[prost(uint64, tag = "1")]
@@ -115,7 +115,7 @@ pub(super) struct PprofLine {
     pub(super) line: i64,
 }
 
-/// `Function`
+/// pprof's `Function`.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct PprofFunction {
     #[prost(uint64, tag = "1")]

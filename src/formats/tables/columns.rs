@@ -18,7 +18,6 @@ pub(super) const VERSION: &str = "2";
 pub(super) const PARTITIONS: [&str; 2] = ["host", "day"];
 
 /// A column of the table.
-/// A column.
 #[derive(Debug)]
 pub(super) struct Column {
     /// The field ID. It never changes, even if the column is renamed or moved; table formats such as Iceberg rely on

@@ -1,4 +1,5 @@
-//! The cells that rows of one input share. Every text is converted only once.
+//! The table cells that rows of one input have in common, such as the names of functions and threads. Every text is
+//! converted only once.
 
 use crate::analysis::category::Category;
 use crate::analysis::label;

@@ -37,7 +37,7 @@ pub(super) struct Uses {
 struct LocationPlaces {
     /// For IDs up to twice the number of locations. Most writers number locations from 1.
     dense: Vec<Option<NonZero<u32>>>,
-    /// For higher IDs.
+    /// For IDs that `dense` doesn't cover.
     sparse: FxHashMap<u64, u32>,
 }
 
