@@ -36,7 +36,7 @@ pub(super) fn value(attribute: &str, label: &str) -> ValueMessage {
     }
 }
 
-/// Whether a label describes a process, a service or where it runs, so that it belongs into the resource.
+/// Whether a label describes a process, a service or where it runs, so that it becomes an attribute of the resource.
 pub(super) fn is_of_resource(label: &str) -> bool {
     OF_RESOURCES.iter().any(|start| attribute_name(label).starts_with(start))
 }

@@ -79,7 +79,7 @@ pub(super) struct ValueMessage {
     pub(super) value: Option<AnyValue>,
 }
 
-/// The value types that we write.
+/// The kinds of attribute values that we write.
 #[derive(Clone, PartialEq, Oneof)]
 pub(super) enum AnyValue {
     #[prost(string, tag = "1")]

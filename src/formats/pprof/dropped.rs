@@ -2,7 +2,7 @@
 //! everything that they call. This way the callers of an allocator show up, rather than the allocator.
 //!
 //! The rules are those of `go tool pprof` (`Prune` in google/pprof's profile/prune.go): the expression must match the
-//! whole name without its arguments, and frames are dropped only below a function that stays.
+//! whole name without its arguments, and frames are dropped only if one of their callers stays.
 
 use super::tables::{Location, Tables};
 use crate::error::{Warning, Warnings};

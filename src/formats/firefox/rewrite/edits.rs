@@ -22,7 +22,7 @@ struct NamedRow<'a> {
     row: usize,
 }
 
-/// What is needed to plan the changes.
+/// Plans the changes to the profile's text.
 pub(super) struct Edits<'e, 'd> {
     pub(super) bytes: &'d [u8],
     pub(super) file: &'e RawFile<'d>,

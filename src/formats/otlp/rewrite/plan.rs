@@ -15,8 +15,8 @@ pub(super) type Asked<'a> = dyn Fn(&BareAddress) -> Vec<NamedCall<'a>> + 'a;
 
 /// A line to add to a location.
 #[derive(Debug, Clone, Copy)]
-/// Index in the function table.
 pub(super) struct NewLine {
+    /// Index in the function table.
     pub(super) function: u64,
     /// Starts at 1; 0 if unknown.
     pub(super) line: u32,
