@@ -3,15 +3,16 @@
 //! ```text
 //! {"about":{"command":[…],"host":…,"arch":…,"kernel":…,"cpus":…,"epoch":…,"first":…,"last":…,"lost":0,
 //!   "modules":[{"path":…,"build_id":…},…],"processes":[{"pid":…,"parent":…,"started":…,"ended":…},…]},
-//!  "frames":[{"name":…,"module":…,"file":…,"line":…,"start_line":…,"start_column":…,"address":"0x…",
-//!   "kind":"jit","tier":"baseline"},…],
+//!  "frames":[{"name":…,"module":…,"file":…,"line":…,"start_file":…,"start_line":…,"start_column":…,
+//!   "address":"0x…","kind":"jit","tier":"baseline"},…],
 //!  "events":[{"name":"cycles","unit":"cycles","frequency":…,"stacks":[{"comm":…,"pid":…,"tid":…,"cpu":…,"time":…,
 //!   "weight":…,"count":…,"frames":[root, …, leaf]},…]},…]}
 //! ```
 //!
 //! The `frames` of a stack are indices in the list of frames. Times are nanoseconds on the recording's clock; `epoch`
 //! is that clock's zero in nanoseconds since 1970. A frame without a known function is named after its module, such as
-//! `[libc.so.6]`, and marked with `"unnamed":true`. Unknown values are left out.
+//! `[libc.so.6]`, and marked with `"unnamed":true`. `start_file` is only there if the function starts in another file
+//! than `file`. An event has a `period` if it was not sampled at a `frequency`. Unknown values are left out.
 
 use crate::analysis::label;
 use crate::contract::format::WriteOptions;

@@ -42,7 +42,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     write_keeping(KEPT, profile, options, out)
 }
 
-/// Like [`write`]. To save memory, a profile with more than `most` threads has each thread built twice.
+/// Like [`write()`]. To save memory, a profile with more than `most` threads has each thread built twice.
 fn write_keeping(most: usize, profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let Some(series) = profile.series.get(options.series) else {
         return Err(Error::new("no samples to write"));
