@@ -1,7 +1,7 @@
-//! The texts about each problem: its key, the line of the documentation, the threshold from which it is a finding, its
-//! cause and its remedy. A new problem does not compile without all of these.
+//! The texts about each problem: its key, its line in the documentation, the threshold from which it is a finding, its
+//! cause and its remedy. A new problem only compiles with all of these.
 //!
-//! All names in it are printable.
+//! All names in the texts are printable.
 
 mod process;
 mod recording;
@@ -13,7 +13,7 @@ pub(crate) use text::ProblemText;
 pub(super) use text::{number, source, who};
 
 impl Finding {
-    /// True if it is worth a reader's time.
+    /// True if the problem affects enough of the recording to be worth reporting.
     pub fn is_significant(&self) -> bool {
         self.percent >= problem_text(&self.problem).threshold
     }
