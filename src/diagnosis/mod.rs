@@ -46,7 +46,7 @@ pub(crate) use problem_texts::{ProblemText, problem_text};
 pub(crate) use recorded::Diagnosis;
 use std::path::Path;
 
-/// Callgrind's name in [`FORMATS`](crate::formats::FORMATS).
+/// Callgrind's name in the table of formats.
 const CALLGRIND: &str = "callgrind";
 
 /// What `doctor` examined, with its diagnosis.
