@@ -44,7 +44,7 @@ pub(super) enum Runs {
 pub(super) enum Owner {
     /// JIT code named by this source.
     Code(OriginId),
-    /// Executable memory without a file, where nothing is named.
+    /// Executable memory without a file, in which no source names this code.
     Memory,
     /// A mapped file.
     File(DsoId),

@@ -242,8 +242,8 @@ impl Tally {
             StackEnd::NoWayOn => {
                 *process.not_unwound.entry(known.unwrap_or(Owner::Nowhere)).or_default() += 1;
             }
-            // The chain is incomplete unless it reaches the start of a thread. Where only kernel frames are known, no
-            // user call chain was requested.
+            // A chain is broken if it ends neither at the start of a thread nor in the kernel. If no call chains were
+            // recorded, all stacks are counted here, but the rules ignore the count.
             StackEnd::Recorded | StackEnd::Limit(_) => {
                 let may_begin = stack.end == StackEnd::Recorded && outermost.is_some_and(may_begin);
                 let begins = stack.frames.iter().any(|frame| frame.begins_thread) || may_begin;

@@ -27,7 +27,7 @@ mod tests {
     fn the_documentation_has_what_is_reported_of_each_key() {
         let sources = [include_str!("process.rs"), include_str!("recording.rs")];
         let source = sources.concat().split_whitespace().collect::<Vec<_>>().join(" ").replace("\\ ", "");
-        // The key and the line about it are the first two texts of each problem.
+        // The key and its line in the documentation are the first two arguments of each call.
         let problems: Vec<&str> = source.split("ProblemText::new(").skip(1).collect();
         let two = |problem: &str| {
             let (key, rest) = problem.trim_start().strip_prefix('"')?.split_once("\", \"")?;

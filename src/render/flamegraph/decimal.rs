@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn as_the_standard_library_writes_them() {
         let odd = [0.0, -0.0, 0.25, 0.5, 0.125, 0.03125, 0.00005, 99.99995, 100.0, 1e-9, 1e12, -3.0, f64::NAN];
-        // Neighbors of numbers that end in 5, where rounding turns.
+        // Numbers whose last digit is 5, and their closest neighbors: this is where the rounding direction changes.
         let turning = (0..20_000).map(|n| f64::from(n) / 20_000.0);
         let near = turning.flat_map(|number: f64| [number.next_down(), number, number.next_up(), number * 73.0]);
         for number in odd.into_iter().chain(near) {

@@ -206,7 +206,7 @@ mod tests {
     use super::*;
     use crate::model::stacks::{Frame, FrameKind, StackId, Track, Unit};
 
-    /// A profile of this many samples, one each microsecond, in this many stacks by turns, and its numbers.
+    /// A profile with `samples` samples, one each microsecond, which have `stacks` stacks in turn; and its numbers.
     fn profile(samples: u64, stacks: usize) -> (Profile, PageNumbers) {
         let mut profile = Profile::new();
         let series = profile.series_named("e", Unit::Samples);
@@ -240,7 +240,7 @@ mod tests {
         let (profile, numbers) = profile(samples, stacks);
         let rows = PageRows::of(&profile, &profile.series, &[], &numbers);
         let (unit, rows) = (rows.clock.unwrap().unit() as usize, rows.rows(0).collect::<Vec<_>>());
-        // A unit has a sample of each stack for every ten microseconds of it, and one row for all of these.
+        // In each unit of 50 µs, all samples of a stack become one row.
         assert_eq!((unit, rows.len()), (50_000, samples as usize / 50 * stacks));
         assert!(rows.is_sorted_by_key(|row| row.time));
         let series = &profile.series[0].rows;

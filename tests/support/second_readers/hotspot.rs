@@ -220,7 +220,7 @@ fn note(line: &str, names: &mut HashMap<String, String>) {
     }
 }
 
-/// The difference between the wall clock and the recording's clock: the CLOCK_DATA feature of perf.data.
+/// Wall-clock time minus the recording's time, in nanoseconds, from the CLOCK_DATA feature of perf.data.
 pub(crate) fn clock_shift(recording: &[u8]) -> i128 {
     const CLOCK_DATA: u64 = 29;
     let number = |at: usize| u64::from_le_bytes(recording[at..at + 8].try_into().unwrap());

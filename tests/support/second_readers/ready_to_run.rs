@@ -1,4 +1,4 @@
-//! A second reader of the ReadyToRun image in `fixtures/recording-dotnet`, which shares no code with `src/`.
+//! A second reader of the ReadyToRun image in `fixtures/recording-dotnet`. It shares no code with `src/`.
 
 use std::collections::BTreeMap;
 use std::fs;

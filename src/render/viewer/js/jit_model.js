@@ -8,7 +8,10 @@ const PROGRAM_SORTS = new Set(["interpreted", "baseline", "mid-tier", "optimised
 /** The compiled code ranges in order of time. Times are in the profile's units, from its start. */
 export class Compilations {
   constructor(pack, profile) {
-    /** {base, unit, codes, bytes, moves, whole, untimed: [{category, codes, bytes}], sources, interpreters} */
+    /**
+     * The section's JSON: {base, unit, codes, bytes, moves, whole, untimed: [{category, codes, bytes}], sources,
+     * interpreters}
+     */
     this.about = pack.json("jit");
     const numbers = (column) => pack.numbers(`jit/${column}`);
     const { time } = profile;
