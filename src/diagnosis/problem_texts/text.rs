@@ -38,7 +38,7 @@ impl ProblemText {
     }
 }
 
-/// Threshold in percent: a library that only few frames are in.
+/// Threshold in percent for problems with code that normally has only few frames, such as a library.
 pub(super) const SOME: f64 = 8.0;
 
 /// Threshold in percent: one part of a program that also does other things.

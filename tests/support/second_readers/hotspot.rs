@@ -168,7 +168,8 @@ fn task(lines: &[&str]) -> Vec<Inlined> {
 }
 
 fn put(caller: &mut Call, callers: &[(String, usize)], call: Call) {
-    // The last of `callers` is this call; the one before it may be an inlined call that we have to descend into.
+    // `callers` lists the callers of `call`, innermost first; the last one is `caller`. If the next one was inlined into
+    // `caller`, the call belongs in there.
     if let [.., (method, _), (_, at)] = callers
         && let Some(inner) = caller.calls.iter_mut().find(|inner| inner.method == *method && inner.bytecode == *at)
     {

@@ -121,7 +121,7 @@ export function drawLane(pen, sums, lane, top, place, colours) {
       below += sum;
     }
     if (below <= most * 1.001) continue;
-    // The bar is higher than the lane.
+    // The bar would be higher than its lane: mark its top.
     pen.fillStyle = colours.more;
     pen.fillRect(left + bin * pixels, top + 1, pixels, 1);
   }
