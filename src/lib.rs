@@ -19,9 +19,9 @@
 //! | [`pipeline`] | the way of a profile in every command: open, detect, survey, read or resolve, filter, merge |
 //! | [`sources`] | finds, checks, dates and loads what names JIT code (jitdumps, perf maps, logs, core dumps, ELF objects) → one code map |
 //! | [`formats`] | exchange formats; only the table [`formats::FORMATS`] knows all of them |
-//! | [`records`] | file formats that commands know by name, most of them to rewrite: perf.data, jitdump, perf map, perf script, callgrind, ELF images, logs of engines |
+//! | [`records`] | formats that we read and mostly rewrite by name: perf.data, jitdump, perf map, perf script, callgrind, ELF images, engine logs |
 //! | [`render`] | draws flame graphs and the page of `view` |
-//! | [`resolve`] | address → frames: code map, address spaces, symbols, unwinding, authored names; also bytes → instructions |
+//! | [`resolve`] | address → frames: code map, address spaces, symbols, unwinding, authored names; bytes → instructions |
 //! | [`contract`] | what each format has to provide, and what it gets: entries of the table, options, rows, spans |
 //! | [`analysis`] | what is computed from a profile: call graphs and trees, groups, categories, timelines, sorted stacks |
 //! | [`runtimes`] | what we know about each runtime: switches, names, tiers, where it leaves its files |

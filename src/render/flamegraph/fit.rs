@@ -59,8 +59,8 @@ fn qualified_at(name: &str, dots_qualify: bool) -> Vec<usize> {
     found
 }
 
-/// True if the dot at index 1 separates two names. Two dots in a row don't: V8's `Module._extensions..js` is the function
-/// `_extensions..js` of `Module`.
+/// True if the dot at index 1 separates two names. Two dots in a row don't: V8's `Module._extensions..js` is the
+/// function `_extensions..js` of `Module`.
 fn begins_a_name(from_neighbour: &[u8]) -> bool {
     matches!(from_neighbour, [before, _, after, ..] if *before != b'.' && *after != b'.')
 }

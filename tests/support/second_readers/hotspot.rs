@@ -168,8 +168,8 @@ fn task(lines: &[&str]) -> Vec<Inlined> {
 }
 
 fn put(caller: &mut Call, callers: &[(String, usize)], call: Call) {
-    // `callers` lists the callers of `call`, innermost first; the last one is `caller`. If the next one was inlined into
-    // `caller`, the call belongs in there.
+    // `callers` lists the callers of `call`, innermost first; the last one is `caller`. If the next one was inlined
+    // into `caller`, the call belongs in there.
     if let [.., (method, _), (_, at)] = callers
         && let Some(inner) = caller.calls.iter_mut().find(|inner| inner.method == *method && inner.bytecode == *at)
     {
