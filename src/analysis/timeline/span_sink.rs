@@ -111,6 +111,8 @@ pub struct SpanId<'a> {
     pub is_text: bool,
     /// True if it holds within its process only.
     pub is_local: bool,
+    /// The scope within which it holds: the same id in two scopes is two.
+    pub scope: Option<&'a [u8]>,
 }
 
 /// The arguments of a span.
