@@ -3,3 +3,4 @@
 pub(crate) mod gdb_core;
 pub(crate) mod hotspot;
 pub(crate) mod ready_to_run;
+pub(crate) mod sample_counts;
