@@ -3,7 +3,7 @@
 
 use crate::support::protobuf::{Field, Value as Protobuf, encode};
 use crate::support::runner::{formats, jitgraft};
-use crate::support::second_readers::sample_counts::{self as counts, Events, Held};
+use crate::support::sample_counts::{self as counts, Events, Held};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;

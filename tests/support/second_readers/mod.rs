@@ -3,4 +3,3 @@
 pub(crate) mod gdb_core;
 pub(crate) mod hotspot;
 pub(crate) mod ready_to_run;
-pub(crate) mod sample_counts;
