@@ -3,12 +3,13 @@
 //! Functions are paired in three steps: by exact name, then ignoring addresses, then ignoring numbers that are specific
 //! to a run ([`run_names`](crate::runtimes::run_names)). In each step, directories and lines only decide between
 //! functions that are otherwise equal: editing code above a function or building in another directory doesn't make it a
-//! new function. If several functions are left on both sides, those in the same file are paired in the order of their
+//! new function. A module or file that one of the profiles lacks tells nothing apart: functions that are left then are
+//! paired if only one fits. If several functions are left on both sides, those in the same file are paired in the order of their
 //! lines; others by their callers and callees, then in the order of numbers in their names. A function has at most one
 //! partner, so that two lambdas of a class stay two.
 
 use crate::model::backing::base_name;
-use crate::model::stacks::{Frame, FunctionStart, NameId, Profile};
+use crate::model::stacks::{Frame, FrameKind, FunctionStart, NameId, Profile, UNKNOWN};
 use crate::runtimes::run_names::{PlacedName, without_addresses, without_run_numbers};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -83,9 +84,15 @@ pub fn align(before: &Profile, after: &Profile, exact_names: bool) -> Profile {
         let module = partner.module.map(|module| aligned.name(after.name_of(module)));
         let start_file = partner.start.file.map(|file| aligned.name(after.name_of(file)));
         let own_file = frame.file.map(|file| aligned.name(before.name_of(file)));
+        let kind = match (frame.kind.is_jit(), partner.is_jit) {
+            (false, true) => FrameKind::Jit,
+            (true, false) => FrameKind::User,
+            _ => frame.kind,
+        };
         Frame {
             name,
             module,
+            kind,
             file: start_file.or(own_file),
             start: FunctionStart { file: start_file, ..partner.start },
             build: frame.build.map(|build| aligned.name(before.name_of(build))),
@@ -125,6 +132,9 @@ fn pair(old: &Functions<'_>, new: &Functions<'_>, exact_names: bool) -> Vec<Opti
         for Candidates { earlier, later } in several {
             pairs.add_group((old, earlier), (new, later), &neighbors);
         }
+    }
+    for step in steps {
+        pairs.add_partly_known(old, new, *step);
     }
     pairs.of_old
 }
@@ -166,6 +176,33 @@ impl Pairs {
             for (at, same) in group {
                 if let Some(same) = same.filter(|same| !self.is_taken[*same]) {
                     self.add(at, same);
+                }
+            }
+        }
+    }
+
+    /// Pairs functions that are called alike and whose modules and files, as far as both are known, are the same: those
+    /// that fit no other.
+    fn add_partly_known(&mut self, old: &Functions<'_>, new: &Functions<'_>, step: Step) {
+        let mut groups = BTreeMap::<_, Candidates>::new();
+        for (at, function) in old.list.iter().enumerate().filter(|(at, _)| self.of_old[*at].is_none()) {
+            groups.entry(function.called(step)).or_default().earlier.push(at);
+        }
+        for (at, function) in new.list.iter().enumerate().filter(|(at, _)| !self.is_taken[*at]) {
+            groups.entry(function.called(step)).or_default().later.push(at);
+        }
+        for Candidates { earlier, later } in groups.into_values() {
+            if earlier.len().max(later.len()) > MOST_COMPARED {
+                continue;
+            }
+            for one in &earlier {
+                let fits = |from: &[usize], test: &dyn Fn(usize) -> bool| {
+                    let mut fitting = from.iter().copied().filter(|at| test(*at));
+                    fitting.next().filter(|_| fitting.next().is_none())
+                };
+                let Some(other) = fits(&later, &|at| old.list[*one].may_be(&new.list[at])) else { continue };
+                if fits(&earlier, &|at| old.list[at].may_be(&new.list[other])).is_some() {
+                    self.add(*one, other);
                 }
             }
         }
@@ -286,6 +323,12 @@ impl<'p> Function<'p> {
         (self.module, file_name(&self.path), self.called(step).into_owned())
     }
 
+    /// True if nothing that is known of both differs, but for lines and directories.
+    fn may_be(&self, other: &Self) -> bool {
+        let fits = |one: &[u8], other: &[u8]| one.is_empty() || other.is_empty() || one == other;
+        self.name != UNKNOWN && fits(self.module, other.module) && fits(file_name(&self.path), file_name(&other.path))
+    }
+
     fn called(&self, step: Step) -> Cow<'_, str> {
         let called = match step {
             Step::Exact => Cow::Borrowed(&*self.stem),
@@ -385,7 +428,7 @@ fn hash_of(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::stacks::{FrameKind, Row, Track, Unit};
+    use crate::model::stacks::{Row, Track, Unit};
 
     /// A profile of JIT functions, given as stacks (names separated by `|`, outermost first) with weights.
     fn profile(stacks: &[(&str, u64)]) -> Profile {
@@ -452,6 +495,31 @@ mod tests {
         assert_eq!(aligned(&before, &after, false), ["py::init:/y/a/m.py", "py::init:/y/b/m.py"]);
         // A function in another file is another function.
         assert_eq!(aligned(&[("py::init:/x/a.py", 1)], &[("py::init:/x/b.py", 1)], false), ["py::init:/x/a.py"]);
+    }
+
+    #[test]
+    fn a_module_or_file_that_one_side_lacks_tells_nothing_apart() {
+        let functions = |functions: &[(&str, &str, &str)]| {
+            let mut profile = profile(&[]);
+            for (name, module, file) in functions {
+                let mut known = |text: &str| (!text.is_empty()).then(|| profile.name(text.as_bytes()));
+                let (module, file) = (known(module), known(file));
+                let name = profile.name(name.as_bytes());
+                let start = FunctionStart { file, line: 1, column: 0 };
+                let frame = profile.frame(Frame { module, start, ..Frame::new(name, FrameKind::User) });
+                let (track, stack) = (profile.track(Track::default()), Some(profile.stack(None, frame)));
+                profile.push(0, Row { track, stack, weight: 1, count: 1, time: None });
+            }
+            profile
+        };
+        let paired = |before: &[(&str, &str, &str)], after: &[(&str, &str, &str)]| {
+            let (before, after) = (functions(before), functions(after));
+            pair(&Functions::of(&before), &Functions::of(&after), true)
+        };
+        assert_eq!(paired(&[("f", "", "")], &[("f", "app", "a.c")]), [Some(0)]);
+        assert_eq!(paired(&[("f", "app", "")], &[("f", "app", "a.c"), ("f", "lib.so", "a.c")]), [Some(0)]);
+        assert_eq!(paired(&[("f", "", "")], &[("f", "app", ""), ("f", "lib.so", "")]), [None]);
+        assert_eq!(paired(&[("f", "app", "a.c")], &[("f", "app", "b.c")]), [None]);
     }
 
     #[test]

@@ -6,33 +6,105 @@ use crate::error::Warnings;
 use crate::model::stacks::{Frame, FrameKind, FunctionStart, Profile, Row, Track, Unit, Weight};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// A function: its name, its file, and the line where it starts.
-type FunctionKey = (String, String, u32);
+/// A function: its name, its file, and the line and column where it starts.
+type FunctionKey = (String, String, u32, u32);
 
-/// The self weight of each function of the first event.
-fn facts(profile: &Profile, has_starts: bool) -> BTreeMap<FunctionKey, i64> {
-    let text = |id| String::from_utf8_lossy(profile.name_of(id)).into_owned();
-    let mut facts = BTreeMap::new();
-    for (row, weight) in profile.series[0].signed_rows(Weight::Period) {
-        for (depth, id) in profile.frames_up(row.stack).enumerate() {
-            let frame = profile.frame_of(id);
-            let start = if has_starts { frame.start.line } else { 0 };
-            let own =
-                facts.entry((text(frame.name), frame.start.file.map(text).unwrap_or_default(), start)).or_insert(0);
-            *own += if depth == 0 { weight } else { 0 };
-        }
-    }
-    facts
+/// An event: its sum, its number of samples, and what each function has of its own and with what it called.
+#[derive(Debug, Default, PartialEq)]
+struct EventFacts {
+    total: i64,
+    count: u64,
+    functions: BTreeMap<FunctionKey, (i64, i64)>,
 }
 
-/// callgrind's files have calls, not stacks: a function that only calls is lost where recursion hides its callers.
-fn kept(format: &str, mut facts: BTreeMap<FunctionKey, i64>) -> BTreeMap<FunctionKey, i64> {
-    if format == "callgrind" {
-        facts.retain(|_, own| *own != 0);
+/// How much of a start a format keeps.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Starts {
+    /// Nothing, but two functions of one name and file are two.
+    Apart,
+    /// That of functions that have no name, by which alone they differ.
+    OfNameless,
+    All,
+}
+
+/// What a format keeps.
+#[derive(Clone, Copy)]
+struct Kept {
+    format: &'static str,
+    starts: Starts,
+    /// Weights below zero; others report that they leave them out.
+    negative: bool,
+    /// Numbers of samples beside the weights.
+    counts: bool,
+    /// Stacks; callgrind's files have calls, of which stacks are an estimate.
+    stacks: bool,
+    /// All events in one file, by name.
+    events: bool,
+}
+
+/// The formats that keep functions with their files.
+const KEEPING: [Kept; 5] = [
+    Kept { format: "pprof", starts: Starts::All, negative: true, counts: true, stacks: true, events: true },
+    Kept { format: "otlp", starts: Starts::All, negative: true, counts: true, stacks: true, events: true },
+    Kept { format: "firefox", starts: Starts::All, negative: false, counts: false, stacks: true, events: false },
+    // A frame has one place in a file of speedscope's: the line that ran, unless only its start makes it a function.
+    Kept {
+        format: "speedscope",
+        starts: Starts::OfNameless,
+        negative: false,
+        counts: false,
+        stacks: true,
+        events: true,
+    },
+    Kept { format: "callgrind", starts: Starts::Apart, negative: true, counts: false, stacks: false, events: true },
+];
+
+/// What both of two formats keep.
+fn both(one: Kept, other: Kept) -> Kept {
+    Kept {
+        format: other.format,
+        starts: one.starts.min(other.starts),
+        negative: one.negative && other.negative,
+        counts: one.counts && other.counts,
+        stacks: one.stacks && other.stacks,
+        events: one.events && other.events,
     }
-    facts
+}
+
+/// The facts of the events of a profile, as far as they are kept. Of profiles without names of events, the first.
+fn facts(profile: &Profile, kept: Kept) -> BTreeMap<String, EventFacts> {
+    let text = |id| String::from_utf8_lossy(profile.name_of(id)).into_owned();
+    let mut all = BTreeMap::new();
+    for series in &profile.series[..if kept.events { profile.series.len() } else { 1 }] {
+        let mut facts = EventFacts::default();
+        let rows = series.signed_rows(Weight::Period).filter(|(_, weight)| kept.negative || *weight > 0);
+        for (row, weight) in rows {
+            facts.total += weight;
+            facts.count += if kept.counts { row.count } else { 0 };
+            let mut seen = BTreeSet::new();
+            for (depth, id) in profile.frames_up(row.stack).enumerate() {
+                let frame = profile.frame_of(id);
+                // callgrind's names have the place of a function that others are called like.
+                let name = text(frame.name);
+                let name = if name.starts_with("(anonymous)") { "(anonymous)".to_owned() } else { name };
+                let has_start =
+                    kept.starts == Starts::All || kept.starts == Starts::OfNameless && name.starts_with('(');
+                let (line, column) = if has_start { (frame.start.line, frame.start.column) } else { (0, 0) };
+                let key = (name, frame.start.file.map(text).unwrap_or_default(), line, column);
+                let (own, total) = facts.functions.entry(key.clone()).or_default();
+                *own += if depth == 0 { weight } else { 0 };
+                *total += if seen.insert(key) && kept.stacks { weight } else { 0 };
+            }
+        }
+        if !kept.stacks {
+            // A function that only calls is lost where recursion hides its callers.
+            facts.functions.retain(|_, (own, _)| *own != 0);
+        }
+        all.insert(if kept.events { series.name.clone() } else { String::new() }, facts);
+    }
+    all
 }
 
 fn write(profile: &Profile, format: &str) -> Vec<u8> {
@@ -62,10 +134,6 @@ fn read(bytes: &[u8], format: &str) -> Profile {
     profile.unwrap()
 }
 
-/// The formats that keep functions with their files, and whether they keep the lines where these start.
-const KEEPING: [(&str, bool); 5] =
-    [("pprof", true), ("otlp", true), ("firefox", true), ("callgrind", false), ("speedscope", false)];
-
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: None,
@@ -73,34 +141,53 @@ proptest! {
         ..ProptestConfig::with_cases(24)
     })]
 
-    /// From each format to each other: the same functions with the same weights.
+    /// From each format to each other: the same functions with the same weights, sums and numbers of samples.
     #[test]
-    fn conversions_keep_functions(stacks in prop::collection::vec((prop::collection::vec(0usize..6, 1..5), 1u64..1000), 1..12)) {
+    fn conversions_keep_functions(
+        samples in prop::collection::vec((0usize..3, prop::collection::vec(0usize..8, 1..5), 1i64..1000, 1u64..5), 1..12),
+        has_negative: bool,
+    ) {
         let mut profile = Profile::new();
-        let series = profile.series_named("cpu", Unit::Nanos);
+        let events = [("cpu", Unit::Nanos), ("alloc_space", Unit::Named("bytes".to_owned())), ("cycles", Unit::Named("cycles".to_owned()))];
+        let events = events.map(|(name, unit)| profile.series_named(name, unit));
         let track = profile.track(Track { comm: b"t".to_vec(), ..Track::default() });
-        for (functions, weight) in &stacks {
+        for (at, (event, functions, weight, count)) in samples.iter().enumerate() {
             let mut stack = None;
             for function in functions {
-                let name = profile.name([&b"init"[..], b"run", b"(anonymous)"][function % 3]);
-                let file = Some(profile.name([&b"src/a.py"[..], b"src/b.py"][function / 3]));
-                let start = FunctionStart { file, line: 10 * (*function as u32 + 1), column: 0 };
-                let frame = Frame { file, start, ..Frame::new(name, FrameKind::User) };
-                let frame = profile.frame(frame);
+                let (name, file, line, column) = FUNCTIONS[*function];
+                let (name, file) = (profile.name(name.as_bytes()), Some(profile.name(file.as_bytes())));
+                let start = FunctionStart { file, line, column };
+                let frame = profile.frame(Frame { file, start, ..Frame::new(name, FrameKind::User) });
                 stack = Some(profile.stack(stack, frame));
             }
-            profile.push(series, Row { track, stack, weight: weight * 1_000_000, count: 1, time: None });
+            let row = Row { track, stack, weight: weight.unsigned_abs() * 1_000_000, count: *count, time: None };
+            // The first is above zero, so that no event is nothing but what a format leaves out.
+            match has_negative && at > 2 && weight % 3 == 0 {
+                true => profile.push_negative(events[*event], row),
+                false => profile.push(events[*event], row),
+            }
         }
-        for (first, first_starts) in KEEPING {
-            let once = read(&write(&profile, first), first);
-            prop_assert_eq!(&kept(first, facts(&once, first_starts)), &kept(first, facts(&profile, first_starts)), "{}", first);
-            for (second, second_starts) in KEEPING {
-                let twice = read(&write(&once, second), second);
-                let has_starts = first_starts && second_starts;
-                let (found, wanted) = (facts(&twice, has_starts), facts(&profile, has_starts));
-                let estimated = if first == "callgrind" { first } else { second };
-                prop_assert_eq!(kept(estimated, found), kept(estimated, wanted), "{} to {}", first, second);
+        profile.series.retain(|series| !series.rows.is_empty());
+        for first in KEEPING {
+            let once = read(&write(&profile, first.format), first.format);
+            prop_assert_eq!(facts(&once, first), facts(&profile, first), "{}", first.format);
+            for second in KEEPING {
+                let twice = read(&write(&once, second.format), second.format);
+                let kept = both(first, second);
+                prop_assert_eq!(facts(&twice, kept), facts(&profile, kept), "{} to {}", first.format, second.format);
             }
         }
     }
 }
+
+/// Name, file, line and column: some have the name in common, some the file, some both.
+const FUNCTIONS: [(&str, &str, u32, u32); 8] = [
+    ("init", "src/a.py", 10, 0),
+    ("init", "src/b.py", 10, 0),
+    ("run", "src/a.py", 20, 0),
+    ("run", "src/b.py", 7, 0),
+    ("main", "src/a.py", 1, 0),
+    ("(anonymous)", "src/c.js", 5, 3),
+    ("(anonymous)", "src/c.js", 5, 30),
+    ("(anonymous)", "src/d.js", 5, 3),
+];

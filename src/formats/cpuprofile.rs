@@ -182,20 +182,28 @@ impl<'a> ProfileMembers<'a> {
     }
 
     fn push_to(mut self, profile: &mut Profile, track: Track, warnings: &mut Warnings) {
-        if self.deltas.len() < self.samples.len() {
+        let has_times = !self.samples.is_empty() && self.deltas.len() >= self.samples.len();
+        if !has_times && !self.samples.is_empty() {
             let (samples, times) = (self.samples.len(), self.deltas.len());
             let message =
                 format!("{samples} samples have {times} times: the hits of each node are reported instead of time");
             warnings.push(Warning::new(message));
-            self.samples.clear();
+            // The list may be cut off; what the nodes count may be missing.
+            let hits = self.nodes.iter().fold(0u64, |sum, node| sum.saturating_add(node.hit_count));
+            if hits >= samples as u64 {
+                self.samples.clear();
+            }
         }
         let mut skipped = Skipped::new("sample");
         let stacks = stacks(&self.nodes, profile);
         let track = profile.track(track);
-        let has_times = !self.samples.is_empty();
         let unit = if has_times { Unit::Nanos } else { Unit::Samples };
         let series = profile.series_named(if has_times { "cpu" } else { "hits" }, unit);
-        let rows = if has_times { self.timed() } else { self.hits() };
+        let rows = match has_times {
+            true => self.timed(),
+            false if !self.samples.is_empty() => self.counted(),
+            false => self.hits(),
+        };
         for (at, sample) in rows.iter().enumerate() {
             let Some(&stack) = stacks.get(&sample.node) else {
                 skipped.add(Error::new(format!("sample {at} is of node {}, which is not in the tree", sample.node)));
@@ -231,6 +239,13 @@ impl<'a> ProfileMembers<'a> {
             time: Some(Nanos(nanos(time))),
         };
         at.iter().zip(next).map(sample).collect()
+    }
+
+    /// The samples, one each.
+    fn counted(&self) -> Vec<TimedSample> {
+        let mut lines = LinesOfNodes::of(&self.nodes);
+        let sample = |&node| TimedSample { node, line: lines.next(node), weight: 1, count: 1, time: None };
+        self.samples.iter().map(sample).collect()
     }
 
     fn hits(&self) -> Vec<TimedSample> {
@@ -440,6 +455,14 @@ mod tests {
     fn without_samples_nodes_count_their_hits() {
         let expected = ["main:1 2 None", "(anonymous):7<main:1 1 None", "(idle):0 1 None"];
         assert_eq!(lines(&format!("{{{NODES}}}")).0, expected);
+    }
+
+    #[test]
+    fn samples_without_times_count_one_each_where_nodes_count_none() {
+        let nodes = r#""nodes":[{"id":1,"callFrame":{"functionName":"f"},"children":[2]},{"id":2,"callFrame":{"functionName":"g"}}]"#;
+        let (rows, said) = lines(&format!("{{{nodes},\"startTime\":0,\"endTime\":9,\"samples\":[1,2,2]}}"));
+        assert_eq!(rows, ["f:0 1 None", "g:0<f:0 1 None", "g:0<f:0 1 None"]);
+        assert!(said[0].contains("3 samples have 0 times"), "{said:?}");
     }
 
     #[test]

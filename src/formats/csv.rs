@@ -23,7 +23,7 @@ use crate::analysis::label::{Annotate, Tidied};
 use crate::contract::format::WriteOptions;
 use crate::error::Result;
 use crate::model::printable::csv_cell;
-use crate::model::stacks::{Frame, FrameId, Profile, Row, Series, TrackId, UNKNOWN};
+use crate::model::stacks::{Frame, FrameId, Profile, Row, Series, TrackId, UNKNOWN, Weight};
 use rustc_hash::FxHashMap;
 use std::fmt::{self, Display};
 use std::io::Write;
@@ -37,8 +37,8 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
         Cells { profile, annotate: options.annotate, spelled: FxHashMap::default(), whose: FxHashMap::default() };
     for series in &profile.series {
         let event = event(series);
-        for row in &series.rows {
-            cells.line(&event, row, out)?;
+        for (row, weight) in series.signed_rows(Weight::Period) {
+            cells.line(&event, row, weight, out)?;
         }
     }
     Ok(())
@@ -60,7 +60,7 @@ struct Cells<'a> {
 }
 
 impl Cells<'_> {
-    fn line(&mut self, event: &str, row: &Row, out: &mut dyn Write) -> Result<()> {
+    fn line(&mut self, event: &str, row: &Row, weight: i64, out: &mut dyn Write) -> Result<()> {
         let profile = self.profile;
         let (track, java) = self.whose.entry(row.track).or_insert_with(|| whose(profile, row.track)).clone();
         let mut frames: Vec<FrameId> = profile.frames_up(row.stack).collect();
@@ -73,7 +73,7 @@ impl Cells<'_> {
             }
             stack.push_str(self.spelled(frame, java));
         }
-        let (time, weight, count) = (OptionalNumber(row.time.map(|time| time.0)), row.weight, row.count);
+        let (time, count) = (OptionalNumber(row.time.map(|time| time.0)), row.count);
         let ran = leaf.map_or_else(|| ",,,".to_owned(), |leaf| self.ran(leaf));
         let stack = csv_cell(stack.as_bytes());
         Ok(writeln!(out, "{event},{track},{time},{weight},{count},{ran},{stack}")?)

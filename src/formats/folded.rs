@@ -32,7 +32,7 @@ pub fn sniff(head: &[u8]) -> bool {
     let (mut stacks, mut others, mut has_callers) = (0, 0, false);
     for line in whole_lines(head) {
         match parse(line) {
-            Some((stack, _)) if !line[0].is_ascii_whitespace() => {
+            Some((stack, _)) if !line[0].is_ascii_whitespace() || stack.contains(&b';') => {
                 stacks += 1;
                 has_callers |= stack.contains(&b';');
             }
@@ -125,9 +125,9 @@ fn is_a_deep_stack(head: &[u8]) -> bool {
     begins && head.iter().filter(|byte| **byte == b';').count() >= MANY_FRAMES && !head.iter().any(u8::is_ascii_control)
 }
 
-/// The stack and the weight of a line: digits, with or without a fraction.
+/// The stack and the weight of a line, which may be indented: digits, with or without a fraction.
 fn parse(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let line = line.trim_ascii_end();
+    let line = line.trim_ascii();
     let blank = memchr::memrchr(b' ', line)?;
     let weight = &line[blank + 1..];
     let is_weight = weight.first().is_some_and(u8::is_ascii_digit) || weight.len() > 1 && weight[0] == b'.';

@@ -58,7 +58,7 @@ const fn writer(run: WriteFn) -> Writer {
 
 /// The way rows are written while inputs are read.
 const fn row_writer(run: WriteFn, start: StartRowsFn) -> Writer {
-    Writer { jit_names: JitNames::Merged, by_cpu: true, stream: Some(start), ..writer(run) }
+    Writer { jit_names: JitNames::Merged, by_cpu: true, signed: true, stream: Some(start), ..writer(run) }
 }
 
 /// Every format, in the order of detection.
@@ -235,7 +235,7 @@ pub const FORMATS: &[Format] = &[
         name: "csv",
         about: "a line a sample (CSV): event, thread, time, weight, function, module, tier, stack",
         files: &["*.csv"],
-        write: Some(Writer { detail: Detail::Names, by_cpu: true, ..writer(csv::write) }),
+        write: Some(Writer { detail: Detail::Names, by_cpu: true, signed: true, ..writer(csv::write) }),
         ..PLAIN
     },
     #[cfg(feature = "tables")]

@@ -51,6 +51,10 @@ struct FrameEntry<'a> {
 struct ThreadProfile<'a> {
     r#type: &'static str,
     name: String,
+    /// What is measured, and its unit if speedscope has no word for it: for ourselves, speedscope doesn't look at them.
+    event: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_unit: Option<&'a str>,
     unit: String,
     start_value: u64,
     end_value: u64,
@@ -107,7 +111,7 @@ fn of_series<'a>(
 
 fn thread<'a>(
     profile: &'a Profile,
-    series: &Series,
+    series: &'a Series,
     of: ThreadRows<'a>,
     depths: &Depths,
     options: &WriteOptions,
@@ -117,6 +121,10 @@ fn thread<'a>(
         (Unit::Nanos, Weight::Period) => "nanoseconds",
         (Unit::Named(unit), Weight::Period) if unit == "bytes" => unit,
         _ => "none",
+    };
+    let event_unit = match &series.unit {
+        Unit::Named(own) if options.weight == Weight::Period && own != unit => Some(&**own),
+        _ => None,
     };
     let name = thread_name(&of);
     let start_value = if unit == "nanoseconds" { first(profile, &of) } else { 0 };
@@ -131,6 +139,8 @@ fn thread<'a>(
     ThreadProfile {
         r#type: if is_long { "evented" } else { "sampled" },
         name: if profile.series.len() > 1 { format!("{} {name}", series.name) } else { name },
+        event: &series.name,
+        event_unit,
         unit: unit.to_owned(),
         start_value,
         end_value,

@@ -98,7 +98,15 @@ const UNREAD: &[UnreadFormat] = &[
     UnreadFormat {
         name: "a heap profile of gperftools or jemalloc",
         remedy: "pprof -proto PROGRAM FILE > x.pb.gz (jeprof --collapsed for jemalloc) gives one that is read",
-        signature: Is(|head| head.starts_with(b"heap profile:") || head.starts_with(b"heap_v2/")),
+        signature: Is(|head| {
+            let head = head.trim_ascii_start();
+            (head.starts_with(b"heap profile:") || head.starts_with(b"heap_v2/")) && !is_gos_heap(head)
+        }),
+    },
+    UnreadFormat {
+        name: "a text profile of waits, threads or a heap (gperftools or Java)",
+        remedy: "pprof -proto PROGRAM FILE > x.pb.gz (or go tool pprof -proto) gives pprof",
+        signature: Is(is_gperftools_text),
     },
     UnreadFormat {
         name: "statistics of Python's cProfile",
@@ -149,14 +157,18 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Is(|head| head.starts_with(b"Flat profile:") || head.starts_with(b"gmon\x01")),
     },
     UnreadFormat {
-        name: "the text of pprof -top or -tree",
+        name: "the text of pprof -top, -tree, -traces or -raw",
         remedy: "give the profile that pprof read (.pb.gz)",
-        signature: Words(&["File: ", "Showing nodes accounting for "]),
+        signature: Is(is_pprof_text),
     },
     UnreadFormat {
         name: "a text profile of Go (debug=1 or debug=2)",
         remedy: "without the debug parameter, /debug/pprof/ serves pprof",
-        signature: Is(|head| has(&head[..head.len().min(64)], " profile: total ") || is_go_dump(head)),
+        signature: Is(|head| {
+            let start = &head[..head.len().min(64)];
+            let is_mutex = begins(head, b"--- mutex:") || begins(head, b"--- contention:");
+            has(start, " profile: total ") || is_go_dump(head) || is_gos_heap(head) || is_mutex
+        }),
     },
     UnreadFormat {
         name: "a report of node --prof-process",
@@ -174,9 +186,91 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Is(is_backtrace),
     },
     UnreadFormat {
-        name: "the text of BCC's profile",
+        name: "the text of BCC's profile or offcputime",
         remedy: "its option -f gives folded stacks",
-        signature: Is(|head| head.starts_with(b"Sampling at ") && has(head, " of ")),
+        signature: Is(|head| {
+            let is_tool = head.starts_with(b"Sampling at ") || head.starts_with(b"Tracing off-CPU time (us) ");
+            is_tool && has(head, " of ")
+        }),
+    },
+    UnreadFormat {
+        name: "bpftrace's maps as JSON",
+        remedy: "without -f json, stackcollapse-bpftrace.pl (FlameGraph) makes folded stacks of its text",
+        signature: Is(|head| {
+            let is_event =
+                Words(&["{\"type\":\"attached_probes\""]).fits(head) || Words(&["{\"type\":\"map\""]).fits(head);
+            is_event && has(head, "\"data\"")
+        }),
+    },
+    UnreadFormat {
+        name: "a call tree as JSON (d3-flame-graph)",
+        remedy: "give the folded stacks that it was made of",
+        signature: Is(|head| {
+            let head = &head[..head.len().min(512)];
+            let is_named = Words(&["{\"name\":", "\"value\":", "\"children\":["]).fits(head);
+            is_named && !has(head, "\"ph\"") && !has(head, "\"traceEvents\"")
+        }),
+    },
+    UnreadFormat {
+        name: "trace events, one a line",
+        remedy: "jq -s . FILE > x.json makes a list of them, which is read",
+        signature: Is(|head| {
+            let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+            let is_event = begins(line, b"{\"")
+                && has(line, "\"ph\"")
+                && has(line, "\"ts\"")
+                && line.trim_ascii_end().ends_with(b"}");
+            is_event && !has(line, "\"traceEvents\"")
+        }),
+    },
+    UnreadFormat {
+        name: "the table of contents of an Instruments trace",
+        remedy: "xctrace export --input DIR --xpath '/trace-toc/run/data/table[@schema=\"time-profile\"]' gives samples",
+        signature: Is(|head| begins(head, b"<?xml") && has(head, "<trace-toc>")),
+    },
+    UnreadFormat {
+        name: "a session of pyinstrument",
+        remedy: "pyinstrument -r speedscope gives a file of speedscope's",
+        signature: Is(|head| {
+            let is_session =
+                Words(&["{\"session\":{"]).fits(head) || Words(&["{\"start_time\":", "\"sample_count\":"]).fits(head);
+            is_session && (has(head, "\"frame_tree\"") || has(head, "\"root_frame\"") || has(head, "\"sample_count\""))
+        }),
+    },
+    UnreadFormat {
+        name: "a profile of XHProf or Tideways",
+        remedy: "it has pairs of functions without stacks; xdebug.mode=profile writes a callgrind profile",
+        signature: Is(|head| begins(head, b"{") && has(head, "==>") && has(head, "\"ct\":")),
+    },
+    UnreadFormat {
+        name: "a method trace of Android's runtime",
+        remedy: "simpleperf record gives a perf.data that is read",
+        signature: Is(|head| head.starts_with(b"*version\n") || head.starts_with(b"SLOW")),
+    },
+    UnreadFormat {
+        name: "allocations recorded by heaptrack",
+        remedy: "heaptrack_print -F x.folded FILE gives folded stacks",
+        signature: Is(|head| head.starts_with(b"v ") && has(&head[..head.len().min(256)], "\nX ")),
+    },
+    UnreadFormat {
+        name: "allocations recorded by memray",
+        remedy: "memray flamegraph shows it; perf record -g -e probe_libc:malloc records the same calls",
+        signature: Bytes(b"memray\0"),
+    },
+    UnreadFormat {
+        name: "the text of perf annotate",
+        remedy: "give perf.data itself: jitgraft annotate shows its code",
+        signature: Is(|head| begins(head, b"Percent |") && has(&head[..head.len().min(256)], "Disassembly of")),
+    },
+    UnreadFormat {
+        name: "the text of callgrind_annotate, cg_annotate or ms_print",
+        remedy: "give the file that it was made of (callgrind.out.PID, cachegrind.out.PID)",
+        signature: Is(is_annotated_by_valgrind),
+    },
+    UnreadFormat {
+        name: "a report of valgrind (XML)",
+        remedy: "valgrind --tool=callgrind writes a profile",
+        signature: Is(|head| begins(head, b"<?xml") && has(head, "<valgrindoutput>")),
     },
     UnreadFormat {
         name: "a report of massif",
@@ -338,6 +432,10 @@ pub fn looks_like_another(head: &[u8]) -> bool {
 /// The unprocessed profile has its tables as lists of rows with a schema, and no version of the processed one.
 fn is_gecko(head: &[u8]) -> bool {
     let gecko = Words(&["{\"meta\"", "\"stackwalk\""]);
+    // As Cleopatra, the first viewer, saved it.
+    if Words(&["{\"format\":\"profileJSON"]).fits(head) {
+        return true;
+    }
     gecko.fits(head) && !has(head, "\"preprocessedProfileVersion\"")
 }
 
@@ -408,15 +506,45 @@ fn is_arrow(head: &[u8]) -> bool {
     word(0) == u32::MAX && len % 8 == 0 && (8..1 << 24).contains(&len) && (4..256).contains(&table)
 }
 
-/// Five words: none, three words of header to come, version 0, the period, none.
+/// Go's has the rate of its samples behind the name, and may list the functions.
+fn is_gos_heap(head: &[u8]) -> bool {
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    line.starts_with(b"heap profile:") && has(line, "] @ heap/")
+}
+
+/// `--- contentionz 1 ---`
+fn is_gperftools_text(head: &[u8]) -> bool {
+    let Some(rest) = head.trim_ascii_start().strip_prefix(b"--- ") else { return false };
+    ["contentionz ", "threadz ", "heapz ", "growthz ", "profilez "].iter().any(|name| rest.starts_with(name.as_bytes()))
+}
+
+/// What pprof prints has the program and the type above it, or, raw, the type of its period.
+fn is_pprof_text(head: &[u8]) -> bool {
+    let is_raw = head.starts_with(b"PeriodType: ") && has(head, "\nSamples:\n");
+    let has_head = head.starts_with(b"File: ") || head.starts_with(b"Type: ") || head.starts_with(b"Build ID: ");
+    is_raw
+        || has_head && (has(head, "\nShowing nodes accounting for ") || has(head, "\n-----------+--------"))
+        || head.starts_with(b"Showing nodes accounting for ")
+}
+
+/// Rules of dashes around the name of a file, a command, or a program's version.
+fn is_annotated_by_valgrind(head: &[u8]) -> bool {
+    let Some(rest) = head.trim_ascii_start().strip_prefix(b"--------------------") else { return false };
+    let line = rest.split(|byte| *byte == b'\n').nth(1).unwrap_or_default();
+    let words = ["Profile data file '", "-- Metadata", "-- Cachegrind profile", "Command:            ", "I1 cache:"];
+    words.iter().any(|word| line.starts_with(word.as_bytes()))
+}
+
+/// Five words: none, three words of header to come, version 0 (Java: 1), the period, none.
 fn is_gperftools(head: &[u8]) -> bool {
     let word = |at: usize, size: usize| {
         let bytes = head.get(at * size..(at + 1) * size)?;
         Some(bytes.iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte)))
     };
     [8, 4].into_iter().any(|size| {
-        let words = [0, 1, 2, 4].map(|at| word(at, size));
-        words == [Some(0), Some(3), Some(0), Some(0)] && word(3, size).is_some_and(|period| period > 0)
+        let words = [0, 1, 4].map(|at| word(at, size));
+        let is_known = word(2, size).is_some_and(|version| version <= 1);
+        words == [Some(0), Some(3), Some(0)] && is_known && word(3, size).is_some_and(|period| period > 0)
     })
 }
 
@@ -453,6 +581,7 @@ pub(super) mod tests {
             "Gecko",
             br#"{"meta":{"version":24,"startTime":1.5,"interval":1,"stackwalk":1,"debug":0},"libs":[],"threads":[]}"#,
         ),
+        ("Gecko", b"{\n  \"format\": \"profileJSONWithSymbolicationTable,1\",\n  \"meta\": {\n    \"stackwalk\": 1"),
         ("own JSON", br#"{"frames":[{"name":"f","kind":"user"}],"events":[]}"#),
         ("own JSON", br#"{"frames":[],"events":[]}"#),
         ("own JSON", b"{\n  \"about\": {\n  \"command\":[\"php\"], \"lost\": 0 }, \"frames\": []"),
@@ -475,6 +604,32 @@ pub(super) mod tests {
         ),
         ("CPU profile of gperftools", b"\0\0\0\0\x03\0\0\0\0\0\0\0\x10\x27\0\0\0\0\0\0"),
         ("gperftools or jemalloc", b"heap profile:      1:   1048576 [     1:   1048576] @ heapprofile\n"),
+        ("CPU profile of gperftools", b"\0\0\0\0\x03\0\0\0\x01\0\0\0\x10\x27\0\0\0\0\0\0"),
+        ("gperftools or jemalloc", b"\n heap profile:      4:  1048576 [     4:  1048576] @ growthz\n"),
+        ("gperftools or Java", b"--- contentionz 1 ---\nformat: java\nresolution: microseconds\n"),
+        ("gperftools or Java", b"--- threadz 1 ---\n\n--- Thread 7f (name: main) stack: ---\n"),
+        ("gperftools or Java", b"--- heapz 1 ---\nformat: java\n"),
+        ("profile of Go", b"heap profile: 1: 2 [3: 4] @ heap/1048576\n1: 2 [3: 4] @ 0x1 0x2\n"),
+        ("profile of Go", b"--- mutex:\ncycles/second=3201000000\nsampling period=1\n"),
+        ("profile of Go", b"--- contention:\ncycles/second=3201000000\n 100 10 @ 0xbccc97\n"),
+        ("pprof -top", b"PeriodType: cpu nanoseconds\nPeriod: 10000000\nSamples:\nsamples/count cpu/nanoseconds\n"),
+        ("pprof -top", b"File: app\nType: cpu\n-----------+-------------------\n      10ms   main.f\n"),
+        ("BCC", b"Tracing off-CPU time (us) of all threads by user + kernel stack... Hit Ctrl-C to end.\n"),
+        ("bpftrace's maps as JSON", b"{\"type\": \"attached_probes\", \"data\": {\"probes\": 1}}\n"),
+        ("d3-flame-graph", br#"{"name":"root","value":10,"children":[{"name":"a","value":5}]}"#),
+        ("trace events, one a line", b"{\"name\":\"a\",\"ph\":\"X\",\"ts\":0,\"dur\":5,\"pid\":1,\"tid\":1}\n{\"name\":\"b\"}\n"),
+        ("an Instruments trace", b"<?xml version=\"1.0\"?>\n<trace-toc><run number=\"1\"></run></trace-toc>"),
+        ("pyinstrument", br#"{"session": {"start_time": 1, "duration": 1}, "frame_tree": {}}"#),
+        ("pyinstrument", br#"{"start_time": 1.5, "duration": 1, "sample_count": 7, "root_frame": {}}"#),
+        ("XHProf", br#"{"main()":{"ct":1,"wt":100},"main()==>foo":{"ct":2,"wt":50}}"#),
+        ("Android's runtime", b"*version\n3\ndata-file-overflow=false\n"),
+        ("Android's runtime", b"SLOW\x03\0\x20\0"),
+        ("heaptrack", b"v 10500 3\nx 5 ./x\nX ./x\nI 1000 10\n"),
+        ("memray", b"memray\0\x0a\0\0\0"),
+        ("perf annotate", b" Percent |\tSource code & Disassembly of x for cycles (12 samples)\n----\n"),
+        ("callgrind_annotate", b"----------------------------------------\nProfile data file 'callgrind.out.1' (creator: callgrind-3.19.0)\n"),
+        ("callgrind_annotate", b"----------------------------------------\nCommand:            ./x\nMassif arguments:   (none)\n"),
+        ("valgrind (XML)", b"<?xml version=\"1.0\"?>\n\n<valgrindoutput>\n<protocolversion>4</protocolversion>\n"),
         ("gperftools or jemalloc", b"heap_v2/524288\n  t*: 28106: 56637512 [0: 0]\n"),
         ("cProfile", b"{\xa9\x03\xda\x07work.py\xe9\x01\0\0\0"),
         ("Xdebug", b"TRACE START [2026-11-22 01:20:00.000000]\n    0.0002     393216   -> {main}() /a.php:0\n"),

@@ -21,7 +21,7 @@ pub fn sniff(head: &[u8]) -> bool {
     text.starts_with(b"<") && memchr::memmem::find(head, b"<trace-query-result").is_some()
 }
 
-/// Reads all rows that have a backtrace.
+/// Reads all rows; what ran is unknown where they have no backtrace.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let profile = Profile::keeping(options.keep);
     let mut reading = XctraceReader {
@@ -156,6 +156,8 @@ struct RowParts<'d> {
     tagged: Option<u64>,
     /// The result for the backtrace.
     stack: Option<Option<StackId>>,
+    /// True if it was reported already that it can't be read.
+    is_skipped: bool,
 }
 
 struct XctraceReader<'d> {
@@ -170,7 +172,7 @@ impl<'d> XctraceReader<'d> {
     fn tag(&mut self, tag: Tag<'d>, offset: usize) {
         match (tag.name, tag.ends) {
             (b"row", false) => self.row = Some(RowParts::default()),
-            (b"row", true) => self.end_row(),
+            (b"row", true) => self.end_row(offset),
             (name, ends) => {
                 let Some(mut row) = self.row.take() else { return };
                 match (name, ends) {
@@ -186,9 +188,15 @@ impl<'d> XctraceReader<'d> {
         }
     }
 
-    fn end_row(&mut self) {
+    fn end_row(&mut self, offset: usize) {
         let Some(row) = self.row.take() else { return };
-        let Some(stack) = row.stack else { return };
+        if row.is_skipped {
+            return;
+        }
+        let Some(stack) = row.stack.or_else(|| row.weight.map(|_| None)) else {
+            return self.skip("has neither a backtrace nor a weight: it is not of a time profile".to_owned(), offset);
+        };
+        let stack = stack.or_else(|| Some(self.profile.unknown_stack()));
         let track = row.thread.unwrap_or_else(|| self.profile.track(Track::default()));
         let (name, unit) = if row.weight.is_some() { ("time", Unit::Nanos) } else { ("samples", Unit::Samples) };
         let series = self.profile.series_named(name, unit);
@@ -219,7 +227,10 @@ impl<'d> XctraceReader<'d> {
         match (tag.number("ref"), tag.ends) {
             (Some(id), _) => match self.known.stacks.get(&id) {
                 Some(stack) => row.stack = Some(*stack),
-                None => self.skip(format!("refers to backtrace {id}, which was not defined"), offset),
+                None => {
+                    row.is_skipped = true;
+                    self.skip(format!("refers to backtrace {id}, which was not defined"), offset);
+                }
             },
             (None, false) if is_outer => row.tagged = tag.number("id"),
             (None, false) if !tag.empty => row.frames = Some((tag.number("id"), Vec::new())),

@@ -3,7 +3,7 @@
 
 use crate::analysis::label::marked;
 use crate::model::stacks::Profile;
-use crate::resolve::symbols::demangle::demangle;
+use crate::resolve::symbols::demangle::{demangle, demangle_rust_printed_as_cpp, is_rust_printed_as_cpp};
 use rustc_hash::FxHashMap;
 
 /// Demangles all names of a profile.
@@ -15,6 +15,9 @@ pub(super) fn apply(profile: &mut Profile) {
 
 /// True for names that look like mangled C++ or Rust. Mach-O adds an underscore.
 fn may_be_mangled(name: &[u8]) -> bool {
+    if is_rust_printed_as_cpp(bare(name)) {
+        return true;
+    }
     let name = name.strip_prefix(b"_").unwrap_or_default();
     let name = name.strip_prefix(b"_").unwrap_or(name);
     matches!(name.first(), Some(b'Z' | b'R'))
@@ -25,14 +28,20 @@ pub(super) fn readable(name: &[u8]) -> Option<String> {
     if !may_be_mangled(name) {
         return None;
     }
-    let bare = marked(name).map_or(name, |(bare, _)| bare);
-    Some(demangle(bare)? + &String::from_utf8_lossy(&name[bare.len()..]))
+    let bare = bare(name);
+    let readable = demangle(bare).or_else(|| demangle_rust_printed_as_cpp(bare))?;
+    Some(readable + &String::from_utf8_lossy(&name[bare.len()..]))
+}
+
+/// A name without its mark.
+fn bare(name: &[u8]) -> &[u8] {
+    marked(name).map_or(name, |(bare, _)| bare)
 }
 
 /// Demangles the names in folded stacks; `None` if none are mangled.
 pub(super) fn lines(folded: &[u8]) -> Option<Vec<u8>> {
     let may_be = |beginning: &[u8]| memchr::memmem::find(folded, beginning).is_some();
-    if !may_be(b"_Z") && !may_be(b"_R") {
+    if !may_be(b"_Z") && !may_be(b"_R") && !may_be(b"::h") && !may_be(b"$LT$") && !may_be(b"$u7b$") {
         return None;
     }
     let mut known: FxHashMap<&[u8], Option<String>> = FxHashMap::default();
@@ -67,6 +76,8 @@ mod tests {
         let wanted = "main;foo::bar 5\nfoo::bar_[k];mycrate::foo 7\n_Zonk;__Zero 1\nmain 2";
         assert_eq!(String::from_utf8(lines(text.as_bytes()).unwrap()).unwrap(), wanted);
         assert_eq!(lines(b"main;Z;R_x 5\n"), None);
+        let printed = lines(b"a::b::h0123456789abcdef 5\nVec$LT$T$GT$::f_[i];main::hello 1\n").unwrap();
+        assert_eq!(String::from_utf8(printed).unwrap(), "a::b 5\nVec<T>::f_[i];main::hello 1\n");
         // Rust's `[u8; 8]` contains a semicolon.
         let array = lines(b"_RINvCs1234_7mycrate3fooAhj8_E 3\n").unwrap();
         assert!(!array.contains(&b';'), "{}", String::from_utf8_lossy(&array));

@@ -94,6 +94,8 @@ fn samples_of_instruments_are_those_of_inferno() {
         theirs.into_iter().map(|(stack, weight)| (stack.replace("0x102af5fa4", "[unknown]"), weight)).collect();
     // A row that refers to a tagged backtrace is none to inferno.
     *theirs.get_mut("start;main;[unknown]").unwrap() += 1;
+    // Neither is one without a backtrace.
+    theirs.insert("[unknown]".to_owned(), 1);
     assert_eq!(ours(&file, &["--weight", "samples"], below_comm), theirs);
 }
 

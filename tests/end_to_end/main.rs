@@ -46,6 +46,7 @@ mod merge;
 mod mistakes;
 mod native_names;
 mod near_misses;
+mod nothing_lost;
 mod otlp;
 mod otlp_versions;
 mod output_names;

@@ -15,6 +15,10 @@ pub(crate) mod protobuf;
 #[cfg(feature = "tables")]
 pub(crate) mod python;
 pub(crate) mod runner;
+// Beside the other second readers, but it is no unit test's.
+#[path = "second_readers/sample_counts.rs"]
+#[allow(dead_code, reason = "tests/tools need none of it")]
+pub(crate) mod sample_counts;
 pub(crate) mod scene;
 #[allow(dead_code, reason = "unit tests need more of them")]
 pub(crate) mod second_readers;

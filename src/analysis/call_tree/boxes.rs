@@ -37,9 +37,14 @@ impl CallTree {
         &self.labels[label as usize].text
     }
 
+    /// Where the function of a label starts, if that is known.
+    pub fn start(&self, label: u32) -> Option<StartPlace<'_>> {
+        self.labels[label as usize].start.as_ref().map(LabelStart::place)
+    }
+
     /// For each label, where its function starts, if other functions have the same name but start elsewhere.
     pub fn places_of_namesakes(&self) -> Vec<Option<String>> {
-        places_of_namesakes(self.labels.iter().map(|label| (&*label.text, label.start.as_ref().map(LabelStart::place))))
+        places_of_namesakes((0..self.labels.len() as u32).map(|label| (self.name(label), self.start(label))))
     }
 
     /// The category of a label's frames; `None` for labels that identify a process or thread.

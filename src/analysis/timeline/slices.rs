@@ -173,6 +173,8 @@ pub struct Oddities {
     pub late: u64,
     /// Events without a time.
     pub timeless: u64,
+    /// Whole spans that don't say how long they are.
+    pub endless: u64,
     /// Instants with call stacks of their own.
     pub stacks: u64,
 }

@@ -109,6 +109,8 @@ pub struct SpanId<'a> {
     pub is_text: bool,
     /// True if the ID is only unique within its process.
     pub is_local: bool,
+    /// The scope within which it holds: the same id in two scopes is two.
+    pub scope: Option<&'a [u8]>,
 }
 
 /// The arguments of a span.

@@ -8,6 +8,7 @@ use super::scene::{Report, Scene, base_name, series_of};
 use crate::analysis::call_graph::CallGraph;
 use crate::analysis::comparison::{Change, Comparison, Evidence};
 use crate::analysis::groups::{Group, Grouping, Sum, Value, groups};
+use crate::analysis::namesakes::{StartPlace, places_of_namesakes};
 use crate::analysis::quantity::{counted, quantity};
 use crate::analysis::significance::THRESHOLD;
 use crate::error::Result;
@@ -20,8 +21,23 @@ use rustc_hash::FxHashMap;
 struct ChangedFunction {
     module: Value,
     function: Value,
+    start: Option<Start>,
     before: Sum,
     after: Sum,
+}
+
+/// Where a function starts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Start {
+    file: Box<[u8]>,
+    line: u32,
+    column: u32,
+}
+
+impl Start {
+    fn place(&self) -> StartPlace<'_> {
+        StartPlace { file: &self.file, line: self.line, column: self.column }
+    }
 }
 
 /// Lists the functions, most changed first: by share, or by amount if the profile was measured.
@@ -144,10 +160,10 @@ impl ChangedFunction {
     }
 }
 
-/// Pairs the functions of both profiles by module and name.
+/// Pairs the functions of both profiles, which were aligned before: the same function has the same module, name and start.
 fn changes(scene: &Scene<'_>, before: &Profile, old_series: &Series) -> Vec<ChangedFunction> {
     let mut changes: Vec<ChangedFunction> = Vec::new();
-    let mut places: FxHashMap<(Value, Value), usize> = FxHashMap::default();
+    let mut places: FxHashMap<(Value, Value, Option<Start>), usize> = FxHashMap::default();
     for (profile, series, is_after) in [(before, old_series, false), (scene.profile, scene.series, true)] {
         let grouping = Grouping::new(profile, FUNCTION, scene.options.unnamed);
         let groups = match CallGraph::of(profile, series) {
@@ -156,13 +172,15 @@ fn changes(scene: &Scene<'_>, before: &Profile, old_series: &Series) -> Vec<Chan
         };
         for group in groups {
             let (module, function) = called(&grouping, &group);
+            let start = start_of(profile, &grouping, &group);
             let none = ChangedFunction {
                 module: module.clone(),
                 function: function.clone(),
+                start: start.clone(),
                 before: Sum::default(),
                 after: Sum::default(),
             };
-            let at = *places.entry((module, function)).or_insert(changes.len());
+            let at = *places.entry((module, function, start)).or_insert(changes.len());
             if at == changes.len() {
                 changes.push(none);
             }
@@ -172,7 +190,26 @@ fn changes(scene: &Scene<'_>, before: &Profile, old_series: &Series) -> Vec<Chan
         }
     }
     changes.retain(|change| !change.before.is_zero() || !change.after.is_zero());
+    tell_apart(&mut changes);
     changes
+}
+
+/// Where a group's function starts, if that is known.
+fn start_of(profile: &Profile, grouping: &Grouping, group: &Group) -> Option<Start> {
+    let start = grouping.function(group.frame?)?.start;
+    let file = profile.name_of(start.file?).into();
+    Some(Start { file, line: start.line, column: start.column })
+}
+
+/// Puts the place behind the names of functions that others are called like, as in flame graphs.
+fn tell_apart(changes: &mut [ChangedFunction]) {
+    let functions = changes.iter().map(|change| (change.function.text(), change.start.as_ref().map(Start::place)));
+    for (change, place) in places_of_namesakes(functions).into_iter().enumerate() {
+        if let Some(place) = place {
+            let function = &mut changes[change].function;
+            *function = Value::Text(format!("{} ({place})", function.text()).into());
+        }
+    }
 }
 
 /// The module and function name by which functions are paired. Only the file name of a module counts, because a program

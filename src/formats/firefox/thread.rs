@@ -7,7 +7,7 @@ use super::writing::{Counted, Writing, millis};
 use crate::analysis::thread_rows::ThreadRows;
 use crate::model::Nanos;
 use crate::model::process::Moment;
-use crate::model::stacks::Row;
+use crate::model::stacks::{Row, Unit, Weight};
 use std::io::{self, Write};
 
 /// A thread: what is long of it is spelled already.
@@ -118,7 +118,11 @@ impl SampleColumns {
                 cpu_delta.number(counted);
             }
         }
-        let weight_type = if counts_time { "tracing-ms" } else { "samples" };
+        let weight_type = match &writing.series.unit {
+            _ if counts_time => "tracing-ms",
+            Unit::Named(unit) if unit == "bytes" && writing.weight == Weight::Period => "bytes",
+            _ => "samples",
+        };
         let cpu_delta = cpu_delta.filter(|_| !rows.is_empty());
         Self { length: rows.len(), stack, time, weight, weight_type, cpu_delta }
     }

@@ -48,8 +48,12 @@ struct SharedFrame {
 #[serde(rename_all = "camelCase", default)]
 struct OneProfile {
     name: String,
+    /// What we write beside what speedscope knows: the event and its unit.
+    event: Option<String>,
+    event_unit: Option<String>,
     unit: String,
     start_value: f64,
+    end_value: f64,
     samples: Vec<Vec<u32>>,
     weights: Vec<f64>,
     events: Vec<FrameEvent>,
@@ -89,9 +93,14 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         .map(|told| named.frame(&mut profile, told))
         .collect();
     let mut reading = SpeedscopeReading { profile, frames, skipped: Skipped::new("sample") };
+    let events: FxHashSet<&Option<String>> = file.profiles.iter().map(|one| &one.event).collect();
     for one in &file.profiles {
-        let track = if file.profiles.len() > 1 || is_own { track(&one.name) } else { Track::default() };
-        reading.add(one, track);
+        // Of several events, ours are in front of the threads' names.
+        let prefix = one.event.as_deref().filter(|_| is_own && events.len() > 1);
+        let own_name = prefix.and_then(|prefix| one.name.strip_prefix(prefix)?.strip_prefix(' '));
+        let name = own_name.unwrap_or(&one.name);
+        let track = if file.profiles.len() > 1 || is_own { track(name) } else { Track::default() };
+        reading.add(one, is_own, track);
     }
     warnings.extend(reading.skipped.into_warning());
     Ok(reading.profile)
@@ -149,7 +158,7 @@ struct SpeedscopeReading {
 }
 
 impl SpeedscopeReading {
-    fn add(&mut self, one: &OneProfile, track: Track) {
+    fn add(&mut self, one: &OneProfile, is_own: bool, track: Track) {
         let track = self.profile.track(track);
         let (name, unit, scale) = match one.unit.as_str() {
             "nanoseconds" => ("time", Unit::Nanos, 1.0),
@@ -158,6 +167,11 @@ impl SpeedscopeReading {
             "seconds" => ("time", Unit::Nanos, 1e9),
             "none" | "" => ("samples", Unit::Samples, 1.0),
             unit => (unit, Unit::Named(unit.to_owned()), 1.0),
+        };
+        let (name, unit) = match (&one.event, &one.event_unit) {
+            (Some(event), Some(unit)) if is_own => (&**event, Unit::Named(unit.clone())),
+            (Some(event), None) if is_own => (&**event, unit),
+            _ => (name, unit),
         };
         let start = (unit == Unit::Nanos).then_some(one.start_value * scale);
         let series = self.profile.series_named(name, unit);
@@ -186,21 +200,32 @@ impl SpeedscopeReading {
             let stack = stack.or_else(|| Some(self.profile.unknown_stack()));
             weights.push(&mut self.profile, stack, weight);
         }
+        for at in one.samples.len()..one.weights.len() {
+            self.skipped.add(Error::new(format!("weight {at} of {} is of no sample", one.name)));
+        }
     }
 
     fn evented(&mut self, one: &OneProfile, weights: &mut Rounded) {
         let (mut stack, mut last) = (None, one.start_value);
         for (at, event) in one.events.iter().enumerate() {
-            if stack.is_some() {
-                weights.push(&mut self.profile, stack, event.at - last);
-            } else {
-                weights.pass(event.at - last);
+            if event.at < last {
+                self.skipped.add(Error::new(format!("event {at} of {} is before the one in front of it", one.name)));
             }
-            last = event.at;
+            let now = event.at.max(last);
+            if stack.is_some() {
+                weights.push(&mut self.profile, stack, now - last);
+            } else {
+                weights.pass(now - last);
+            }
+            last = now;
             match self.after(stack, event) {
                 Some(after) => stack = after,
                 None => self.skipped.add(Error::new(format!("event {at} of {} closes what is not open", one.name))),
             }
+        }
+        // What nothing closes is open until the end.
+        if stack.is_some() && one.end_value > last {
+            weights.push(&mut self.profile, stack, one.end_value - last);
         }
     }
 
@@ -280,6 +305,21 @@ mod tests {
         );
         let expected = ["time  main 0 Some(5)", "time  f<main 1 Some(5)", "time  main 0 Some(6)"];
         assert_eq!(lines(&text), (expected.map(str::to_owned).to_vec(), Vec::new()));
+    }
+
+    #[test]
+    fn frames_that_stay_open_last_until_the_end_and_time_goes_one_way() {
+        let text = format!(
+            r#"{{{FRAMES},{SCHEMA},"profiles":[{{"type":"evented","name":"x","unit":"nanoseconds","startValue":0,"endValue":9,
+                "events":[{{"type":"O","frame":0,"at":1}},{{"type":"O","frame":1,"at":3}},{{"type":"C","frame":1,"at":2}}]}},
+                {{"type":"sampled","name":"y","unit":"nanoseconds","samples":[[1]],"weights":[3,1]}}]}}"#
+        );
+        let (rows, said) = lines(&text);
+        assert_eq!(
+            rows,
+            ["time x main 2 Some(1)", "time x f<main 0 Some(3)", "time x main 6 Some(3)", "time y f 3 Some(0)"]
+        );
+        assert!(said[0].contains("2 samples skipped"), "{said:?}");
     }
 
     #[test]

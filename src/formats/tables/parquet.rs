@@ -16,7 +16,7 @@ use crate::contract::options::WriteOptions;
 use crate::contract::rows::{self, RowOrigin, RowWriter, clamp};
 use crate::error::{Error, Result};
 use crate::model::recorded::Labels;
-use crate::model::stacks::Profile;
+use crate::model::stacks::{Profile, Weight};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
@@ -130,8 +130,8 @@ impl RowWriter for TableWriter<'_> {
         let epoch = input.recording.rest.epoch.map(i128::from);
         self.waiting.resize_with(profile.series.len(), WaitingRows::default);
         for (event, series) in profile.series.iter().enumerate() {
-            for row in &series.rows {
-                self.waiting[event].push(event, row, self.bucket, epoch);
+            for (row, weight) in series.signed_rows(Weight::Period) {
+                self.waiting[event].push(event, row, weight, (self.bucket, epoch));
                 if self.waiting[event].is_full() {
                     self.write_pending()?;
                     let rows = self.waiting[event].take_sorted(&shared);

@@ -32,15 +32,16 @@ impl WaitingRows {
         self.rows.len() >= GROUP || self.rows.len() >= LEAST && span >= SPAN
     }
 
-    /// Takes a row: by itself, or, with the length of stretches of time, into the sum of its own.
-    pub(super) fn push(&mut self, event: usize, row: &Row, bucket: Option<i64>, epoch: Option<i128>) {
+    /// Takes a row of this weight, which may be below zero: by itself, or, with the length of stretches of time, into the
+    /// sum of its own.
+    pub(super) fn push(&mut self, event: usize, row: &Row, weight: i64, (bucket, epoch): (Option<i64>, Option<i128>)) {
         let own = row.time.and_then(|time| i64::try_from(time.0).ok());
         if let Some(own) = own {
             let (first, last) = self.times.unwrap_or((own, own));
             self.times = Some((first.min(own), last.max(own)));
         }
         let time = own.map(|own| bucket.map_or(own, |bucket| stretch_of(own, bucket, epoch)));
-        let (weight, count) = (clamp(row.weight), clamp(row.count));
+        let count = clamp(row.count);
         if bucket.is_some() {
             let place = *self.sums.entry((row.track, row.stack, time)).or_insert(self.rows.len());
             if let Some(sum) = self.rows.get_mut(place) {
@@ -87,7 +88,7 @@ mod tests {
             |track, time| Row { track: TrackId(track), stack: None, weight: 5, count: 1, time: Some(Nanos(time)) };
         let mut waiting = WaitingRows::default();
         for row in [row(0, 1), row(0, 999), row(1, 2), row(0, 1_000)] {
-            waiting.push(0, &row, Some(1_000), None);
+            waiting.push(0, &row, 5, (Some(1_000), None));
         }
         let sums: Vec<_> = waiting.rows.iter().map(|row| (row.track.0, row.time, row.count)).collect();
         assert_eq!(sums, [(0, Some(0), 2), (1, Some(0), 1), (0, Some(1_000), 1)]);
@@ -99,7 +100,7 @@ mod tests {
         let row = Row { track: TrackId(0), stack: None, weight: 5, count: 1, time: Some(Nanos(1 << 63)) };
         for bucket in [None, Some(1_000)] {
             let mut waiting = WaitingRows::default();
-            waiting.push(0, &row, bucket, None);
+            waiting.push(0, &row, 5, (bucket, None));
             assert_eq!(waiting.rows[0].time, None);
         }
     }

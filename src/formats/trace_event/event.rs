@@ -30,6 +30,8 @@ pub(super) struct TraceEvent<'a> {
     pub(super) id_is_text: bool,
     /// True if the id holds within the process only (`id2.local`).
     pub(super) id_is_local: bool,
+    /// The scope within which the id holds (`scope`).
+    pub(super) scope: Option<Cow<'a, str>>,
     /// `args` with its braces; empty if absent.
     pub(super) args: &'a str,
     /// True if it states the call stack that it happened in (`stack`, `sf`).
@@ -160,6 +162,7 @@ impl<'de> Visitor<'de> for EventVisitor {
                     event.id_is_local = id.local.is_some();
                     (event.id, event.id_is_text) = (unquoted(text), text.starts_with('"'));
                 }
+                b"scope" => event.scope = Some(map.next_value::<Text<'_>>()?.0),
                 b"args" => {
                     let args = raw(&mut map)?;
                     event.args = if args.starts_with(['{', '[']) { args } else { "" };

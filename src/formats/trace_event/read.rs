@@ -3,6 +3,7 @@
 use super::event::{Owner, TraceEvent};
 use super::mend::mend;
 use super::spans::{Trace, read_trace};
+use crate::analysis::quantity::counted;
 use crate::analysis::timeline::{
     Arguments, NumberOrName, Oddities, OtherEvent, OtherKind, SpanId, SpanRecord, SpanSink, Timeline,
 };
@@ -19,7 +20,9 @@ use std::collections::BTreeMap;
 /// them, are events of their own.
 pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut sampled: BTreeMap<(i64, String), SampledThread> = BTreeMap::new();
+    let mut unread = 0;
     let trace = read(input, options, warnings, |event, (pid, tid)| {
+        unread += u64::from(is_unread_sample(event));
         if ProfileChunks::EVENTS.contains(&event.name.as_bytes()) {
             // A profile starts on the thread that it is of, and goes on on any.
             let thread = sampled.entry((pid, event.id.to_owned())).or_insert_with(|| SampledThread::new(tid));
@@ -27,6 +30,7 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
         }
         Ok(())
     })?;
+    warn_of_unread(unread, warnings);
     let by_sub: &[&[u8]] = if trace.timeline.is_miri { &[b"frame"] } else { &[] };
     let mut spans = stacks_of(&trace.timeline, by_sub, options, warnings)?;
     spans.about.notes.extend(trace.notes());
@@ -66,7 +70,24 @@ impl SampledThread {
 
 /// Reads the spans.
 pub(super) fn timeline(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Timeline> {
-    Ok(read(input, options, warnings, |_, _| Ok(()))?.timeline)
+    let mut unread = 0;
+    let trace = read(input, options, warnings, |event, _| {
+        unread += u64::from(is_unread_sample(event));
+        Ok(())
+    })?;
+    warn_of_unread(unread, warnings);
+    Ok(trace.timeline)
+}
+
+/// True for samples that are events of their own: none but V8's profiles are read.
+fn is_unread_sample(event: &TraceEvent<'_>) -> bool {
+    event.phase == b'P' && !ProfileChunks::EVENTS.contains(&event.name.as_bytes())
+}
+
+fn warn_of_unread(samples: u64, warnings: &mut Warnings) {
+    if samples > 0 {
+        warnings.push(Warning::new(format!("{} skipped: ph P is not read", counted(samples, "sample"))));
+    }
 }
 
 /// Reports the spans. The trace is read twice: to know its spans, and to find what else it states about those that are
@@ -104,6 +125,7 @@ fn with_event<'a>(record: SpanRecord<'a>, event: &'a TraceEvent<'a>) -> SpanReco
             text: event.id.as_bytes(),
             is_text: event.id_is_text,
             is_local: event.id_is_local,
+            scope: event.scope.as_deref().map(str::as_bytes),
         }),
         args: Arguments::Json(event.args.as_bytes()),
         ..record
@@ -142,7 +164,7 @@ fn other<'a>(event: &TraceEvent<'a>) -> OtherEvent<'a> {
 
 /// Warns of spans that do not nest as they should, and of what is not read.
 fn warn(timeline: &Timeline, warnings: &mut Warnings) {
-    let Oddities { misplaced_ends, unmatched_ends, overlaps: _, late, timeless, stacks } = timeline.oddities;
+    let Oddities { misplaced_ends, unmatched_ends, overlaps: _, late, timeless, endless, stacks } = timeline.oddities;
     let unfinished = timeline.unfinished();
     let findings = [
         (unfinished, "spans never end (the program was killed?): they are taken to end with their thread"),
@@ -150,6 +172,7 @@ fn warn(timeline: &Timeline, warnings: &mut Warnings) {
         (unmatched_ends, "ends of spans that are not open are ignored"),
         (late, "events stand so far behind later ones of their thread that they could not be put in order"),
         (timeless, "events have no time (ts) and are ignored"),
+        (endless, "whole spans (ph X) have no duration (dur), or one below zero: they are taken to last no time"),
         (stacks, "instants have call stacks (stack, sf), which are not read"),
     ];
     let said = findings.into_iter().filter(|(count, _)| *count > 0);

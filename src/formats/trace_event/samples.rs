@@ -49,7 +49,7 @@ struct Sample {
     pid: Option<i64>,
     tid: Option<i64>,
     time: Option<i64>,
-    weight: u64,
+    weight: i64,
 }
 
 impl TraceSamples {
@@ -69,7 +69,7 @@ impl TraceSamples {
             pid: number(&record.pid),
             tid: number(&record.tid),
             time: nanoseconds(&text(&record.ts)),
-            weight: text(&record.weight).parse::<f64>().map_or(1, |weight| weight.max(0.0).round() as u64),
+            weight: text(&record.weight).parse::<f64>().map_or(1, |weight| weight.round() as i64),
         };
         self.samples.push(sample);
     }
@@ -95,7 +95,10 @@ impl TraceSamples {
         let mut stacks = FxHashMap::default();
         let mut skipped = Skipped::new("sample");
         for (at, sample) in self.samples.iter().enumerate() {
-            let stack = *stacks.entry(sample.frame).or_insert_with(|| self.stack(text(sample.frame), profile));
+            let stack = *stacks.entry(sample.frame).or_insert_with(|| match text(sample.frame) {
+                "" => Some(profile.unknown_stack()),
+                frame => self.stack(frame, profile),
+            });
             let Some(stack) = stack else {
                 skipped.add(Error::new(format!("sample {at} names a stack frame that the file doesn't have")));
                 continue;
@@ -115,7 +118,11 @@ impl TraceSamples {
             };
             let track = profile.track(track);
             let time = sample.time.and_then(|time| u64::try_from(time).ok()).map(Nanos);
-            profile.push(series, Row { track, stack: Some(stack), weight: sample.weight, count: 1, time });
+            let row = Row { track, stack: Some(stack), weight: sample.weight.unsigned_abs(), count: 1, time };
+            match sample.weight < 0 {
+                true => profile.push_negative(series, row),
+                false => profile.push(series, row),
+            }
         }
         warnings.extend(skipped.into_warning());
     }

@@ -140,10 +140,11 @@ enum Sub {
     Detail(NameNo),
 }
 
-/// A track by category and id, within a process or all over.
+/// A track by category, scope and id, within a process or all over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Id {
     cat: NameNo,
+    scope: NameNo,
     pid: Option<i64>,
     id: i128,
 }
@@ -190,10 +191,14 @@ impl<'o> SpanBuilder<'o> {
         let who = self.who(event);
         let thread = self.thread(who);
         let duration = event.duration.unwrap_or(0).max(0);
+        if event.phase == b'X' && event.duration.is_none_or(|duration| duration < 0) {
+            self.timeline.oddities.endless += 1;
+        }
         let span = SpanEvent { time, duration, name, cat, sub, args, thread, phase: event.phase, origin: event.offset };
         if matches!(event.phase, b'b' | b'e' | b'n' | b'S' | b'F') {
             let pid = event.id_is_local.then_some(who.0);
-            self.async_event(&span, Id { cat, pid, id: id_number(event.id.as_bytes()) });
+            let scope = event.scope.as_ref().map_or(NO_NAME, |scope| self.timeline.names.number(scope.as_bytes()));
+            self.async_event(&span, Id { cat, scope, pid, id: id_number(event.id.as_bytes()) });
         } else {
             self.wait(span);
         }
@@ -486,6 +491,15 @@ mod tests {
         );
         let expected = [("a", 0, 5, 1), ("b", 1, 3, 2), ("c", 2, 1, 1), ("d", 6, 1, 3)];
         assert_eq!(found, expected.map(|(name, start, duration, lane)| (name.to_owned(), start, duration, lane)));
+    }
+
+    #[test]
+    fn an_id_of_two_scopes_is_two() {
+        let found = spans(
+            r#"[{"ph":"b","name":"a","scope":"A","id":1,"ts":0},{"ph":"b","name":"a","scope":"B","id":1,"ts":1},
+            {"ph":"e","name":"a","scope":"A","id":1,"ts":5},{"ph":"e","name":"a","scope":"B","id":1,"ts":7}]"#,
+        );
+        assert_eq!(found, [("a".to_owned(), 0, 5, 1), ("a".to_owned(), 1, 6, 2)]);
     }
 
     #[test]

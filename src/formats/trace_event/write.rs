@@ -138,7 +138,7 @@ impl<'o> TraceWriter<'o> {
                 NumberOrName::Name(name) => quote(&mut self.line, name),
             }
         }
-        let Some(SpanId { text, is_text, is_local }) = span.id else { return };
+        let Some(SpanId { text, is_text, is_local, scope }) = span.id else { return };
         let key = if is_local { ",\"id2\":{\"local\":" } else { ",\"id\":" };
         self.line.extend(key.bytes());
         if is_text {
@@ -147,6 +147,10 @@ impl<'o> TraceWriter<'o> {
             self.line.extend(text);
         }
         self.line.extend(is_local.then_some(b'}'));
+        if let Some(scope) = scope {
+            self.line.extend(b",\"scope\":");
+            quote(&mut self.line, scope);
+        }
     }
 
     fn arguments(&mut self, args: Arguments<'_>) {
@@ -263,7 +267,8 @@ mod tests {
             let mut out = Vec::new();
             let mut writer = TraceWriter::new(&mut out).unwrap();
             let number = || NumberOrName::Number(1);
-            let (id, args) = (Some(SpanId { text: b"7", is_text, is_local }), Arguments::Json(b"{\"a\":1}"));
+            let (id, args) =
+                (Some(SpanId { text: b"7", is_text, is_local, scope: None }), Arguments::Json(b"{\"a\":1}"));
             let span = SpanRecord { name: b"f", cat: None, start: 0, duration, pid: number(), tid: number(), id, args };
             writer.span(&span).unwrap();
             writer.span(&SpanRecord { id: None, args: Arguments::Json(b""), ..span }).unwrap();

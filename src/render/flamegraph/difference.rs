@@ -2,11 +2,12 @@
 //! before.
 
 use super::amount::percent;
-use super::drawing::{Before, Drawing, NameTable, PageBox, tree_of_names};
+use super::drawing::{Before, Drawing, NameTable, PageBox, tree_of_functions};
 use super::look::{Difference, Look, nothing};
 use crate::analysis::call_tree::CallTree;
 use crate::analysis::comparison::{Comparison, Evidence};
 use crate::analysis::groups::Sum;
+use crate::analysis::namesakes::StartPlace;
 use crate::contract::format::WriteOptions;
 use crate::error::{Error, Result};
 use crate::model::stacks::{Profile, Series, Weight};
@@ -32,7 +33,7 @@ impl CountedTrees {
     fn new(side: Side<'_>, options: &WriteOptions, look: &Look, difference: Difference) -> Result<Self> {
         let series = side.event()?;
         let merged = |options: &WriteOptions| {
-            let tree = tree_of_names(side.profile, series, options, look)?;
+            let tree = tree_of_functions(side.profile, series, options, look)?;
             let tree = if difference.strip_hex { tree.renamed(without_hex) } else { tree };
             Ok::<_, Error>(tree.merging_tiers())
         };
@@ -75,7 +76,7 @@ impl Drawing {
         (comparison.before, comparison.after) = (old.sum(Some(0)), new.sum(Some(0)));
         let was = counterparts(&old.tree, &new.tree);
         drawing.total = total;
-        let mut names = NameTable::default();
+        let (mut names, starts) = (NameTable::default(), new.tree.places_of_namesakes());
         for placed in new.tree.boxes(look.narrowest(total)) {
             let node = was[placed.node as usize];
             let amount = node.map_or(0, |node| scaled(old.tree.total_of(node)));
@@ -85,7 +86,7 @@ impl Drawing {
                 // Every change is shown: it is real, or nobody knows.
                 Evidence::Exact | Evidence::Nothing => amount != own,
             };
-            let name = names.number(placed.label.map_or("all", |label| new.tree.name(label)));
+            let name = names.number_of(&new.tree, placed.label, &starts);
             let change = if significant { step(amount, own) } else { 0 };
             drawing.boxes.push(PageBox {
                 row: placed.depth,
@@ -132,17 +133,18 @@ fn legend(evidence: Evidence, negate: bool) -> Vec<(Swatch, String)> {
     texts.map(|(step, text)| (Swatch::Change(if negate { -step } else { step }), text.to_owned())).to_vec()
 }
 
-/// The node of the tree before that before has the same callers and name as each node of the tree after.
+/// By node of the later tree, the node of the earlier one that is the same function with the same callers.
 fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
-    let mut known: FxHashMap<(u32, &str), u32> = FxHashMap::default();
+    let mut known: FxHashMap<(u32, &str, Option<StartPlace<'_>>), u32> = FxHashMap::default();
     for (node, label) in before.labelled_nodes() {
-        known.entry((before.parent_of(node), before.name(label))).or_insert(node);
+        known.entry((before.parent_of(node), before.name(label), before.start(label))).or_insert(node);
     }
     let mut was = vec![None; after.node_count()];
     was[0] = Some(0);
     for (node, label) in after.labelled_nodes() {
         let parent = was[after.parent_of(node) as usize];
-        was[node as usize] = parent.and_then(|parent| known.get(&(parent, after.name(label))).copied());
+        let same = |parent| known.get(&(parent, after.name(label), after.start(label))).copied();
+        was[node as usize] = parent.and_then(same);
     }
     was
 }

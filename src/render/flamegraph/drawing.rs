@@ -84,7 +84,7 @@ impl NameTable {
     }
 
     /// The number of a box's name: with the place where the function starts, if others are called like it.
-    fn number_of(&mut self, tree: &CallTree, label: Option<u32>, starts: &[Option<String>]) -> u32 {
+    pub(super) fn number_of(&mut self, tree: &CallTree, label: Option<u32>, starts: &[Option<String>]) -> u32 {
         let Some(label) = label else { return self.number("all") };
         let name = without_suffix(tree.name(label));
         match &starts[label as usize] {
@@ -106,15 +106,14 @@ fn spelling(profile: &Profile, options: &WriteOptions, look: &Look) -> Spelling 
     Spelling { by, annotate, tidied, reversed: look.reversed, by_category, by_start: true }
 }
 
-/// The tree of one event by names, with a node for each sort of code where that is known: for comparisons, since a
-/// function starts elsewhere once a line above it is new.
-pub(super) fn tree_of_names(
+/// The tree of one event by functions, with a node for each sort of code where that is known: for comparisons.
+pub(super) fn tree_of_functions(
     profile: &Profile,
     series: &Series,
     options: &WriteOptions,
     look: &Look,
 ) -> Result<CallTree> {
-    tree_of(profile, series, options, look, Spelling { by_start: false, ..spelling(profile, options, look) })
+    tree_of(profile, series, options, look, spelling(profile, options, look))
 }
 
 fn tree_of(

@@ -56,11 +56,14 @@ impl Told {
         self.weights(function)
     }
 
-    /// Without functions that have no name: some formats spell their place in its stead.
+    /// With functions that have no name as one: some formats spell their place in its stead. What went through any of
+    /// them is left out, for a stack may have several.
     fn weights(&self, key: impl Fn(&Frame) -> String) -> Weights {
+        const NAMELESS: &str = "(anonymous)";
         let mut weights = self.all_weights(key);
-        weights.own.retain(|name, _| !name.starts_with("(anonymous)"));
-        weights.total.retain(|name, _| !name.starts_with("(anonymous)"));
+        let nameless = weights.own.extract_if(.., |name, _| name.starts_with(NAMELESS)).map(|(_, own)| own).sum();
+        weights.own.insert(NAMELESS.to_owned(), nameless);
+        weights.total.retain(|name, _| !name.starts_with(NAMELESS));
         weights
     }
 

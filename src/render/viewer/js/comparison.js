@@ -50,34 +50,33 @@ function shareOf(part, { total, count }, one) {
 export function changedFunctions(page, comparison, byTotal) {
   const { profile } = page,
     groups = page.groups(),
-    byName = new Map();
+    byFunction = new Map();
   for (const side of ["before", "after"]) {
     const sums = functionSums(profile, groups, comparison.selections[side]);
     const [weights, counts] = byTotal ? [sums.total, sums.totalCount] : [sums.self, sums.selfCount];
     for (let group = 0; group < groups.count; group++) {
       if (weights[group] === 0 && counts[group] === 0) continue;
-      const sum = changeOf(byName, profile, groups.first[group])[side];
+      const sum = changeOf(byFunction, profile, groups.first[group])[side];
       sum.weight += weights[group];
       sum.count += counts[group];
     }
   }
-  const changes = [...byName.values()];
+  const changes = [...byFunction.values()];
+  tellApart(changes, profile);
   for (const change of changes) judge(change, comparison);
   const size = ({ before, after, delta }) =>
     comparison.kind === "exact" ? Math.abs(after.weight - before.weight) : Math.abs(delta);
   return changes.sort((a, b) => size(b) - size(a) || (a.name < b.name ? -1 : 1));
 }
 
-/** The change of a function. A program may have moved, and the files of JIT code are called after the process: the
- * module is the last part of its path. */
-function changeOf(byName, { functions, categories }, number) {
-  const name = functions.name[number];
-  const module = categories[functions.category[number]].jit ? "[JIT]" : lastPart(functions.module[number]);
-  const key = `${module}\n${name}`;
-  if (!byName.has(key)) {
-    byName.set(key, {
-      name,
-      module,
+/** The change of a function: the same one has one identity on both sides. A program may have moved, and the files of JIT
+ * code are called after the process: the module is the last part of its path. */
+function changeOf(byFunction, { functions, categories }, number) {
+  const key = functions.identity[number];
+  if (!byFunction.has(key)) {
+    byFunction.set(key, {
+      name: functions.name[number],
+      module: categories[functions.category[number]].jit ? "[JIT]" : lastPart(functions.module[number]),
       number,
       before: { weight: 0, count: 0 },
       after: { weight: 0, count: 0 },
@@ -85,7 +84,19 @@ function changeOf(byName, { functions, categories }, number) {
       word: "noise",
     });
   }
-  return byName.get(key);
+  return byFunction.get(key);
+}
+
+/** Puts the place behind the names of functions that others are called like. */
+function tellApart(changes, { functions }) {
+  const alike = new Map();
+  for (const { name } of changes) alike.set(name, (alike.get(name) ?? 0) + 1);
+  for (const change of changes) {
+    const file = functions.file[change.number];
+    if (alike.get(change.name) < 2 || !file) continue;
+    const line = functions.line[change.number];
+    change.name += ` (${lastPart(file)}${line > 0 ? `:${line}` : ""})`;
+  }
 }
 
 function judge(change, comparison) {

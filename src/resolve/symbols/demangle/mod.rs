@@ -23,6 +23,30 @@ pub fn demangle(name: &[u8]) -> Option<String> {
     Some(name + suffix)
 }
 
+/// The readable form of a Rust name that was printed by the rules of C++: `_$LT$T$u20$as$u20$a..B$GT$::f::h0123…` is
+/// `<T as a::B>::f`. `None` if it isn't one.
+pub fn demangle_rust_printed_as_cpp(name: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(name).ok().filter(|text| is_rust_printed_as_cpp(text.as_bytes()))?;
+    // LLVM's number of a function that was made local.
+    let text = text.find(" (.llvm.").map_or(text, |at| &text[..at]);
+    let mut mangled = "_ZN".to_owned();
+    for part in text.split("::") {
+        mangled += &format!("{}{part}", part.len());
+    }
+    mangled.push('E');
+    let rust = rustc_demangle::try_demangle(&mangled).ok()?;
+    Some(format!("{rust:#}"))
+}
+
+/// True if a name has Rust's hash at its end, or Rust's spelling of brackets.
+pub fn is_rust_printed_as_cpp(name: &[u8]) -> bool {
+    let has = |text: &str| memchr::memmem::find(name, text.as_bytes()).is_some();
+    let bare = memchr::memmem::find(name, b" (.llvm.").map_or(name, |at| &name[..at]);
+    let hash = bare.last_chunk::<16>().filter(|_| bare[..bare.len() - 16].ends_with(b"::h"));
+    let has_hash = hash.is_some_and(|hash| hash.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')));
+    has_hash || has("$LT$") || has("$u7b$") || has("$RF$")
+}
+
 /// Removes the number (`.1234`) that link-time optimization appends to local functions of the same name. Readers don't
 /// need it.
 fn strip_number(mut name: String) -> String {
@@ -53,6 +77,19 @@ mod tests {
         assert_eq!(name("_Z1fIiJEEvv").as_deref(), Some("f<int>"));
         assert_eq!(name("main"), None);
         assert_eq!(name("_Z"), None);
+    }
+
+    #[test]
+    fn rust_by_the_rules_of_cpp() {
+        let name = |printed: &str| demangle_rust_printed_as_cpp(printed.as_bytes());
+        let closure = "gc::GcBox$LT$T$GT$::new::_$u7b$$u7b$closure$u7d$$u7d$::ha2ed0674a1c3dc9f";
+        assert_eq!(name(closure).as_deref(), Some("gc::GcBox<T>::new::{{closure}}"));
+        assert_eq!(name("std::io::read::h08ca64c12e8a9bb0 (.llvm.1551647)").as_deref(), Some("std::io::read"));
+        let iterator = "_$LT$std..fs..ReadDir$u20$as$u20$core..iter..Iterator$GT$::next";
+        assert_eq!(name(iterator).as_deref(), Some("<std::fs::ReadDir as core::iter::Iterator>::next"));
+        for other in ["std::vector<int>::push_back", "a::h012", "Foo$bar::baz", "a::hxyz0674a1c3dc9f0"] {
+            assert_eq!(name(other), None, "{other}");
+        }
     }
 
     #[test]
