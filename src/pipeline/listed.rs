@@ -98,8 +98,10 @@ fn names_in(directory: &InPath) -> Result<Vec<OsString>> {
 /// One path a line, or, as find -print0 has them, each with a zero byte behind it.
 fn paths(text: &[u8]) -> impl Iterator<Item = &Path> {
     let end = if text.contains(&0) { 0 } else { b'\n' };
-    let paths = text.split(move |&byte| byte == end).filter(|path| !path.is_empty());
-    paths.map(|path| Path::new(OsStr::from_bytes(path)))
+    let lines = text.split(move |&byte| byte == end);
+    // Lines may end as on Windows.
+    let paths = lines.map(move |line| if end == 0 { line } else { line.strip_suffix(b"\r").unwrap_or(line) });
+    paths.filter(|path| !path.is_empty()).map(|path| Path::new(OsStr::from_bytes(path)))
 }
 
 #[cfg(test)]
