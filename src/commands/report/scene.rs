@@ -94,6 +94,16 @@ impl Report {
         Self { head, table, left_out: if scene.tells_what_is_left_out() { left_out } else { 0 } }
     }
 
+    /// Of several events, rows for programs say which one they are of.
+    pub(super) fn with_event(mut self, profile: &Profile, at: usize, options: &ReportOptions) -> Self {
+        if options.layout != Layout::Text {
+            self.table.columns.insert(0, "event");
+            let name = Cell::text(&profile.series[at].name[..]);
+            self.table.rows.iter_mut().for_each(|row| row.insert(0, name.clone()));
+        }
+        self
+    }
+
     /// A terminal has no room for columns without anything in them; readers of a file or pipe find all columns.
     pub(super) fn fitted(mut self, options: &ReportOptions) -> Self {
         if options.layout == Layout::Text && options.reader.height.is_some() && !self.table.rows.is_empty() {
