@@ -1,6 +1,7 @@
-//! The command line: flags as typed (clap; the doc comments are the help) become the checked options of a command.
+//! The command line. clap parses the flags (their doc comments are the help texts), and each command turns them into
+//! its checked options.
 //!
-//! One file a command; flags that several commands share are in [`common`].
+//! There is one file per command. Flags that several commands share are in [`common`].
 
 mod annotate;
 mod callgrind;
@@ -103,7 +104,7 @@ enum Command {
 }
 
 impl Cli {
-    /// From the words of the command line and the flags in `JITGRAFT_OPTS`.
+    /// Parses the words of the command line, preceded by the flags of `JITGRAFT_OPTS`.
     pub fn from_words(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         // Later flags win, as in perf. A number below zero is a value, which is refused as such.
         let takes_value = |arg: &clap::Arg| !arg.is_positional() && arg.get_action().takes_values();
@@ -122,7 +123,7 @@ impl Cli {
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
 
-    /// Runs the command; states on stderr what it has to state.
+    /// Runs the command, and prints its summary and warnings to stderr.
     pub fn run(self) -> Result<ExitCode> {
         let job = self.common.job()?;
         let outcome = match self.command {
