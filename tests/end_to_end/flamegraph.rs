@@ -115,7 +115,7 @@ fn colors_show_the_sort_of_code_and_the_legend_states_how_much_of_it_ran() {
     let legend: Vec<&str> =
         page.facts["legend"].as_array().unwrap().iter().map(|entry| entry[1].as_str().unwrap()).collect();
     for sort in ["kernel", "native", "optimised"] {
-        assert!(legend.iter().any(|entry| entry.starts_with(sort) && entry.ends_with(" %")), "{legend:?}");
+        assert!(legend.iter().any(|entry| entry.starts_with(sort) && entry.ends_with('%')), "{legend:?}");
     }
     assert!(page.named("TRACE-8$App\\Deep\\mandel$5").iter().all(|one| one.letter == 'o'));
     let facts = page.facts["facts"].as_str().unwrap();

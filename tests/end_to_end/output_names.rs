@@ -48,7 +48,7 @@ fn collapse_writes_folded_stacks_unless_the_output_is_called_otherwise() {
 
 #[test]
 fn flamegraph_draws_unless_the_output_is_called_otherwise() {
-    for file in ["a.svg", "a.html", "a"] {
+    for file in ["a.svg", "a.picture", "a"] {
         assert!(beginning(&["flamegraph"], file).starts_with("<?xml"), "{file}");
     }
     assert!(beginning(&["flamegraph"], "a.folded").starts_with("main;f 3"));

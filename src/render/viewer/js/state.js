@@ -47,7 +47,7 @@ const BACK_STEPS = new Set([
   "hiddenFunctions", "focus", "selected", "code", "zoom", "span", "direction", "order", "sandwich", "sort", "normalise",
 ]);
 
-/** Changes of the same kind that follow each other faster, as while a brush moves, are one step. */
+/** Changes of a brush that follow each other faster are one step. */
 const STEP_PAUSE = 700;
 
 /** Browsers ignore the addresses of a page that writes more than 200 in ten seconds: above half of that it waits. */
@@ -103,7 +103,8 @@ export class Store {
     const keys = changed.filter((key) => BACK_STEPS.has(key)).join(), now = performance.now(), before = this.#lastStep;
     if (keys === "") return false;
     this.#lastStep = { keys, time: now };
-    return before.keys !== keys || now - before.time > STEP_PAUSE;
+    const isBrush = keys.split(",").every((key) => key === "ranges" || key === "tracks");
+    return !isBrush || before.keys !== keys || now - before.time > STEP_PAUSE;
   }
 
   /** At once, or, while a brush moves for long, after a pause. */
