@@ -15,6 +15,9 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 use std::io::Write;
 
+/// The version of the keys. It grows if one changes its meaning or goes.
+const VERSION: u64 = 1;
+
 /// Writes the annotation as one object.
 pub(crate) fn write(annotation: &Annotation, out: &mut dyn Write) -> crate::error::Result<()> {
     serde_json::to_writer(&mut *out, &AnnotationJson(annotation)).map_err(std::io::Error::from)?;
@@ -36,6 +39,7 @@ impl Serialize for AnnotationJson<'_> {
             "listings",
             &Each(|| annotation.listings.iter().map(|listing| ListingJson { of, listing })),
         )?;
+        object.serialize_entry("version", &VERSION)?;
         object.end()
     }
 }

@@ -2,6 +2,7 @@
 
 use super::common::one_of;
 use super::input::{InputArgs, OutputArgs, WeightArgs};
+use super::output::check_name;
 use super::removed;
 use crate::annotation::{AnnotateFormat, AnnotateOptions, CodeGrouping, CodeOptions, FunctionPattern, TextOptions};
 use crate::commands::annotate;
@@ -123,6 +124,9 @@ impl AnnotateArgs {
             && let Some(refusal) = removed::refused_page(path)
         {
             return Err(Error::usage(refusal));
+        }
+        if self.format.is_none() {
+            check_name(&output, "annotate", &["json"])?;
         }
         let format = match self.format.unwrap_or_else(|| FormatName::of(&output)) {
             FormatName::Json => AnnotateFormat::Json,

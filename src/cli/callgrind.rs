@@ -1,9 +1,10 @@
 //! The flags of `jitgraft callgrind`.
 
 use super::common::{FileArgs, SourceArgs};
+use super::output::check_name;
 use crate::commands::callgrind::{self, CallgrindOptions};
 use crate::error::{Error, Result};
-use crate::io::{self, InPath};
+use crate::io::{self, InPath, OutPath};
 use crate::model::Pid;
 use crate::pipeline::open::default_input;
 use crate::pipeline::{Job, Outcome};
@@ -66,12 +67,16 @@ fn piped() -> Result<InPath> {
 
 impl CallgrindArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
+        let output = self.output.map(OutPath::from);
+        if let Some(output) = &output {
+            check_name(output, "callgrind", &["json"])?;
+        }
         let mut sources = SourceOptions::from(self.sources);
         // callgrind doesn't count kernel code, so options for kernel symbols have no effect.
         (sources.search, _) = self.files.checked(sources.force);
         let options = CallgrindOptions {
             input: self.profile.or(self.input).map_or_else(piped, |path| Ok(path.into()))?,
-            output: self.output.map(Into::into),
+            output,
             object: self.object,
             pid: self.pid.map(Pid),
             bytecode_dir: self.bytecode_dir,

@@ -20,6 +20,7 @@ pub(super) struct CollapseArgs {
 
 impl CollapseArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
+        self.convert.check_name("collapse")?;
         if let Some(format) = self.convert.format_instead_of("folded") {
             return export::run(&self.convert.checked().export_to(format), job);
         }

@@ -2,16 +2,19 @@
 
 use super::common::one_of;
 use super::input::{InputArgs, OutputArgs, WeightArgs};
+use super::output::check_name;
 use super::removed;
 use crate::analysis::label::{Annotate, By};
 use crate::commands::export::{ExportOptions, TableOptions};
 use crate::contract::format::{Detail, Format, WriteOptions};
+use crate::error::Result;
 use crate::formats::{self, LeftOut};
 use crate::io::{InPath, OutPath};
 use crate::pipeline::any::LoadOptions;
 use crate::pipeline::sink::Naming;
 use crate::runtimes::jit_names::JitNames;
 use clap::{Args, ValueEnum};
+use std::path::PathBuf;
 
 /// The input, the output, and the way that stacks become lines or boxes.
 #[derive(Debug, Args)]
@@ -68,6 +71,19 @@ impl Convert {
 }
 
 impl ConvertArgs {
+    /// The output's path; `-` is standard output.
+    pub(super) fn path(&self) -> PathBuf {
+        self.output.path()
+    }
+
+    /// Refuses an output whose name gives a format that nobody writes here.
+    pub(super) fn check_name(&self, command: &str) -> Result<()> {
+        match self.output.file_name().and_then(formats::for_file) {
+            Some(_) => Ok(()),
+            None => check_name(&self.output.path().into(), command, &[]),
+        }
+    }
+
     /// The format that the output's file name implies, if it isn't the `usual` format of the command.
     pub(super) fn format_instead_of(&self, usual: &str) -> Option<&'static Format> {
         formats::for_file(self.output.file_name()?).filter(|format| format.name != usual)

@@ -37,6 +37,16 @@ pub(super) fn with_defaults(
     Ok(words)
 }
 
+/// The error names the variable if the flags that were typed are right without it.
+pub(super) fn explain(command: &Command, typed: Vec<OsString>, error: clap::Error) -> clap::Error {
+    if error.exit_code() == 0 || command.clone().try_get_matches_from(typed).is_err() {
+        return error;
+    }
+    let text = error.render().to_string();
+    let message = text.strip_prefix("error: ").unwrap_or(&text);
+    clap::Error::raw(error.kind(), format!("{VARIABLE}: {message}"))
+}
+
 /// Splits `defaults` into flags with their values. The order is reversed, because each flag will be inserted before the
 /// previous ones.
 fn flags(command: &Command, defaults: &str) -> Result<Vec<Vec<String>>, clap::Error> {

@@ -2,7 +2,7 @@
 
 use super::common::one_of;
 use super::input::InputArgs;
-use super::report::layouts;
+use super::report::{layout_of, layouts};
 use crate::commands::doctor::{self, DoctorOptions};
 use crate::contract::format::Detail;
 use crate::error::Result;
@@ -20,9 +20,9 @@ pub(super) struct DoctorArgs {
     /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
     output: PathBuf,
-    /// Layout
-    #[arg(long, value_parser = one_of(layouts()), default_value = "text", value_name = "HOW")]
-    format: Layout,
+    /// Layout [default: by the output's name, else text]
+    #[arg(long, value_parser = one_of(layouts()), value_name = "HOW")]
+    format: Option<Layout>,
     /// Exit with status 1 if there are findings, with 2 if INPUT cannot be examined
     #[arg(long)]
     exit_code: bool,
@@ -34,8 +34,8 @@ impl DoctorArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let (inputs, mut load) = self.input.checked(Detail::Names, false);
         load.sources.source_maps.usual = true;
-        let (recording, output) = (load.recording(), self.output.into());
-        let (layout, exit_code) = (self.format, self.exit_code);
+        let (recording, output, exit_code) = (load.recording(), self.output.into(), self.exit_code);
+        let layout = layout_of("doctor", self.format, &output)?;
         let ran = doctor::run(&DoctorOptions { inputs, output, recording, layout, exit_code }, job);
         // With `--exit-code`, status 1 means that there are findings, so failures need another one.
         ran.map_err(|error| if exit_code { error.into_usage() } else { error })

@@ -3,6 +3,7 @@
 use super::common::one_of;
 use super::convert::{Convert, ConvertArgs};
 use super::input::CompareArgs;
+use super::output::check_name;
 use crate::analysis::label::{By, Tidied};
 use crate::commands::export;
 use crate::commands::flamegraph::{self, FlamegraphOptions};
@@ -195,6 +196,10 @@ fn percentage(text: &str) -> Result<f64, String> {
 
 impl FlamegraphArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
+        match &self.diff {
+            Some(_) => check_name(&self.convert.path().into(), "flamegraph --diff", &["svg"])?,
+            None => self.convert.check_name("flamegraph")?,
+        }
         if let Some(format) = self.convert.format_instead_of("flamegraph").filter(|_| self.diff.is_none()) {
             return export::run(&self.convert.checked().export_to(format), job);
         }

@@ -1,6 +1,7 @@
 //! The flags of `jitgraft inject`.
 
 use super::common::{FileArgs, SourceArgs};
+use super::output::check_name;
 use crate::commands::inject::{self, BuildIdMode, InjectOptions, KnownBuildIds};
 use crate::error::{Error, Result};
 use crate::io::{InPath, OutPath};
@@ -164,10 +165,12 @@ impl InjectArgs {
         let mut sources = SourceOptions::from(self.sources);
         // inject doesn't name kernel functions. It only looks for the kernel's image, to get its build ID.
         (sources.search, _) = self.files.checked(sources.force);
+        let output = OutPath::from(self.output);
+        check_name(&output, "inject", &["gz", "json", "pb"])?;
         let image_root = sources.search.symfs.first().cloned();
         let options = InjectOptions {
             input: self.input.or(self.recording).map_or_else(default_input, InPath::from),
-            output: OutPath::from(self.output),
+            output,
             image_dir: self.image_dir,
             image_root,
             all_functions: self.all_functions,

@@ -125,6 +125,11 @@ pub(super) struct OutputArgs {
 }
 
 impl OutputArgs {
+    /// Its path; `-` is standard output.
+    pub(super) fn path(&self) -> PathBuf {
+        self.output.clone()
+    }
+
     /// The file name of the output. `None` for standard output.
     pub(super) fn file_name(&self) -> Option<&[u8]> {
         self.output.file_name().map(|name| name.as_encoded_bytes())

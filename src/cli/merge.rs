@@ -28,6 +28,9 @@ pub(super) struct MergeArgs {
 
 impl MergeArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
+        if self.to.is_none() {
+            self.convert.check_name("merge")?;
+        }
         let convert = self.convert.checked();
         let to = self.to.or_else(|| convert.output_format().map(|format| format.name.to_owned()));
         let Convert { inputs, output, load, write } = convert;

@@ -19,6 +19,7 @@ mod inject;
 mod input;
 mod intervals;
 mod merge;
+mod output;
 mod pack;
 mod record;
 mod removed;
@@ -105,12 +106,20 @@ enum Command {
 impl Cli {
     /// Parses the words of the command line, preceded by the flags of `JITGRAFT_OPTS`.
     pub fn from_words(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        // If a flag is repeated, the last one wins, as in perf.
-        let mut command = Self::command().mut_subcommands(|command| command.args_override_self(true));
+        // Later flags win, as in perf. A number below zero is a value, which is refused as such.
+        let takes_value = |arg: &clap::Arg| !arg.is_positional() && arg.get_action().takes_values();
+        let with_numbers = |arg: clap::Arg| if takes_value(&arg) { arg.allow_negative_numbers(true) } else { arg };
+        let mut command = Self::command()
+            .mut_args(with_numbers)
+            .mut_subcommands(|command| command.args_override_self(true).mut_args(with_numbers));
         let defaults = std::env::var(defaults::VARIABLE).unwrap_or_default();
         let words = summary::with_command(&command, words.into_iter().collect());
+        let typed = words.clone();
         let words = defaults::with_defaults(&command, words, &defaults)?;
-        let matches = command.try_get_matches_from_mut(words).map_err(removed::explain)?;
+        let matches = command
+            .try_get_matches_from_mut(words)
+            .map_err(|error| defaults::explain(&command, typed, error))
+            .map_err(removed::explain)?;
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
 

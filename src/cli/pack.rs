@@ -1,10 +1,11 @@
 //! The flags of `jitgraft pack`.
 
 use super::common::{FileArgs, SourceArgs, one_of};
+use super::output::check_name;
 use crate::commands::pack::{self, AskedFor, PackOptions};
 use crate::contract::format::Detail;
 use crate::error::Result;
-use crate::io::InPath;
+use crate::io::{InPath, OutPath};
 use crate::pipeline::any::LoadOptions;
 use crate::pipeline::open::default_input;
 use crate::pipeline::{Job, Outcome};
@@ -69,6 +70,10 @@ fn others() -> [(PossibleValue, AskedFor); 5] {
 
 impl PackArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
+        let output = self.output.map(OutPath::from);
+        if let Some(output) = &output {
+            check_name(output, "pack", &[])?;
+        }
         let sources = SourceOptions::from(self.sources);
         let (search, kernel) = self.files.checked(sources.force);
         let symbols = SymbolOptions { search: search.clone(), ..SymbolOptions::default() };
@@ -78,7 +83,7 @@ impl PackArgs {
         asked_for.dedup();
         let options = PackOptions {
             input: self.input.or(self.recording).map_or_else(default_input, InPath::from),
-            output: self.output.map(Into::into),
+            output,
             recording: load.recording(),
             symbols_only: self.symbols_only,
             asked_for,

@@ -2,11 +2,12 @@
 
 use super::common::one_of;
 use super::input::{CompareArgs, InputArgs, OutputArgs, WeightArgs, check_comparison};
+use super::output::{check_name, extension};
 use crate::analysis::groups::{Key, Unnamed};
 use crate::commands::report::{self, Limit, Order, Reader, ReportOptions, Rows, Selection};
 use crate::contract::format::Detail;
 use crate::error::{Error, Result};
-use crate::io::{OutPath, Terminal};
+use crate::io::{OutPath, Terminal, is_colour_forced};
 use crate::pipeline::sink::Naming;
 use crate::pipeline::table::{Layout, TextStyle};
 use crate::pipeline::{Job, Outcome};
@@ -69,8 +70,11 @@ pub(super) struct ReportArgs {
     #[arg(long, value_parser = one_of(layouts()), value_name = "HOW")]
     format: Option<Layout>,
     /// Do not cut names on a terminal
-    #[arg(long, hide_short_help = true)]
+    #[arg(long, hide_short_help = true, conflicts_with = "width")]
     wide: bool,
+    /// Width of lines: longer names are cut in the middle [default: the terminal's; none in files and pipes]
+    #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(20..), hide_short_help = true)]
+    width: Option<u16>,
     /// Show the number of samples on a terminal
     #[arg(short = 'n', long, hide_short_help = true)]
     show_nr_samples: bool,
@@ -174,14 +178,18 @@ pub(super) fn layouts() -> [(PossibleValue, Layout); 3] {
     [("text".into(), Layout::Text), ("csv".into(), Layout::Csv), ("json".into(), Layout::Json)]
 }
 
-/// The format that the output's file name implies.
-fn layout_of(output: &OutPath) -> Layout {
-    let OutPath::Path(path) = output else { return Layout::Text };
-    match path.extension().map(|extension| extension.as_encoded_bytes()) {
-        Some(b"csv") => Layout::Csv,
-        Some(b"json") => Layout::Json,
-        _ => Layout::Text,
+/// The layout of a table: the one that is asked for, or that the output's name gives. A name of another kind of file is
+/// refused.
+pub(super) fn layout_of(command: &str, asked: Option<Layout>, output: &OutPath) -> Result<Layout> {
+    if let Some(asked) = asked {
+        return Ok(asked);
     }
+    check_name(output, command, &["csv", "json"])?;
+    Ok(match extension(output).as_deref() {
+        Some("csv") => Layout::Csv,
+        Some("json") => Layout::Json,
+        _ => Layout::Text,
+    })
 }
 
 fn percentage(text: &str) -> Result<f64, String> {
@@ -244,7 +252,7 @@ fn check_selection(chooses: bool, key: Key, keys: &[Key]) -> Result<()> {
 impl ReportArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let output = OutPath::from(self.output);
-        let layout = self.format.unwrap_or_else(|| layout_of(&output));
+        let layout = layout_of("report", self.format, &output)?;
         let terminal = Terminal::of(&output).filter(|_| layout == Layout::Text);
         let (order, keys) = (self.rows.order(), self.rows.keys());
         let compare = self.rows.compare.options();
@@ -257,7 +265,10 @@ impl ReportArgs {
         let (inputs, mut load) = self.input.checked(detail, keys.contains(&Key::Cpu));
         load.jit_names = naming;
         load.sources.source_maps.usual = true;
-        let width = terminal.map(|terminal| terminal.columns).filter(|_| !self.wide);
+        let is_text = layout == Layout::Text;
+        let on_terminal = terminal.map(|terminal| terminal.columns).filter(|_| !self.wide);
+        let width = self.width.map(usize::from).or(on_terminal).filter(|_| is_text);
+        let is_coloured = terminal.map_or(is_text && is_colour_forced(), |terminal| terminal.colour);
         let options = ReportOptions {
             inputs,
             output,
@@ -283,7 +294,7 @@ impl ReportArgs {
             layout,
             reader: Reader {
                 samples: self.show_nr_samples,
-                style: TextStyle { width, colour: terminal.is_some_and(|terminal| terminal.colour) },
+                style: TextStyle { width, colour: is_coloured },
                 height: terminal.map(|terminal| terminal.rows),
             },
         };

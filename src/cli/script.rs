@@ -1,6 +1,7 @@
 //! The flags of `jitgraft script`.
 
 use super::input::InputArgs;
+use super::output::check_name;
 use crate::commands::script::{self, ScriptOptions};
 use crate::contract::format::Detail;
 use crate::error::{Error, Result};
@@ -57,6 +58,8 @@ impl ScriptArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let fields = Fields { ns: self.ns, srcline: self.srcline || self.fields.srcline, ..self.fields };
         let detail = if fields.srcline { Detail::Lines } else { Detail::Names };
+        let output = self.output.into();
+        check_name(&output, "script", &[])?;
         let (mut inputs, load) = self.input.checked(detail, false);
         let input = inputs.pop().filter(|_| inputs.is_empty());
         let input = input.ok_or_else(|| Error::usage("script prints one recording: give one input"))?;
@@ -67,6 +70,6 @@ impl ScriptArgs {
         recording.keep_beside = fields.addr || fields.iregs || fields.uregs;
         let text = TextOptions { fields, no_call_graph: self.hide_call_graph };
         let (rename, native) = (self.rename, self.native);
-        script::run(&ScriptOptions { input, output: self.output.into(), recording, text, rename, native }, job)
+        script::run(&ScriptOptions { input, output, recording, text, rename, native }, job)
     }
 }

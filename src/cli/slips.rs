@@ -62,9 +62,23 @@ pub(super) fn about_number(error: &clap::Error) -> Option<String> {
         return None;
     }
     let text = error.render().to_string();
+    let is_negative = match error.get(ContextKind::InvalidValue) {
+        Some(ContextValue::String(value)) => value.starts_with('-'),
+        _ => false,
+    };
+    if let Some((before, range)) = text.split_once(" is not in ") {
+        let (range, behind) = range.split_once('\n').unwrap_or((range, ""));
+        let (least, most) = range.split_once("..")?;
+        let before = before.rsplit_once(": ").map_or(before, |(before, _)| before);
+        let bounds = match most.trim_start_matches('=') {
+            "" => format!("must be at least {least}"),
+            most => format!("must be from {least} to {most}"),
+        };
+        return Some(format!("{before}: {bounds}\n{behind}"));
+    }
     let said = [
         ("number would be zero for non-zero type", "must be at least 1"),
-        ("invalid digit found in string", "must be a whole number"),
+        ("invalid digit found in string", if is_negative { "must not be negative" } else { "must be a whole number" }),
         ("cannot parse integer from empty string", "must be a whole number"),
         ("number too large to fit in target type", "is too large"),
         ("number too small to fit in target type", "is too small"),
@@ -102,6 +116,12 @@ mod tests {
             ("report --limit x a", "must be a whole number"),
             ("report --max-stack 0 a", "must be at least 1"),
             ("report --threads 99999999999999999999999 a", "is too large"),
+            ("report --limit -1 a", "must not be negative"),
+            ("report --threads -3 a", "must not be negative"),
+            ("report --percent-limit -3 a", "expected 0 to 100"),
+            ("report --tid 99999999999 a", "must be from -2147483648 to 2147483647"),
+            ("report --width 3 a", "must be from 20 to 65535"),
+            ("flamegraph --width 0 a", "must be from 100 to"),
         ] {
             let words = ["jitgraft"].into_iter().chain(line.split(' ')).map(Into::into);
             let error = Cli::from_words(words).unwrap_err();

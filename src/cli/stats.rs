@@ -2,7 +2,7 @@
 
 use super::common::one_of;
 use super::intervals::duration;
-use super::report::layouts;
+use super::report::{layout_of, layouts};
 use crate::commands::stats::{self, CLANG, Compare, MIRI, Preset, Question, StatsOptions};
 use crate::error::{Error, Result};
 use crate::io::{self, InPath};
@@ -32,9 +32,9 @@ pub(super) struct StatsArgs {
     /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
     output: PathBuf,
-    /// Layout of the tables
-    #[arg(long, value_parser = one_of(layouts()), default_value = "text", value_name = "HOW")]
-    format: Layout,
+    /// Layout of the tables [default: by the output's name, else text]
+    #[arg(long, value_parser = one_of(layouts()), value_name = "HOW")]
+    format: Option<Layout>,
     /// Maximum number of rows in each table; 0: all [default: 0]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
@@ -107,15 +107,17 @@ impl StatsArgs {
         if inputs.is_empty() {
             inputs.push(piped_input()?);
         }
+        let output = self.output.into();
+        let layout = layout_of("stats", self.format, &output)?;
         let options = StatsOptions {
             inputs,
-            output: self.output.into(),
+            output,
             preset,
             preset_file: self.preset.filter(|path| path.as_os_str() != "miri" && path.as_os_str() != "clang"),
             compare,
             limit: self.limit.filter(|&rows| rows > 0),
             perfetto_compat: self.perfetto_compat,
-            layout: self.format,
+            layout,
         };
         stats::run(&options, job)
     }

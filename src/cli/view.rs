@@ -1,10 +1,11 @@
 //! The flags of `jitgraft view`.
 
 use super::input::{CompareArgs, InputArgs};
+use super::output::check_name;
 use crate::commands::view::{self, ViewOptions};
 use crate::contract::format::Detail;
 use crate::error::Result;
-use crate::io::InPath;
+use crate::io::{InPath, OutPath};
 use crate::pipeline::sink::Naming;
 use crate::pipeline::{Job, Outcome};
 use crate::runtimes::jit_names::JitNames;
@@ -54,6 +55,10 @@ pub(super) struct ViewArgs {
 
 impl ViewArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
+        let output = self.output.map(OutPath::from);
+        if let Some(output) = &output {
+            check_name(output, "view", &["html", "htm"])?;
+        }
         let usual = Naming { resolved: JitNames::Merged, given: JitNames::Raw };
         let jit_names = self.input.naming(usual);
         let (inputs, mut load) = self.input.checked(Detail::Lines, true);
@@ -63,7 +68,7 @@ impl ViewArgs {
         load.read.calls.timed = Some(MOST_STRETCHES);
         let options = ViewOptions {
             inputs,
-            output: self.output.map(Into::into),
+            output,
             load,
             before: self.diff.map(InPath::from),
             compare: self.compare.options(),

@@ -10,8 +10,22 @@ pub struct Terminal {
     pub columns: usize,
     /// The number of lines that it shows.
     pub rows: usize,
-    /// True if it understands colors, and nobody forbade them (no-color.org).
+    /// True if it understands colors, and nobody forbade them (no-color.org, CLICOLOR=0).
     pub colour: bool,
+}
+
+/// True if somebody wants colors in files and pipes, too (CLICOLOR_FORCE=1).
+pub fn is_colour_forced() -> bool {
+    is_unset("NO_COLOR") && std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+fn is_unset(name: &str) -> bool {
+    std::env::var_os(name).is_none_or(|value| value.is_empty())
+}
+
+/// A size that is set by hand, in COLUMNS or LINES.
+fn size_set(name: &str) -> Option<usize> {
+    std::env::var(name).ok()?.trim().parse().ok().filter(|size| *size > 0)
 }
 
 impl Terminal {
@@ -22,12 +36,12 @@ impl Terminal {
             return None;
         }
         let size = rustix::termios::tcgetwinsize(&stdout).ok();
-        let is_unset = |name| std::env::var_os(name).is_none_or(|value| value.is_empty());
+        let is_allowed = is_unset("NO_COLOR") && std::env::var_os("CLICOLOR").is_none_or(|value| value != "0");
         let of = |length: Option<u16>, usual| length.map(usize::from).filter(|length| *length > 0).unwrap_or(usual);
         Some(Self {
-            columns: of(size.map(|size| size.ws_col), 80),
-            rows: of(size.map(|size| size.ws_row), 24),
-            colour: is_unset("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
+            columns: size_set("COLUMNS").unwrap_or_else(|| of(size.map(|size| size.ws_col), 80)),
+            rows: size_set("LINES").unwrap_or_else(|| of(size.map(|size| size.ws_row), 24)),
+            colour: is_colour_forced() || is_allowed && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
         })
     }
 }

@@ -512,6 +512,14 @@ impl Profile {
         }
     }
 
+    /// The place that a table gives for the function of a frame: where it starts, or else the frame's own.
+    pub fn home_of(&self, frame: &Frame) -> Option<(NameId, u32)> {
+        match frame.start {
+            FunctionStart { file: Some(file), line: line @ 1.., .. } => Some((file, line)),
+            _ => self.place_of(frame),
+        }
+    }
+
     /// The frame with this ID.
     pub fn frame_of(&self, id: FrameId) -> &Frame {
         &self.frames.items()[id.index()]

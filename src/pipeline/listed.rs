@@ -99,8 +99,10 @@ fn names_in(directory: &InPath) -> Result<Vec<OsString>> {
 /// One path per line, or paths that end with NUL as in the output of `find -print0`.
 fn paths(text: &[u8]) -> impl Iterator<Item = &Path> {
     let end = if text.contains(&0) { 0 } else { b'\n' };
-    let paths = text.split(move |&byte| byte == end).filter(|path| !path.is_empty());
-    paths.map(|path| Path::new(OsStr::from_bytes(path)))
+    let lines = text.split(move |&byte| byte == end);
+    // Lines may end as on Windows.
+    let paths = lines.map(move |line| if end == 0 { line } else { line.strip_suffix(b"\r").unwrap_or(line) });
+    paths.filter(|path| !path.is_empty()).map(|path| Path::new(OsStr::from_bytes(path)))
 }
 
 #[cfg(test)]

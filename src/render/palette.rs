@@ -195,28 +195,34 @@ pub(in crate::render) fn patterns(swatches: &[Swatch]) -> String {
 pub(in crate::render) fn variables() -> String {
     let all = Category::ALL.into_iter().map(Swatch::Code).chain((-STEPS..=STEPS).map(Swatch::Change));
     let all: Vec<Swatch> = all.chain((0..NAMES).map(Swatch::Name)).chain([Swatch::Whose, Swatch::Idle]).collect();
-    let [light, dark] = [0, 1].map(|theme| {
-        let mut variables = String::new();
-        for swatch in &all {
-            let ([red, green, blue], letter) = (swatch.colors()[theme], swatch.letter());
-            let text = text_on(swatch.colors()[theme]);
-            // Writing to a string cannot fail.
-            let _ = write!(variables, "--code-{letter}:#{red:02x}{green:02x}{blue:02x};--text-{letter}:{text};");
-            if swatch.is_hatched() {
-                let [red, green, blue] = line_on([red, green, blue]);
-                let _ = write!(
-                    variables,
-                    "--line-{letter}:#{red:02x}{green:02x}{blue:02x};--fill-{letter}:{};",
-                    fill(letter)
-                );
-            }
-        }
-        variables
-    });
+    let [light, dark] = [0, 1].map(|theme| theme_variables(&all, theme));
     format!(
         ":root{{{light}}}\n@media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}\n\
          :root[data-theme=dark]{{{dark}}}\n"
     )
+}
+
+/// The same of these swatches only, in the theme of the reader's system.
+pub(in crate::render) fn variables_of(swatches: &[Swatch]) -> String {
+    let swatches: Vec<Swatch> = swatches.iter().copied().filter(|swatch| *swatch != Swatch::Lane).collect();
+    let [light, dark] = [0, 1].map(|theme| theme_variables(&swatches, theme));
+    format!(":root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}")
+}
+
+fn theme_variables(swatches: &[Swatch], theme: usize) -> String {
+    let mut variables = String::new();
+    for swatch in swatches {
+        let ([red, green, blue], letter) = (swatch.colors()[theme], swatch.letter());
+        let text = text_on(swatch.colors()[theme]);
+        // Writing to a string cannot fail.
+        let _ = write!(variables, "--code-{letter}:#{red:02x}{green:02x}{blue:02x};--text-{letter}:{text};");
+        if swatch.is_hatched() {
+            let [red, green, blue] = line_on([red, green, blue]);
+            let _ =
+                write!(variables, "--line-{letter}:#{red:02x}{green:02x}{blue:02x};--fill-{letter}:{};", fill(letter));
+        }
+    }
+    variables
 }
 
 /// Both colors of hatched code, as a background.

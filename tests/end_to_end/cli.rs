@@ -208,3 +208,40 @@ fn formats_states_of_tables_whether_this_build_has_them() {
     let line = told.lines().find(|line| line.starts_with("parquet")).unwrap();
     assert_eq!(line.contains("not in this build"), !cfg!(feature = "tables"), "{line}");
 }
+
+#[test]
+fn an_error_of_default_flags_names_the_variable_that_has_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = dir.path().join("in.folded");
+    fs::write(&input, "main;f 3\n").unwrap();
+    let run = |defaults: &str, flags: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+        command.env("JITGRAFT_OPTS", defaults).arg("report").args(flags).arg(&input).output().unwrap()
+    };
+    for defaults in ["--limit x", "--nonsense", "--format png", "--threads 0", "--limit"] {
+        let output = run(defaults, &[]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{defaults}: {said}");
+        assert!(said.starts_with("error: JITGRAFT_OPTS"), "{defaults}: {said}");
+        assert!(!said.contains("invalid digit") && !said.contains("non-zero type"), "{defaults}: {said}");
+    }
+    // What is typed wrong is not blamed on the variable.
+    let said = stderr(&run("--limit 3", &["--format", "png"]));
+    assert!(!said.contains("JITGRAFT_OPTS"), "{said}");
+    assert!(run("--limit 3 --width 80", &[]).status.success());
+}
+
+#[test]
+fn a_list_of_inputs_may_have_lines_as_windows_ends_them() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["a.folded", "b.folded"] {
+        fs::write(dir.path().join(name), "main;f 3\n").unwrap();
+    }
+    let list = dir.path().join("list");
+    for ends in ["\r\n", "\n", "\0"] {
+        let paths = ["a.folded", "b.folded"].map(|name| format!("{}{ends}", dir.path().join(name).display()));
+        fs::write(&list, paths.concat()).unwrap();
+        let output = jitgraft(&["merge", "-q", &format!("@{}", list.display())], &[]);
+        assert_eq!(stdout(&output), "main;f 6\n", "{ends:?}");
+    }
+}

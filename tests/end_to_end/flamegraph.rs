@@ -115,7 +115,7 @@ fn colors_show_the_sort_of_code_and_the_legend_states_how_much_of_it_ran() {
     let legend: Vec<&str> =
         page.facts["legend"].as_array().unwrap().iter().map(|entry| entry[1].as_str().unwrap()).collect();
     for sort in ["kernel", "native", "optimised"] {
-        assert!(legend.iter().any(|entry| entry.starts_with(sort) && entry.ends_with(" %")), "{legend:?}");
+        assert!(legend.iter().any(|entry| entry.starts_with(sort) && entry.ends_with('%')), "{legend:?}");
     }
     assert!(page.named("TRACE-8$App\\Deep\\mandel$5").iter().all(|one| one.letter == 'o'));
     let facts = page.facts["facts"].as_str().unwrap();
@@ -174,7 +174,7 @@ fn a_difference_shows_what_was_before() {
     assert_eq!((page.named("g")[0].width, page.named("g")[0].before.clone()), (1000, Some("4000".to_owned())));
     let legend = page.facts["legend"].to_string();
     assert!(legend.contains("less") && legend.contains("more"), "{legend}");
-    assert!(page.facts["facts"].as_str().unwrap().contains("before 7,001 samples, −42.8 %"), "{}", page.facts["facts"]);
+    assert!(page.facts["facts"].as_str().unwrap().contains("before 7,001 samples, −42.8%"), "{}", page.facts["facts"]);
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn flags_of_infernos_page_choose_it_and_do_not_go_with_ours() {
 fn a_picture_without_script_states_by_itself_what_its_boxes_are() {
     let (_dir, input) = folded("main;f 3\nmain;f;g 4\n");
     let svg = run(&["flamegraph", "--no-javascript"], &input);
-    assert!(!svg.contains("<script") && svg.contains("<title>g: 4 samples, 57.1 %</title>"), "{svg}");
+    assert!(!svg.contains("<script") && svg.contains("<title>g: 4 samples, 57.14%</title>"), "{svg}");
 }
 
 #[test]

@@ -105,7 +105,10 @@ fn share(stacks: &str, finds: impl Fn(&str) -> bool) -> String {
     let rows: Vec<(&str, f64)> = rows.map(|(stack, weight)| (stack, weight.parse().unwrap())).collect();
     let all: f64 = rows.iter().map(|(_, weight)| weight).sum();
     let found: f64 = rows.iter().filter(|(stack, _)| stack.split(';').any(&finds)).map(|(_, weight)| weight).sum();
-    format!("{:.1} % matched", 100.0 * found / all)
+    let names: std::collections::BTreeSet<&str> =
+        stacks.lines().flat_map(|line| line.rsplit_once(' ').unwrap().0.split(';')).collect();
+    let count = names.into_iter().filter(|name| finds(name)).count();
+    format!("{count} {} · {:.2}%", if count == 1 { "match" } else { "matches" }, 100.0 * found / all)
 }
 
 fn fixture(name: &str) -> PathBuf {
@@ -119,7 +122,7 @@ fn a_search_shows_the_share_of_the_stacks_that_have_what_is_found() {
     graph.page.press("/");
     graph.page.type_text("SCAN");
     assert_eq!(graph.found(), share(STACKS, |name| name.to_lowercase().contains("scan")));
-    assert_eq!(graph.page.text("document.querySelector('output').title"), "3 functions, 60 samples");
+    assert_eq!(graph.page.text("document.querySelector('output').title"), "60 samples");
     graph.page.click_on("input[type=checkbox]");
     graph.page.click_on("input[type=text]");
     graph.page.press_with(browser::page::CONTROL, "a");
@@ -151,9 +154,9 @@ fn a_found_box_is_drawn_in_another_color() {
 fn the_bar_reports_the_box_that_is_pointed_at() {
     let mut graph = Graph::of(STACKS);
     graph.point_at("parse");
-    assert_eq!(graph.told(), told("parse", "50 samples · 50.0 % of all"));
+    assert_eq!(graph.told(), told("parse", "50 samples · 50.00% of all"));
     graph.point_at("infer");
-    assert_eq!(graph.told(), told("infer", "25 samples · 25.0 % of all"));
+    assert_eq!(graph.told(), told("infer", "25 samples · 25.00% of all"));
     graph.page.point_at((700.0, 5.0));
     assert_eq!(graph.told(), told("", "Point at a box to read it, click to zoom in"));
 }
@@ -166,7 +169,7 @@ fn a_click_zooms_in_and_escape_shows_everything_again() {
     graph.click("check");
     assert!(!graph.shows_all());
     graph.point_at("infer");
-    assert_eq!(graph.told(), told("infer", "25 samples · 25.0 % of all · 71.4 % of check"));
+    assert_eq!(graph.told(), told("infer", "25 samples · 25.00% of all · 71.43% of check"));
     let left = graph.page.edges_of(".scroll")[0];
     let next = graph.named("Scanner::next");
     let place = (left + 12.0, graph.middle_of(&next).1);
@@ -192,7 +195,7 @@ fn a_link_to_a_zoom_and_a_search_shows_the_same_after_it_is_loaded_anew() {
     assert_eq!(graph.found(), share(STACKS, |name| name == "scanIdentifier"));
     assert!(!graph.shows_all());
     graph.point_at("scanIdentifier");
-    assert_eq!(graph.told(), told("scanIdentifier", "20 samples · 20.0 % of all · 40.0 % of parse"));
+    assert_eq!(graph.told(), told("scanIdentifier", "20 samples · 20.00% of all · 40.00% of parse"));
     graph.page.evaluate("location.hash = ''");
     graph.page.wait_until("document.querySelector('input').value === ''");
 }
@@ -221,7 +224,7 @@ fn hostile_names_stay_text() {
         let one = graph.svg.boxes.iter().find(|one| one.name.contains(&name[3..7])).unwrap().clone();
         let place = graph.middle_of(&one);
         graph.page.point_at(place);
-        assert_eq!(graph.told(), (one.name, "3 samples · 50.0 % of all".to_owned()));
+        assert_eq!(graph.told(), (one.name, "3 samples · 50.00% of all".to_owned()));
         graph.page.click(place);
         graph.page.press("Escape");
     }
@@ -282,4 +285,66 @@ fn code_without_a_name_is_hatched_in_both_themes() {
         let swatches = "Array.from(document.querySelectorAll('.legend i'), (one) => one.style.background).join('|')";
         assert_eq!(graph.page.text(swatches).matches("repeating-linear-gradient").count(), 2, "{scheme}");
     }
+}
+
+/// What the status line says first, and whether it is a live one.
+fn status(graph: &mut Graph) -> String {
+    assert_eq!(graph.page.text("document.querySelector('.what').closest('[aria-live]').ariaLive"), "polite");
+    graph.told().0
+}
+
+#[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
+fn boxes_are_reached_by_keyboard() {
+    let mut graph = Graph::of(STACKS);
+    graph.page.press("Tab");
+    assert_eq!(status(&mut graph), "all");
+    let mut seen = Vec::new();
+    for key in ["ArrowUp", "ArrowUp", "ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"] {
+        graph.page.press(key);
+        seen.push(status(&mut graph));
+    }
+    assert_eq!(seen, ["main", "parse", "emit", "parse", "scan", "parse"]);
+    graph.page.press("Enter");
+    assert!(!graph.shows_all());
+    assert_eq!(graph.page.evaluate("document.activeElement.classList.contains('scroll')"), true);
+    graph.page.press("Escape");
+    assert!(graph.shows_all());
+    graph.page.press("w");
+    assert!(!graph.shows_all());
+    graph.page.press("-");
+    assert!(graph.shows_all());
+}
+
+#[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
+fn enter_goes_through_the_matches_of_a_search() {
+    let mut graph = Graph::of(STACKS);
+    graph.page.press("/");
+    graph.page.type_text("scan");
+    let mut seen = Vec::new();
+    for held in [0, 0, 0, browser::page::SHIFT] {
+        graph.page.press_with(held, "Enter");
+        seen.push((status(&mut graph), graph.found().split(" · ").next().unwrap().to_owned()));
+    }
+    let names: Vec<&str> = seen.iter().map(|(name, _)| &name[..]).collect();
+    assert_eq!((names[0], names[3]), ("scan", names[1]), "{seen:?}");
+    assert_eq!(seen[2].1, "box 3 of 4");
+    assert!(names.iter().all(|name| name.to_lowercase().contains("scan")), "{seen:?}");
+}
+
+#[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
+fn back_leads_out_of_a_zoom() {
+    let mut graph = Graph::of(STACKS);
+    graph.click("parse");
+    let zoomed = graph.page.text("location.hash");
+    graph.page.evaluate("history.back()");
+    graph.page.wait_until("location.hash.length < 2");
+    graph.page.settle();
+    assert!(graph.shows_all());
+    graph.page.evaluate("history.forward()");
+    graph.page.wait_until(&format!("location.hash === {}", json!(zoomed)));
+    graph.page.settle();
+    assert!(!graph.shows_all());
 }

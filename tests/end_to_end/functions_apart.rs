@@ -123,7 +123,15 @@ fn cachegrind_s_files_have_functions_lines_and_all_events() {
     let (_directory, path) = file("cachegrind.out.1", text.as_bytes());
     let mut functions = rows(&path);
     functions.sort();
-    let expected = [("init", "/src/b.c", 5), ("init", "/src/c.c", 6), ("main", "/src/a.c", 30)];
+    // Both events, Ir and I1mr.
+    let expected = [
+        ("init", "/src/b.c", 2),
+        ("init", "/src/b.c", 5),
+        ("init", "/src/c.c", 3),
+        ("init", "/src/c.c", 6),
+        ("main", "/src/a.c", 1),
+        ("main", "/src/a.c", 30),
+    ];
     assert_eq!(functions, expected.map(|(name, source, own)| (name.to_owned(), source.to_owned(), own)));
     let lines = stdout(&["report", "-s", "line", "--limit", "0", "--format", "csv"], &path);
     for line in [",20,20,20,/src/a.c:4", ",10,10,10,/src/a.c:3", ",5,5,5,/src/b.c:7", ",6,6,6,/src/c.c:9"] {

@@ -48,7 +48,7 @@ fn collapse_writes_folded_stacks_unless_the_output_is_called_otherwise() {
 
 #[test]
 fn flamegraph_draws_unless_the_output_is_called_otherwise() {
-    for file in ["a.svg", "a.html", "a"] {
+    for file in ["a.svg", "a.picture", "a"] {
         assert!(beginning(&["flamegraph"], file).starts_with("<?xml"), "{file}");
     }
     assert!(beginning(&["flamegraph"], "a.folded").starts_with("main;f 3"));
@@ -80,4 +80,46 @@ fn the_name_of_a_table_shows_its_layout() {
     let text = beginning(&["report"], "a.txt");
     assert!(!text.starts_with("self%,") && !text.starts_with('['), "{text}");
     assert_eq!(beginning(&["report", "--format", "text"], "a.csv"), text);
+}
+
+#[test]
+fn tables_are_written_as_their_output_is_called() {
+    for (command, file, begins) in [
+        ("report", "a.json", "[{\"self%\":"),
+        ("report", "A.JSON", "[{\"self%\":"),
+        ("report", "a.csv", "self%,total%,"),
+        ("report", "a.txt", "# 7 samples"),
+        ("report", "a", "# 7 samples"),
+    ] {
+        let text = beginning(&[command], file);
+        assert!(text.starts_with(begins), "{command} -o {file}: {text}");
+    }
+}
+
+#[test]
+fn a_name_of_another_kind_of_file_is_refused_and_nothing_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    for (command, files) in [
+        ("report", &["a.svg", "a.html", "a.pdf", "a.folded", "a.pb.gz"][..]),
+        ("stats", &["a.svg", "a.html"]),
+        ("doctor", &["a.svg", "a.png"]),
+        ("annotate", &["a.csv", "a.svg"]),
+        ("view", &["a.svg", "a.json", "a.png"]),
+        ("flamegraph", &["a.png", "a.html", "a.pdf"]),
+        ("collapse", &["a.png", "a.html"]),
+        ("merge", &["a.png", "a.html"]),
+        ("script", &["a.json", "a.svg"]),
+        ("inject", &["a.svg", "a.html", "a.folded"]),
+        ("callgrind", &["a.svg", "a.csv"]),
+        ("pack", &["a.zip", "a.svg"]),
+    ] {
+        for file in files {
+            let output = jitgraft(&[command, "in.folded", "-o", file], dir.path());
+            let said = String::from_utf8_lossy(&output.stderr);
+            let ending = file.rsplit('.').next().unwrap();
+            assert!(said.contains(&format!("does not write .{ending} files")), "{command} -o {file}: {said}");
+            assert_eq!(output.status.code(), Some(2), "{command} -o {file}");
+            assert!(!dir.path().join(file).exists(), "{command} -o {file}");
+        }
+    }
 }

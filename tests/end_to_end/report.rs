@@ -419,3 +419,61 @@ fn an_event_that_only_one_side_has_is_named() {
     let said = dir.refused("report --diff before after");
     assert!(said.contains("no event page-faults, but cpu-clock"), "{said}");
 }
+
+/// Samples of two events.
+const EVENTS: &str = "prog 7/7 [000] 100.000000: 1000 cycles: \n\t  4010 hot+0x1 (/bin/prog)\n\n\
+                      prog 7/7 [000] 100.100000: 10 faults: \n\t  4010 cold+0x1 (/bin/prog)\n\n";
+
+#[test]
+fn standard_output_has_the_tables_of_all_events() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = dir.path().join("two.txt");
+    std::fs::write(&input, EVENTS).unwrap();
+    let text = crate::support::runner::stdout(&["report", "-q"], &input);
+    let [cycles, faults] = ["of cycles", "of faults"].map(|event| text.find(event).unwrap());
+    let [hot, cold] = ["hot", "cold"].map(|name| text.find(name).unwrap());
+    assert!(cycles < hot && hot < faults && faults < cold, "{text}");
+    let csv = crate::support::runner::stdout(&["report", "-q", "--format", "csv"], &input);
+    let lines: Vec<&str> = csv.lines().collect();
+    assert!(lines[0].starts_with("event,self%,") && lines.len() == 3, "{csv}");
+    assert!(lines[1].starts_with("cycles,") && lines[2].starts_with("faults,"), "{csv}");
+    let json = crate::support::runner::stdout(&["report", "-q", "--format", "json"], &input);
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&json).unwrap();
+    let told: Vec<_> =
+        rows.iter().map(|row| (row["event"].as_str().unwrap(), row["symbol"].as_str().unwrap())).collect();
+    assert_eq!(told, [("cycles", "hot"), ("faults", "cold")]);
+    // What one event has none of is no failure as long as another has it.
+    let one = crate::support::runner::stdout(&["report", "-q", "-S", "cold"], &input);
+    assert!(one.contains("cold") && !one.contains("hot"), "{one}");
+    let chosen = crate::support::runner::stdout(&["report", "-q", "--format", "csv", "--event", "faults"], &input);
+    assert!(chosen.starts_with("self%,"), "{chosen}");
+}
+
+#[test]
+fn a_width_cuts_names_in_the_middle_in_pipes_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = dir.path().join("in.folded");
+    let long = format!("begin_{}_end", "x".repeat(300));
+    std::fs::write(&input, format!("main;{long} 3\nmain;f 1\n")).unwrap();
+    let whole = crate::support::runner::stdout(&["report", "-q"], &input);
+    assert!(whole.contains(&long), "{whole}");
+    assert!(whole.lines().all(|line| line.len() < 200 || line.contains(&long)), "{whole}");
+    for width in [80, 100, 120] {
+        let cut = crate::support::runner::stdout(&["report", "-q", "--width", &width.to_string()], &input);
+        assert!(cut.lines().filter(|line| !line.starts_with('#')).all(|line| line.chars().count() <= width), "{cut}");
+        assert!(cut.contains("begin") && cut.contains('…') && cut.contains("_end"), "{cut}");
+    }
+}
+
+#[test]
+fn kinds_and_tiers_are_meant_in_any_spelling() {
+    let input = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/tiers-recording/perf.data.zst");
+    let beside = input.parent().unwrap().to_str().unwrap();
+    let rows = |filter: &[&str]| {
+        let csv = ["report", "-q", "--format", "csv", "--debug-dir", beside];
+        crate::support::runner::stdout(&[&csv[..], filter].concat(), &input)
+    };
+    assert_eq!(rows(&["--kind", "JIT"]), rows(&["--kind", "jit"]));
+    assert_eq!(rows(&["--tier", "optimised"]), rows(&["--tier", "Optimized"]));
+    assert!(rows(&["--kind", "native, unnamed"]).contains("[vdso]"));
+}

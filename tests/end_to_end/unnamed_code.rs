@@ -195,7 +195,7 @@ fn folded_stacks_stay_as_they_are_and_show_what_they_can() {
     // The same of folded text that is sorted as text, and not read as a profile.
     let page = Page::parse(&stdout(&scene, "flamegraph marked.folded"));
     let legend = page.facts["legend"].to_string();
-    for share in ["JIT, unnamed 12.2", "unnamed code (no file) 17.1", "native, unnamed 26.8", "unknown 4.9"] {
+    for share in ["JIT, unnamed 12.20", "unnamed code (no file) 17.07", "native, unnamed 26.83", "unknown 4.88"] {
         assert!(legend.contains(share), "{share}: {legend}");
     }
 }
@@ -211,8 +211,8 @@ fn a_flame_graph_hatches_code_without_a_name() {
             .into_iter()
             .map(|(letter, text)| (text, letter))
             .collect();
-    let shares = ["JIT 7.3 %", "JIT, unnamed 12.2 %", "unnamed code (no file) 17.1 %", "native, unnamed 26.8 %"];
-    let wanted: Vec<String> = shares.into_iter().chain(["unknown 4.9 %", "kernel 31.7 %"]).map(str::to_owned).collect();
+    let shares = ["JIT 7.32%", "JIT, unnamed 12.20%", "unnamed code (no file) 17.07%", "native, unnamed 26.83%"];
+    let wanted: Vec<String> = shares.into_iter().chain(["unknown 4.88%", "kernel 31.71%"]).map(str::to_owned).collect();
     for text in &wanted {
         assert!(legend.contains_key(text), "{text}: {legend:?}");
     }

@@ -6,6 +6,7 @@ use crate::support::page as picture;
 mod difference;
 mod flame;
 mod functions;
+mod hands;
 mod recordings;
 mod shown;
 mod sums;

@@ -74,11 +74,13 @@ fn nothing_chosen<'t>(groups: &[Group], selection: &Selection, text: impl Fn(&Gr
     let mut list = |option: &str, names: &mut dyn Iterator<Item = String>| {
         let mut listed: Vec<String> = Vec::new();
         for name in names {
+            let name = if name.contains(", ") { format!("'{name}'") } else { name };
             if listed.len() < LISTED && !listed.contains(&name) {
                 listed.push(name);
             }
         }
-        there.push(format!("{option}: there are {}", listed.join(", ")));
+        let listed = if listed.is_empty() { "none".to_owned() } else { listed.join(", ") };
+        there.push(format!("{option}: there are {listed}"));
     };
     let text = &text;
     let names = |key| groups.iter().filter_map(move |group| text(group, key)).map(str::to_owned);
@@ -96,7 +98,8 @@ fn nothing_chosen<'t>(groups: &[Group], selection: &Selection, text: impl Fn(&Gr
         list("--kind", &mut categories().map(|category| category.of_any_tier().name().to_owned()));
     }
     if !tiers.is_empty() {
-        list("--tier", &mut categories().map(|category| category.name().to_owned()));
+        let jit = categories().filter(|category| matches!(category, Category::Jit(_)));
+        list("--tier", &mut jit.map(|category| category.name().to_owned()));
     }
     Error::new(format!("no rows: the filters leave none; {}", there.join("; ")))
 }

@@ -15,14 +15,15 @@ pub use options::{Limit, Order, Reader, ReportOptions, Rows, Selection};
 use crate::analysis::call_graph::CallGraph;
 use crate::analysis::pairing::align;
 use crate::error::{Error, Result};
-use crate::io::Run;
-use crate::model::stacks::{Keep, Series};
+use crate::io::{Output, Run};
+use crate::model::stacks::{Keep, Profile, Series};
 use crate::pipeline::any::load;
-use crate::pipeline::outputs::each_event;
-use crate::pipeline::table::Layout;
+use crate::pipeline::outputs::{each_event, report_negative};
+use crate::pipeline::table::{Layout, Table};
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
-use scene::{Scene, whole};
+use scene::{Report, Scene, whole};
+use std::io::Write;
 use unicode_width::UnicodeWidthStr;
 
 /// Writes the table for each event.
@@ -36,20 +37,51 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
         }
         _ => None,
     };
-    let nothing = Series::default();
     let said = if job.quiet { 0 } else { lines_said(&outcome, options.reader.style.width) };
-    let mut shows_stacks = false;
-    each_event(&profile, &options.output, &run, &mut outcome, |at, out| {
+    let sampled: Vec<usize> = (0..profile.series.len()).filter(|&at| !profile.series[at].rows.is_empty()).collect();
+    let mut asked = Asked { profile: &profile, before: before.as_ref(), options, said, shows_stacks: false };
+    if sampled.len() > 1 && options.output.is_stream() {
+        asked.write_all(&sampled, &run, &mut outcome)?;
+    } else {
+        each_event(&profile, &options.output, &run, &mut outcome, |at, out| {
+            let part = asked.part(at)?;
+            let parts = [if sampled.len() > 1 { part.with_event(&profile, at, options) } else { part }];
+            write_parts(&parts, options, out)
+        })?;
+    }
+    let shows_stacks = asked.shows_stacks;
+    if !shows_stacks {
+        outcome.estimates.clear();
+    }
+    Ok(outcome)
+}
+
+/// A profile, and what is asked of each of its events.
+struct Asked<'a> {
+    profile: &'a Profile,
+    /// The profile to compare with.
+    before: Option<&'a Profile>,
+    options: &'a ReportOptions,
+    /// The number of lines that stderr gets.
+    said: usize,
+    /// True if any answer was made of stacks, not of calls that the input states.
+    shows_stacks: bool,
+}
+
+impl Asked<'_> {
+    /// The answer for an event.
+    fn part(&mut self, at: usize) -> Result<Report> {
+        let (profile, options, nothing) = (self.profile, self.options, Series::default());
         let series = profile.series.get(at).unwrap_or(&nothing);
         let uses_calls = matches!(
             options.rows,
             Rows::Functions | Rows::Changes(_) | Rows::Callers(_) | Rows::Callees(_) | Rows::Cycles
         );
-        let graph = uses_calls.then(|| CallGraph::of(&profile, series)).flatten();
-        shows_stacks |= graph.is_none();
+        let graph = uses_calls.then(|| CallGraph::of(profile, series)).flatten();
+        self.shows_stacks |= graph.is_none();
         let whole = whole(series, options.weight);
-        let scene = Scene { profile: &profile, series, graph: graph.as_ref(), whole, options, said };
-        let part = match (&options.rows, &before) {
+        let scene = Scene { profile, series, graph: graph.as_ref(), whole, options, said: self.said };
+        let part = match (&options.rows, self.before) {
             (Rows::Callers(name) | Rows::Callees(name), _) if let Some(graph) = &graph => {
                 calls::report(&scene, graph, name)?
             }
@@ -64,16 +96,45 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
             (Rows::Groups(keys), _) => list::report(&scene, Some(keys))?,
             _ => list::report(&scene, None)?,
         };
-        let part = part.fitted(options);
-        match options.layout {
-            Layout::Text => part.write(options, out),
-            Layout::Csv | Layout::Json => write_text(out, |out| part.write(options, out)),
-        }
-    })?;
-    if !shows_stacks {
-        outcome.estimates.clear();
+        Ok(part.fitted(options))
     }
-    Ok(outcome)
+
+    /// Writes all events to standard output: as text one below the other, else as one table. An event of which the
+    /// filters leave nothing is left out if others have something.
+    fn write_all(&mut self, events: &[usize], run: &Run, outcome: &mut Outcome) -> Result<()> {
+        let (mut parts, mut empty) = (Vec::new(), None);
+        for &at in events {
+            report_negative(&self.profile.series[at], outcome);
+            match self.part(at) {
+                Ok(part) => parts.push(part.with_event(self.profile, at, self.options)),
+                Err(error) if error.is_usage() => return Err(error),
+                Err(error) => empty = empty.or(Some(error)),
+            }
+        }
+        match empty {
+            Some(error) if parts.is_empty() => return Err(error),
+            _ => {}
+        }
+        let mut out = Output::create(&self.options.output, run)?;
+        write_parts(&parts, self.options, &mut out)?;
+        out.commit()
+    }
+}
+
+/// Writes tables of events; those for programs are one.
+fn write_parts(parts: &[Report], options: &ReportOptions, out: &mut Output) -> Result<()> {
+    if options.layout != Layout::Text {
+        let mut all = Table { columns: parts[0].table.columns.clone(), ..Table::default() };
+        all.rows = parts.iter().flat_map(|part| part.table.rows.iter().cloned()).collect();
+        return write_text(out, |out| all.write(options.layout, out));
+    }
+    for (at, part) in parts.iter().enumerate() {
+        if at > 0 {
+            writeln!(out)?;
+        }
+        part.write(options, out)?;
+    }
+    Ok(())
 }
 
 /// How many terminal lines the messages on stderr will take. The table must leave room for them.

@@ -114,6 +114,12 @@ pub struct Reader {
 /// What `report --diff` calls the module of JIT code.
 const JIT: &str = "[JIT]";
 
+/// True if a word is meant as a kind or tier of code: in upper or lower case, in British or American spelling.
+fn is_word(typed: &str, name: &str) -> bool {
+    let plain = |text: &str| text.to_lowercase().replace("iz", "is");
+    plain(typed) == plain(name)
+}
+
 impl Selection {
     /// True if a filter by name, module, kind or tier is set.
     pub(super) fn chooses(&self) -> bool {
@@ -124,8 +130,8 @@ impl Selection {
     /// True if any of the group's code has a selected kind and tier.
     pub(super) fn takes_code(&self, group: &Group) -> bool {
         let is_kind =
-            |(category, _): (Category, u64)| self.kinds.iter().any(|kind| kind == category.of_any_tier().name());
-        let is_tier = |(category, _): (Category, u64)| self.tiers.iter().any(|tier| tier == category.name());
+            |(category, _): (Category, u64)| self.kinds.iter().any(|kind| is_word(kind, category.of_any_tier().name()));
+        let is_tier = |(category, _): (Category, u64)| self.tiers.iter().any(|tier| is_word(tier, category.name()));
         (self.kinds.is_empty() || group.categories.iter().any(is_kind))
             && (self.tiers.is_empty() || group.categories.iter().any(is_tier))
     }

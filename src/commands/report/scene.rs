@@ -95,6 +95,16 @@ impl Report {
         Self { head, table, left_out: if scene.tells_what_is_left_out() { left_out } else { 0 } }
     }
 
+    /// Of several events, rows for programs say which one they are of.
+    pub(super) fn with_event(mut self, profile: &Profile, at: usize, options: &ReportOptions) -> Self {
+        if options.layout != Layout::Text {
+            self.table.columns.insert(0, "event");
+            let name = Cell::text(&profile.series[at].name[..]);
+            self.table.rows.iter_mut().for_each(|row| row.insert(0, name.clone()));
+        }
+        self
+    }
+
     /// On a terminal, drops columns that are empty. Files and pipes always get all columns.
     pub(super) fn fitted(mut self, options: &ReportOptions) -> Self {
         if options.layout == Layout::Text && options.reader.height.is_some() && !self.table.rows.is_empty() {

@@ -6,6 +6,7 @@ use crate::formats::FORMATS;
 use crate::model::printable::readable;
 use crate::pipeline::table::{Layout, Table};
 use serde::Serializer;
+use serde::ser::SerializeMap;
 use std::io::Write;
 use std::path::Path;
 
@@ -15,13 +16,20 @@ pub(super) const ARTIFACTS: &str = "artifacts";
 /// Each table with its title.
 pub(super) type Titled = Vec<(String, Table)>;
 
+/// The version of the JSON's keys. It grows if one changes its meaning or goes.
+const VERSION: u64 = 1;
+
 /// Writes the tables. JSON is always an object with one entry per table, named by its title. In text and CSV, a single
 /// table is written without a title, several with title lines, and an empty table of artifact sizes is left out.
 pub(super) fn write(tables: &Titled, layout: Layout, out: &mut dyn Write) -> Result<()> {
     if layout == Layout::Json {
         let mut serializer = serde_json::Serializer::new(&mut *out);
-        let tables = tables.iter().map(|(title, table)| (title, table));
-        serializer.collect_map(tables).map_err(std::io::Error::from)?;
+        let mut object = serializer.serialize_map(None).map_err(std::io::Error::from)?;
+        object.serialize_entry("version", &VERSION).map_err(std::io::Error::from)?;
+        for (title, table) in tables {
+            object.serialize_entry(title, table).map_err(std::io::Error::from)?;
+        }
+        object.end().map_err(std::io::Error::from)?;
         return Ok(writeln!(out)?);
     }
     let is_shown = |(title, table): &&(String, Table)| !table.rows.is_empty() || title != ARTIFACTS;

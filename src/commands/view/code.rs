@@ -8,31 +8,48 @@
 
 mod spelled;
 
-use super::recorded::Recorded;
+use super::names::PageNames;
 use crate::analysis::category::Category;
-use crate::annotation::{Annotation, Code, EventSpots, EventTotal, Listing, Spot, Version};
+use crate::annotation::{Annotation, Code, EventSpots, EventTotal, HotCode, Listing, Precision, Spot, Version};
 use crate::model::printable::readable;
 use crate::model::stacks::{Profile, Series};
 use crate::render::viewer::{Section, category_number};
 use serde_json::{Value, json};
 use spelled::Spelled;
 
-/// The listings of all recordings, and for each row of each event the number of its instruction plus one (0: none).
-/// Without listings, returns `None` and no rows.
-pub(super) fn section(recorded: &[Recorded], profile: &Profile, limit: usize) -> (Option<Section>, Vec<Vec<u32>>) {
-    let all: Vec<&Recorded> = recorded.iter().filter(|recorded| recorded.code.is_some()).collect();
+/// The hot code of an input, and how its names are spelled.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NamedCode<'a> {
+    pub(super) names: &'a PageNames,
+    pub(super) code: &'a HotCode,
+}
+
+/// The listings of all inputs (`None` if absent, or none was requested), and for each row of each event its
+/// instruction + 1.
+pub(super) fn section(all: &[NamedCode<'_>], profile: &Profile, limit: usize) -> (Option<Section>, Vec<Vec<u32>>) {
     if all.is_empty() {
         return (None, Vec::new());
     }
-    let listings = Listings::new(&all);
-    let section = listings.columns(Section::new("code").json(listings.json(&all, profile, limit)));
-    (Some(section), listings.spots(&all, profile))
+    let listings = Listings::new(all);
+    let mut section = listings.columns(Section::new("code").json(listings.json(all, profile, limit)));
+    for (at, series) in profile.series.iter().enumerate() {
+        if let Some(total) = exact_event(all, &series.name) {
+            section = section.numbers(&format!("cost.{at}"), listings.costs(total.number));
+        }
+    }
+    (Some(section), listings.spots(all, profile))
+}
+
+/// The event of that name whose costs were counted, not sampled.
+fn exact_event<'a>(all: &[NamedCode<'a>], name: &str) -> Option<&'a EventTotal> {
+    let mut events = annotations(all).flat_map(|annotation| &annotation.events);
+    events.find(|total| total.name == name && total.precision == Precision::Exact)
 }
 
 /// A listing, and the recording that it is from.
 struct OfRecording<'a> {
     listing: &'a Listing,
-    recorded: &'a Recorded,
+    names: &'a PageNames,
 }
 
 struct Listings<'a> {
@@ -51,7 +68,7 @@ impl OfRecording<'_> {
     fn name(&self) -> String {
         let Listing { name, module, .. } = self.listing;
         let is_jit = matches!(self.hottest().category, Category::Jit(_));
-        self.recorded.names.function(name, module.as_deref(), is_jit)
+        self.names.function(name, module.as_deref(), is_jit)
     }
 
     fn module(&self) -> String {
@@ -66,16 +83,15 @@ impl OfRecording<'_> {
     }
 }
 
-fn annotations<'a>(all: &[&'a Recorded]) -> impl Iterator<Item = &'a Annotation> {
-    all.iter().filter_map(|recorded| recorded.code.as_ref()).map(|code| &code.annotation)
+fn annotations<'a>(all: &[NamedCode<'a>]) -> impl Iterator<Item = &'a Annotation> {
+    all.iter().map(|named| &named.code.annotation)
 }
 
 impl<'a> Listings<'a> {
-    fn new(all: &[&'a Recorded]) -> Self {
+    fn new(all: &[NamedCode<'a>]) -> Self {
         let mut list: Vec<OfRecording<'a>> = Vec::new();
-        for &recorded in all {
-            let listings = recorded.code.iter().flat_map(|code| &code.annotation.listings);
-            list.extend(listings.map(|listing| OfRecording { listing, recorded }));
+        for &NamedCode { names, code } in all {
+            list.extend(code.annotation.listings.iter().map(|listing| OfRecording { listing, names }));
         }
         let first = list.iter().scan(0, |next, of| {
             let first = *next;
@@ -87,13 +103,15 @@ impl<'a> Listings<'a> {
         Self { list, first, base }
     }
 
-    fn json(&self, all: &[&Recorded], profile: &Profile, limit: usize) -> Value {
+    fn json(&self, all: &[NamedCode<'_>], profile: &Profile, limit: usize) -> Value {
         let totals = || annotations(all).flat_map(|annotation| &annotation.events);
         let event = |series: &Series| {
             let total: Option<&EventTotal> = totals().find(|total| total.name == series.name);
             json!({
                 "precision": total.map(|total| total.precision.name()),
                 "said": total.map(|total| total.precision.text()),
+                "total": total.map(|total| total.total.weight),
+                "exact": total.is_some_and(|total| total.precision == Precision::Exact),
             })
         };
         json!({
@@ -138,11 +156,21 @@ impl<'a> Listings<'a> {
             .numbers("listing.expanded", version().map(|version| version.expanded.len() as u64))
             .texts("expanded", version().flat_map(Version::expansion));
         let mut spelled = Spelled::default();
-        self.list.iter().for_each(|of| spelled.add(of.listing, &of.recorded.names));
+        self.list.iter().for_each(|of| spelled.add(of.listing, of.names));
         spelled.columns(section)
     }
 
-    fn spots(&self, all: &[&Recorded], profile: &Profile) -> Vec<Vec<u32>> {
+    /// What each instruction cost, by an event that was counted.
+    fn costs(&self, event: usize) -> Vec<u64> {
+        let lines = self.list.iter().flat_map(|of| match &of.listing.code {
+            Code::Listed { lines, .. } => &lines[..],
+            Code::SourceLines { .. } | Code::Missing(_) => &[],
+        });
+        let cost = |weight: i64| u64::try_from(weight).unwrap_or(0);
+        lines.map(|line| line.costs.as_ref().map_or(0, |costs| cost(costs.get(event).weight))).collect()
+    }
+
+    fn spots(&self, all: &[NamedCode<'_>], profile: &Profile) -> Vec<Vec<u32>> {
         let of_event = |series: &Series| {
             let spots = self.of_event(all, &series.name);
             // Inputs without addresses have no instructions. If there are such inputs, the rows of the event don't
@@ -152,10 +180,10 @@ impl<'a> Listings<'a> {
         profile.series.iter().map(of_event).collect()
     }
 
-    /// The instructions of an event's samples, in the order of the inputs.
-    fn of_event(&self, all: &[&Recorded], event: &str) -> Vec<u32> {
+    /// The spots of an event's samples in the order of the inputs.
+    fn of_event(&self, all: &[NamedCode<'_>], event: &str) -> Vec<u32> {
         let (mut spots, mut first) = (Vec::new(), 0);
-        for code in all.iter().filter_map(|recorded| recorded.code.as_ref()) {
+        for NamedCode { code, .. } in all {
             let own = code.spots.iter().filter(|spots| spots.event == event);
             let spot = |spot: &Option<Spot>| {
                 let Some(Spot { listing, line }) = *spot else { return 0 };

@@ -4,6 +4,7 @@
 
 mod clocks;
 mod code;
+mod counted;
 mod findings;
 mod jit;
 mod names;
@@ -22,6 +23,8 @@ use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 use crate::render::viewer;
 use crate::render::viewer::Page;
+use code::NamedCode;
+use names::PageNames;
 use recorded::Recorded;
 use std::path::Path;
 
@@ -66,7 +69,14 @@ pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
     let recordings = clocks::align(inputs, &mut profile, &mut recorded);
     profile.about.notes.extend(clocks::note(&recordings, &profile));
     let title = options.title.clone().unwrap_or_else(|| title(&profile, &options.inputs));
-    let (code, spots) = code::section(&recorded, &profile, options.code);
+    let counted = counted::code(options, job);
+    let plain = PageNames::plain();
+    let mut codes: Vec<NamedCode<'_>> = Vec::new();
+    for Recorded { names, code, .. } in &recorded {
+        codes.extend(code.iter().map(|code| NamedCode { names, code }));
+    }
+    codes.extend(counted.iter().map(|code| NamedCode { names: &plain, code }));
+    let (code, spots) = code::section(&codes, &profile, options.code);
     let mut sections = viewer::sections(&profile, &recordings, &spots, before.as_ref(), options.compare);
     sections.extend(code);
     sections.extend(jit::section(recorded.iter().map(|recorded| &recorded.compiled), &profile));

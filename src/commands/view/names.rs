@@ -43,6 +43,11 @@ impl PageNames {
         Self { readable, jit: sampled, symbols: symbols.clone() }
     }
 
+    /// Of an input whose names are final.
+    pub(super) fn plain() -> Self {
+        Self { readable: None, jit: FxHashSet::default(), symbols: SymbolOptions::default() }
+    }
+
     /// Spells the name of JIT code.
     pub(super) fn jit(&self, name: &[u8], module: Option<&[u8]>) -> String {
         let name = self.symbols.shown(name);

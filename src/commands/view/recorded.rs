@@ -15,6 +15,18 @@ use crate::resolve::disasm::Syntax;
 use crate::resolve::symbols::SymbolOptions;
 use std::path::PathBuf;
 
+/// Asks for this many code ranges, the hottest.
+pub(super) fn hottest(limit: usize) -> CodeOptions {
+    CodeOptions {
+        function: None,
+        limit: Some(limit),
+        by_name: false,
+        codes: usize::MAX,
+        weight: Weight::Period,
+        syntax: Syntax::Att,
+    }
+}
+
 /// The additional data of one recording.
 #[derive(Debug)]
 pub(super) struct Recorded {
@@ -39,14 +51,7 @@ impl Recorded {
         let search = examined.resolution.search().clone();
         let symbols = SymbolOptions { search, ..load.recording().symbols };
         let names = PageNames::new(examined, load.jit_names.resolved, &symbols);
-        let options = CodeOptions {
-            function: None,
-            limit: Some(limit),
-            by_name: false,
-            codes: usize::MAX,
-            weight: Weight::Period,
-            syntax: Syntax::Att,
-        };
+        let options = hottest(limit);
         let code = (limit > 0).then(|| hot_code(examined, &options, &symbols, job, warnings));
         let compiled = Compiled::new(examined, &names, job);
         let findings = findings::of(examined);

@@ -1,4 +1,3 @@
-
 use crate::model::interner::id;
 
 id! {

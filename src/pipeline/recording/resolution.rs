@@ -11,7 +11,7 @@ use super::replaced::say_which_are_replaced;
 use super::samples::Samples;
 use super::survey::{Memory, Survey, is_recorded_kernel, recorded_here};
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::io::{self, Bytes};
+use crate::io::Bytes;
 use crate::model::abi::EM_X86_64;
 use crate::model::chains::{Chains, PlaceId};
 use crate::model::process::{CpuMode, Processes};
@@ -34,7 +34,7 @@ use crate::runtimes::ProcessRuntimes;
 use crate::sources::{self, Account, Found, Kind, SourceState};
 use rustc_hash::FxHashMap;
 use std::os::unix::ffi::OsStringExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How many bytes of records to read before updating the progress bar.
@@ -309,22 +309,28 @@ fn with_progress<'data>(records: Records<'data>, progress: &Progress) -> impl It
 /// inferno recognizes JIT code by either.
 fn origin(account: &Account, processes: &Processes) -> Origin {
     let file = match account.kind {
-        Kind::JitDump => {
-            // A path below the root of a running process is shown as the process sees it, and a packed file under its
-            // recorded path.
-            let below = account.path.strip_prefix(format!("/proc/{}/root", account.pid)).ok();
-            let is_packed = account.path.parent().is_some_and(io::is_archive);
-            let mut mapped = processes.markers.iter().filter(|marker| is_packed && marker.pid == account.pid);
-            let own = || mapped.next().map_or_else(|| account.path.clone(), |marker| marker.path.clone());
-            let path = below.map_or_else(own, |below| Path::new("/").join(below));
-            let image = path.with_file_name(format!("jitted-{}.so", account.pid));
-            image.into_os_string().into_vec()
-        }
+        Kind::JitDump => path_in_process(account, processes)
+            .with_file_name(format!("jitted-{}.so", account.pid))
+            .into_os_string()
+            .into_vec(),
         Kind::PerfMap | Kind::Log(_) => format!("/tmp/perf-{}.map", account.pid).into_bytes(),
         Kind::PlacedElf => account.path.clone().into_os_string().into_vec(),
     };
     let is_sure = matches!(account.state, SourceState::Loaded { .. } | SourceState::Missing { .. });
     Origin { file, pid: (account.kind != Kind::PlacedElf).then_some(account.pid), is_sure }
+}
+
+/// The path of a dump as the recorded process itself spells it, wherever the dump is now and however its directory was
+/// typed.
+fn path_in_process(account: &Account, processes: &Processes) -> PathBuf {
+    if let Ok(path) = account.path.strip_prefix(format!("/proc/{}/root", account.pid)) {
+        return Path::new("/").join(path);
+    }
+    let mut markers = processes.markers.iter().filter(|marker| marker.pid == account.pid);
+    match markers.find(|marker| marker.path.is_absolute()) {
+        Some(marker) => marker.path.clone(),
+        None => std::path::absolute(&account.path).unwrap_or_else(|_| account.path.clone()),
+    }
 }
 
 /// True if `name` means the event, with or without the event's modifiers.

@@ -77,10 +77,10 @@ fn in_unit(amount: f64, units: &[(f64, &str)]) -> Option<String> {
     Some(format!("{number:.digits$} {unit}"))
 }
 
-/// A share of the whole: `12.3 %`.
+/// A share of the whole, as tables spell it: `12.34%`.
 pub(super) fn percent(part: f64, whole: f64) -> String {
     let percent = if whole > 0.0 { 100.0 * part / whole } else { 0.0 };
-    if percent > 0.0 && percent < 0.1 { format!("{percent:.2} %") } else { format!("{percent:.1} %") }
+    format!("{percent:.2}%")
 }
 
 #[cfg(test)]
@@ -115,6 +115,6 @@ mod tests {
         let amounts = Amounts::of(&series(Unit::Nanos), Weight::Period, Some("ticks"), Some(0.5));
         assert_eq!(amounts.text(7_000_001), "3,500,001 ticks");
         assert_eq!(Amounts::of(&series(Unit::Nanos), Weight::Samples, None, None).text(3), "3 samples");
-        assert_eq!((percent(1.0, 3.0).as_str(), percent(1.0, 3000.0).as_str()), ("33.3 %", "0.03 %"));
+        assert_eq!((percent(1.0, 3.0).as_str(), percent(1.0, 3000.0).as_str()), ("33.33%", "0.03%"));
     }
 }

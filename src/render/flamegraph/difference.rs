@@ -124,7 +124,7 @@ fn step(before: u64, after: u64) -> i8 {
 fn change(before: u64, after: u64) -> String {
     let change = 100.0 * (after as f64 - before as f64) / before as f64;
     let sign = if change < 0.0 { '−' } else { '+' };
-    format!(", {sign}{:.1} %", change.abs())
+    format!(", {sign}{:.1}%", change.abs())
 }
 
 fn legend(evidence: Evidence, negate: bool) -> Vec<(Swatch, String)> {
@@ -204,7 +204,7 @@ mod tests {
             ["all 3500→5010 0", "a 3500→5010 0", "0x34 0→600 4", "f 1000→3000 3", "g 1000→1010 1", "new 0→400 4"]
         );
         let facts = drawing.facts.join(" · ");
-        assert!(facts.contains("before 3,500 samples, +43.1 %") && facts.contains("42.9 % of it in calls"), "{facts}");
+        assert!(facts.contains("before 3,500 samples, +43.1%") && facts.contains("42.86% of it in calls"), "{facts}");
     }
 
     #[test]

@@ -20,11 +20,11 @@ use crate::bytes::decimal::push_decimal;
 use crate::bytes::escapes::escape_markup;
 use crate::render::palette;
 use crate::render::palette::{CLASS, Swatch, shade};
+use crate::render::viewer::picture_script;
 use serde_json::json;
 use std::collections::BTreeMap;
 
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
 
 /// Boxes in a piece: about half a megabyte of text.
 const PIECE: usize = 4096;
@@ -178,6 +178,7 @@ impl Picture {
                 "chart": self.drawing.is_chart,
                 "row": self.sizes.row,
                 "font": self.sizes.font,
+                "family": family(look),
                 "width": look.width,
                 "cutBegin": self.cut == Cut::Begin,
                 "nameType": self.name_type,
@@ -223,8 +224,7 @@ impl Picture {
     }
 
     fn style(&self, look: &Look, swatches: &[Swatch]) -> String {
-        let family = look.font_type.as_deref().unwrap_or("Verdana, 'DejaVu Sans', sans-serif");
-        let family: String = family.chars().filter(|c| c.is_alphanumeric() || " ,'-_.".contains(*c)).collect();
+        let family = family(look);
         let Sizes { font, row, .. } = self.sizes;
         let mut style = format!(
             ":root{{--font:{family};--size:{font}px;font-family:{family};font-size:{font}px}}path{{stroke-width:{}}}",
@@ -234,7 +234,9 @@ impl Picture {
         if let Some(color) = look.search_color {
             style += &format!(":root{{--found:{color}}}");
         }
-        style + &palette::rules(swatches)
+        style += &palette::rules(swatches);
+        // The script draws with colors, not with classes.
+        if self.script { style + &palette::variables_of(swatches) } else { style }
     }
 
     fn write_tail(&self) -> String {
@@ -243,7 +245,7 @@ impl Picture {
             tail += &self.axis();
         }
         if self.script {
-            tail += &format!("<script><![CDATA[\n{SCRIPT}]]></script>\n");
+            tail += &format!("<script><![CDATA[\n{}]]></script>\n", picture_script());
         }
         tail + "</svg>\n"
     }
@@ -459,6 +461,12 @@ fn stroke(path: &mut Vec<u8>, x: f64, y: f64, width: f64) {
 
 fn legend_width(text: &str, letter: f64) -> f64 {
     17.0 + (text.chars().count() as f64 + 2.0) * letter
+}
+
+/// The fonts, as a style sheet and a canvas take them.
+fn family(look: &Look) -> String {
+    let family = look.font_type.as_deref().unwrap_or("Verdana, 'DejaVu Sans', sans-serif");
+    family.chars().filter(|c| c.is_alphanumeric() || " ,'-_.".contains(*c)).collect()
 }
 
 /// As many entries to a line as there is room for.

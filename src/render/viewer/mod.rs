@@ -14,6 +14,7 @@ mod pack;
 mod page_rows;
 mod profile;
 
+pub(in crate::render) use modules::picture_script;
 pub use pack::Section;
 pub use profile::{PageRecording, category_number, sections};
 

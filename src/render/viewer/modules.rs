@@ -33,6 +33,7 @@ const MODULES: &[(&str, &str)] = &[
     ("flame_paint.js", include_str!("js/flame_paint.js")),
     ("flame_picture.js", include_str!("js/flame_picture.js")),
     ("flame_view.js", include_str!("js/flame_view.js")),
+    ("focus.js", include_str!("js/focus.js")),
     ("format.js", include_str!("js/format.js")),
     ("functions.js", include_str!("js/functions.js")),
     ("heatmap.js", include_str!("js/heatmap.js")),
@@ -47,6 +48,7 @@ const MODULES: &[(&str, &str)] = &[
     ("listings.js", include_str!("js/listings.js")),
     ("main.js", include_str!("js/main.js")),
     ("menu.js", include_str!("js/menu.js")),
+    ("picture.js", include_str!("js/picture.js")),
     ("profile.js", include_str!("js/profile.js")),
     ("recordings.js", include_str!("js/recordings.js")),
     ("search.js", include_str!("js/search.js")),
@@ -70,6 +72,14 @@ const MODULES: &[(&str, &str)] = &[
 /// One script of all modules that `main.js` needs.
 pub(super) fn script() -> String {
     joined("main.js", MODULES)
+}
+
+/// The script of a picture: what `picture.js` needs, without comments, since every picture has it.
+pub(in crate::render) fn picture_script() -> String {
+    let script = joined("picture.js", MODULES);
+    let is_code = |line: &&str| !["//", "/*", "*"].iter().any(|start| line.trim_start().starts_with(start));
+    let code: Vec<&str> = script.lines().filter(is_code).map(str::trim).filter(|line| !line.is_empty()).collect();
+    format!("(() => {{\n'use strict';\n{}\n}})();\n", code.join("\n"))
 }
 
 /// A module taken apart.
@@ -180,15 +190,26 @@ mod tests {
     }
 
     #[test]
-    fn the_script_has_all_modules_and_nothing_that_ends_it() {
-        let script = script();
+    fn the_scripts_have_all_modules_and_nothing_that_ends_them() {
+        let (page, picture) = (script(), joined("picture.js", MODULES));
         for (module, text) in MODULES {
-            assert!(script.contains(&ModuleParts::of(text).text), "nobody imports {module}");
+            let own = &ModuleParts::of(text).text;
+            assert!(page.contains(own) || picture.contains(own), "nobody imports {module}");
         }
-        for word in
-            ["\nimport ", "\nexport ", "</script", "<!--", "innerHTML", "insertAdjacentHTML", "document.write", "eval("]
-        {
-            assert!(!script.contains(word), "{word}");
+        let ends = ["\nimport ", "\nexport ", "</script", "<!--", "]]>"];
+        let dangerous = ["innerHTML", "insertAdjacentHTML", "document.write", "eval("];
+        for word in ends.into_iter().chain(dangerous) {
+            assert!(!page.contains(word) && !picture_script().contains(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn the_script_of_a_picture_loses_comments_only() {
+        let picture = joined("picture.js", MODULES);
+        let lost = picture.lines().map(str::trim).filter(|line| !line.is_empty() && !picture_script().contains(line));
+        for line in lost {
+            assert!(line.starts_with("//") || line.starts_with("/*") || line.starts_with('*'), "{line}");
+            assert!(!line.contains("*/") || line.ends_with("*/"), "{line}");
         }
     }
 

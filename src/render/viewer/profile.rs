@@ -198,7 +198,7 @@ impl<'p> PageTables<'p> {
             // Where calls are stated, functions are not made of lines: `report` shows where they start, too.
             let place = match frame.start.file {
                 Some(file) if !profile.calls.is_empty() => Some((file, frame.start.line)),
-                _ => place.or_else(|| profile.place_of(frame)),
+                _ => place.or_else(|| profile.home_of(frame)),
             };
             let Some((file, line)) = place else { continue };
             let function = &mut self.functions[*number as usize];

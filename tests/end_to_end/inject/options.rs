@@ -185,7 +185,7 @@ fn the_summary_shows_what_was_done_and_q_and_v_change_it() {
     };
     let usual = said(&[]);
     for part in [
-        "1 functions of 1 processes loaded from 1 jitdumps",
+        "Loaded 1 function from 1 jitdump",
         "1 samples, 1 with JIT frames in their stack; 1 of 1 JIT frames have a name (100.0 %)",
         "out.data: 1 mapping records inserted",
     ] {

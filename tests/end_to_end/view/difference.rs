@@ -73,7 +73,7 @@ fn a_profile_and_itself_do_not_differ() {
     let mut shown =
         Shown::with(&after, &[], &["--diff", after.to_str().unwrap(), "--sample-weight", "1"]).part("difference");
     assert_eq!(rows(&mut shown), [["No function changed by more than sampling noise"]]);
-    assert!(shown.text_of("#difference-facts").contains("+0.0 %"));
+    assert!(shown.text_of("#difference-facts").contains("+0.0%"));
 }
 
 #[test]
@@ -85,11 +85,11 @@ fn amounts_as_they_are_differ_where_shares_do_not() {
     fs::write(&after, "main;a 202\nmain;b 406\n").unwrap();
     let mut shown =
         Shown::with(&after, &[], &["--diff", before.to_str().unwrap(), "--sample-weight", "1"]).part("difference");
-    assert_eq!(change_of_b(&mut shown), "+0.0 %, may be chance");
+    assert_eq!(change_of_b(&mut shown), "+0.0%, may be chance");
     shown.page.click_on("#difference-normalise");
-    assert_eq!(change_of_b(&mut shown), "+100.0 %, may be chance");
+    assert_eq!(change_of_b(&mut shown), "+100.0%, may be chance");
     shown.reload();
-    assert_eq!(change_of_b(&mut shown), "+100.0 %, may be chance");
+    assert_eq!(change_of_b(&mut shown), "+100.0%, may be chance");
 }
 
 /// The end of the tooltip of the box of `b`.

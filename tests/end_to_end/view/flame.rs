@@ -47,6 +47,14 @@ fn rows(folded: &str) -> Vec<(Vec<&str>, u64)> {
         .collect()
 }
 
+/// What the search says: how many functions a test finds, and the share of the stacks in which one is.
+fn matched(folded: &str, finds: impl Fn(&str) -> bool) -> String {
+    let rows = rows(folded);
+    let names: std::collections::BTreeSet<&str> = rows.iter().flat_map(|(stack, _)| stack.iter().copied()).collect();
+    let count = names.into_iter().filter(|name| finds(name)).count();
+    format!("{count} {} · {}", if count == 1 { "match" } else { "matches" }, share(folded, finds))
+}
+
 /// The share of the stacks in which a function is that a test finds, as the page gives it.
 fn share(folded: &str, finds: impl Fn(&str) -> bool) -> String {
     let rows = rows(folded);
@@ -67,17 +75,17 @@ fn a_search_shows_the_share_of_the_stacks_that_have_what_is_found() {
     let mut shown = graph();
     shown.page.press("/");
     shown.page.type_text("SCAN");
-    assert_eq!(shown.text_of("#search-matched"), format!("{} matched", share(STACKS, |name| name == "scan")));
+    assert_eq!(shown.text_of("#search-matched"), matched(STACKS, |name| name == "scan"));
     shown.page.click_on("#search-regex");
     shown.set(&json!({ "search": "^(infer|emit)$" }));
-    let expected = format!("{} matched", share(STACKS, |name| ["infer", "emit"].contains(&name)));
+    let expected = matched(STACKS, |name| ["infer", "emit"].contains(&name));
     assert_eq!(shown.text_of("#search-matched"), expected);
     shown.reload();
     assert_eq!(shown.text_of("#search-matched"), expected);
     shown.set(&json!({ "search": "(" }));
     assert_eq!(shown.text_of("#search-matched"), "no regular expression");
     shown.set(&json!({ "search": "nothing of this name", "regex": false }));
-    assert_eq!(shown.text_of("#search-matched"), "not found");
+    assert_eq!(shown.text_of("#search-matched"), "no matches");
 }
 
 #[test]
@@ -89,7 +97,8 @@ fn a_search_in_a_recording_finds_what_is_in_its_stacks() {
     for text in ["Builtins_", "regexp", "node", "[perf-15670.map]"] {
         shown.set(&json!({ "search": text }));
         let expected = share(&folded, |name| name.to_lowercase().contains(&text.to_lowercase()));
-        assert_eq!(shown.text_of("#search-matched"), format!("{expected} matched"), "{text}");
+        let told = shown.text_of("#search-matched");
+        assert!(told.ends_with(&format!(" · {expected}")), "{text}: {told}");
     }
 }
 

@@ -44,13 +44,18 @@ impl LoadedSources {
             self.accounts.iter().filter(|account| is_meant(account.kind)).filter(is_loaded).count()
         };
         let (dumps, maps) = (count(|kind| kind == Kind::JitDump), count(|kind| kind == Kind::PerfMap));
-        let logs = match count(|kind| matches!(kind, Kind::Log(_))) {
-            0 => String::new(),
-            logs => format!(" and {}", counted(logs as u64, "log")),
-        };
-        format!(
-            "{functions} functions of {processes} processes loaded from {dumps} jitdumps and {maps} perf maps{logs}"
-        )
+        let logs = count(|kind| matches!(kind, Kind::Log(_)));
+        let files = [(dumps, "jitdump"), (maps, "perf map"), (logs, "log")];
+        let files: Vec<String> = files
+            .into_iter()
+            .filter(|(files, _)| *files > 0)
+            .map(|(files, word)| counted(files as u64, word))
+            .collect();
+        if files.is_empty() {
+            return "No dumps, maps or logs of JIT code were loaded".to_owned();
+        }
+        let of = if *processes > 1 { format!(" of {processes} processes") } else { String::new() };
+        format!("Loaded {}{of} from {}", counted(*functions as u64, "function"), files.join(" and "))
     }
 
     /// When each process's jitdumps have their last record, on the recording's clock.

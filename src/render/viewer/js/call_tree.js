@@ -1,13 +1,13 @@
 // Part "Call tree": the stacks as a table of rows that open, from their roots or from their ends on.
 
 import { drawingOf, element } from "./dom.js";
+import { whyEmpty } from "./flame.js";
 import { amount, percent } from "./format.js";
 import { foundGroups } from "./search_box.js";
 import { childrenByWeight } from "./tree.js";
 import { VirtualRows } from "./virtual_rows.js";
 
 const ROW_PIXELS = 20;
-const INDENT_PIXELS = 14;
 /** Deeper rows are not indented further: their names would leave the window. */
 const DEEPEST_INDENT = 40;
 /** At the beginning rows are open down to the first one that has less than this share of its caller. */
@@ -24,17 +24,25 @@ export function mountCallTree(root, page) {
 
 class CallTreePart {
   constructor(root, page) {
-    Object.assign(this, { page, redraw: () => {}, rows: [], open: new Set(), shape: null });
+    Object.assign(this, { page, redraw: () => {}, rows: [], open: new Set(), shape: null, isWalked: false });
     this.kind = element("select", { id: "tree-kind", "aria-label": "Begin with", onchange: () => this.redraw() },
       element("option", { value: "calls" }, "Roots first: callees below"),
       element("option", { value: "bottomup" }, "Innermost first: callers below"));
-    this.list = element("div", { id: "tree-rows", "aria-label": "Call tree" });
+    this.list = element("div", { id: "tree-rows", "aria-label": "Call tree", "data-home": "" });
     this.list.addEventListener("keydown", (event) => this.key(event));
     this.list.addEventListener("click", (event) => this.clicked(event));
     root.classList.add("call-tree");
     const head = ["Total", "", "Self", "", "Function"].map((text, at) => element("span", { class: at < 4 ? "amount" : null }, text));
-    root.append(element("div", { class: "functions-bar" }, this.kind), element("div", { class: "tree-head" }, ...head), this.list);
-    this.virtual = new VirtualRows(this.list, ROW_PIXELS, (row) => this.rowOf(row));
+    this.empty = element("p", { class: "empty", hidden: true });
+    root.append(element("div", { class: "functions-bar" }, this.kind), element("div", { class: "tree-head", "aria-hidden": "true" }, ...head),
+      this.empty, this.list);
+    this.virtual = new VirtualRows(this.list, ROW_PIXELS, (row) => this.rowOf(row), { list: "tree", row: "treeitem" });
+    page.walkers.tree = (step) => this.walk(step);
+  }
+
+  /** Whether the tree begins with what ran. */
+  get endsFirst() {
+    return this.kind.value === "bottomup";
   }
 
   draw() {
@@ -58,15 +66,45 @@ class CallTreePart {
 
   /** The rows that are there: below each open one its children, the heaviest first. */
   arrange() {
-    const { tree, open } = this, rows = [], todo = childrenByWeight(tree, 0).reverse();
+    const { tree, open } = this, rows = [], todo = [];
+    // The place of each row among its siblings, for readers of the screen.
+    this.places = new Map();
+    const enter = (parent) => {
+      const children = childrenByWeight(tree, parent);
+      children.forEach((node, at) => this.places.set(node, { at: at + 1, of: children.length }));
+      todo.push(...children.reverse());
+    };
+    enter(0);
     while (todo.length > 0) {
       const node = todo.pop();
       rows.push(node);
-      if (open.has(node)) todo.push(...childrenByWeight(tree, node).reverse());
+      if (open.has(node)) enter(node);
     }
     this.rows = rows;
     this.found = foundGroups(this.page)?.groups ?? null;
+    this.empty.textContent = whyEmpty(this.page);
+    this.empty.hidden = rows.length > 0;
     this.virtual.reset(rows.length);
+  }
+
+  /** To the next row that is searched for, in the order in which all rows would stand if they were open. */
+  walk(step) {
+    const { tree, found } = this, wanted = [];
+    if (!found) return null;
+    const todo = childrenByWeight(tree, 0).reverse();
+    while (todo.length > 0) {
+      const node = todo.pop();
+      if (found[tree.group[node]]) wanted.push(node);
+      todo.push(...childrenByWeight(tree, node).reverse());
+    }
+    if (wanted.length === 0) return null;
+    const before = this.isWalked ? wanted.indexOf(this.rows[this.virtual.cursor]) : -1;
+    const at = before < 0 ? (step > 0 ? 0 : wanted.length - 1) : (before + step + wanted.length) % wanted.length;
+    for (let above = tree.parent[wanted[at]]; above >= 0; above = tree.parent[above]) this.open.add(above);
+    this.isWalked = true;
+    this.arrange();
+    this.virtual.moveTo(this.rows.indexOf(wanted[at]), true);
+    return { at: at + 1, count: wanted.length, what: "row" };
   }
 
   hasChildren(node) {
@@ -88,13 +126,22 @@ class CallTreePart {
       element("span", { class: "opener", "aria-hidden": "true" }, isOpener ? (isOpen ? "▾" : "▸") : ""),
       profile.knowsCategories ? element("i", { style: `background:var(--fill-${category.letter},var(--code-${category.letter}))` }) : null,
       profile.functions.name[number]);
-    name.style.paddingLeft = `${Math.min(tree.depth[node] - 1, DEEPEST_INDENT) * INDENT_PIXELS}px`;
-    const amounts = [tree.total[node], tree.own[node]].flatMap((value) => [amount(value, unit), percent(value, all)]);
+    name.style.paddingLeft = `calc(${Math.min(tree.depth[node] - 1, DEEPEST_INDENT)} * var(--indent))`;
+    const told = (value) => [amount(value, unit), percent(value, all)], self = this.selfOf(node);
+    const amounts = [...told(tree.total[node]), ...(self === null ? ["", ""] : told(self))];
+    const { at, of } = this.places.get(node);
     return element("div", {
       class: ["tree-row", selected !== null && page.groups().of[selected] === tree.group[node] ? "selected" : "",
         this.found?.[tree.group[node]] ? "found" : "", row === this.virtual.cursor ? "cursor" : ""].join(" "),
       "aria-level": String(tree.depth[node]), "aria-expanded": isOpener ? String(isOpen) : null,
-    }, ...amounts.map((text) => element("span", { class: "amount" }, text)), name);
+      "aria-posinset": String(at), "aria-setsize": String(of),
+    }, ...amounts.map((text, at) => element("span", { class: at % 2 ? "amount" : "amount unit" }, text)), name);
+  }
+
+  /** What ran in a row's function itself; null for the callers of what ran. */
+  selfOf(node) {
+    if (!this.endsFirst) return this.tree.own[node];
+    return this.tree.depth[node] === 1 ? this.tree.total[node] : null;
   }
 
   toggle(row, opens = !this.open.has(this.rows[row])) {
@@ -119,10 +166,11 @@ class CallTreePart {
 
   key(event) {
     const row = this.virtual.cursor, node = this.rows[row];
+    this.isWalked = false;
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "ArrowRight" && row >= 0) {
       if (this.hasChildren(node) && !this.open.has(node)) this.toggle(row, true);
-      else this.virtual.key("ArrowDown");
+      else if (this.open.has(node)) this.virtual.key("ArrowDown");
     } else if (event.key === "ArrowLeft" && row >= 0) {
       if (this.open.has(node)) this.toggle(row, false);
       else this.virtual.moveTo(Math.max(0, this.rows.indexOf(this.tree.parent[node])));

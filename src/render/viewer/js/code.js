@@ -47,7 +47,7 @@ class CodePart {
     this.redraw = () => {};
     const nodes = this.#nodes;
     const tool = (name, options) => {
-      const list = element("select", { id: `code-${name}`, onchange: () => this.redraw() },
+      const list = element("select", { id: `code-${name}`, "aria-label": name === "lines" ? "Lines" : "Percentages", onchange: () => this.redraw() },
         ...options.map(([value, text]) => element("option", { value }, text)));
       nodes[name] = list;
       return list;
@@ -67,7 +67,7 @@ class CodePart {
       element("span", { class: "hint" }, "↑↓ move · n/N hottest, next · Enter follow a jump · / search"));
     nodes.table = element("div", { id: "code-list" });
     nodes.source = element("div", { id: "code-source", "aria-label": "Source" });
-    nodes.machine = element("div", { id: "code-machine", "aria-label": "Machine code" });
+    nodes.machine = element("div", { id: "code-machine", "aria-label": "Machine code", "data-home": "" });
     nodes.panes = element("div", { id: "code-panes" }, nodes.source, nodes.machine);
     nodes.note = element("div", { id: "code-note" });
     root.classList.add("code");
@@ -97,6 +97,16 @@ class CodePart {
     const others = profile.events.map((_, event) => event)
       .filter((event) => event !== chosen && this.#costs[event].totalCount > 0);
     return [chosen, ...others].slice(0, MOST_EVENTS);
+  }
+
+  /** What the rows count: "sample" or "cost". */
+  get #counted() {
+    return this.#page.profile.counted;
+  }
+
+  /** A number of samples, or a cost. */
+  #told(count) {
+    return this.#counted === "cost" ? amount(count, this.#page.unit) : counted(count, "sample");
   }
 
   #weightOf = (cost) => (this.#page.state.weight === "samples" ? cost.count : cost.weight);
@@ -165,10 +175,10 @@ class CodePart {
       head.replaceChildren(
         element("h2", {}, "The hottest code"),
         element("p", {}, [
-          `${counted(this.#listings.length - missing, "code")} of ${grouped(about.codes)} that have samples`,
-          hidden > 0 ? " (--code N puts more into the page)" : "",
-          `: ${percent(cost.listed, cost.totalCount)} of the selected samples.`,
-          missing > 0 ? ` The code of ${grouped(missing)} more has no bytes and comes last.` : "",
+          hidden > 0 ? `Top ${grouped(this.#listings.length)} of ` : "",
+          `${counted(about.codes, "code block")} (${percent(cost.listed, cost.totalCount)} of ${this.#counted}s`,
+          hidden > 0 ? "; --code N for more)." : ").",
+          missing > 0 ? ` ${grouped(missing)} ${missing === 1 ? "has" : "have"} no bytes.` : "",
         ].join("")));
       return;
     }
@@ -181,12 +191,12 @@ class CodePart {
       const { self, selfCount } = this.#page.sums();
       const group = this.#page.groups().of[number];
       const { total } = this.#page.selection();
-      if (number >= 0) words.push(`${percent(self[group], total)} of the selection, ${counted(selfCount[group], "sample")}`);
+      if (number >= 0) words.push(`${percent(self[group], total)} of the selection, ${this.#told(selfCount[group])}`);
     } else {
       const sums = own.map((listing) => this.#sum(listing));
       const count = sums.reduce((sum, { count }) => sum + count, 0);
       const part = sums.reduce((sum, { part }) => sum + part, 0);
-      words.push(`${percent(part, sums[0].whole)} of the selection, ${counted(count, "sample")}`);
+      words.push(`${percent(part, sums[0].whole)} of the selection, ${this.#told(count)}`);
       words.push(this.#versionsOf(own));
     }
     head.replaceChildren(element("h2", { title: name }, name), element("p", {}, words.filter(Boolean).join(" · ")));
@@ -217,6 +227,7 @@ class CodePart {
       isChosen,
       marked: (at) => this.#line !== null && isChosen(instructions.file[at], instructions.line[at]),
     };
+    nodes.panes.classList.toggle("exact", this.#counted === "cost");
     nodes.machine.style.setProperty("--events", events.length);
     this.machine.show(view);
     this.source.show(view);
@@ -242,6 +253,7 @@ class CodePart {
     const told = (event, column) => {
       const said = this.#listings.about.events[event]?.said;
       const which = events.length > 1 ? `${["Left", "Next", "Then"][column]}: ` : "";
+      if (this.#listings.about.events[event]?.exact) return `${which}${profile.events[event].name}, counted`;
       return `${which}${profile.events[event].name}, ${said ? `samples stand ${said}` : "its precision is not known"}`;
     };
     return events.map((event, column) => element("span", {}, told(event, column)));
@@ -255,7 +267,7 @@ class CodePart {
     if (hosts.length > 0) {
       const link = ([listing, count]) => element("li", {},
         element("button", { class: "target", "data-listing": listing, onclick: () => this.#choose(listing) },
-          this.#listings.name[listing]), ` ${counted(count, "sample")}`);
+          this.#listings.name[listing]), ` ${this.#told(count)}`);
       return [element("p", {}, "It has no code of its own: it was inlined into other functions. Its samples are in"),
         element("ul", {}, ...hosts.map(link))];
     }

@@ -136,7 +136,7 @@ export class MachinePane {
     const inside = instructions.inside[at];
     if (inside >= 0) {
       const target = address - BigInt(instructions.offset[at]) + BigInt(instructions.offset[inside]);
-      return [" ", element("button", { class: "target", "data-to": inside, tabIndex: -1 }, target.toString(16))];
+      return [" ", element("span", { class: "target", "data-to": inside }, target.toString(16))];
     }
     const out = instructions.out(at);
     if (!out) return [];
@@ -147,12 +147,12 @@ export class MachinePane {
     const text = words.filter(Boolean).join(" ");
     const isHere = out.name !== "" && listings.at(out.name, out.address ?? 0n) >= 0;
     return [" ", isHere
-      ? element("button", { class: "target", "data-out": at, tabIndex: -1, title: out.name }, text)
+      ? element("span", { class: "target", "data-out": at, title: out.name }, text)
       : element("span", { class: "elsewhere", title: out.name }, text)];
   }
 
   #clicked(event) {
-    const target = event.target.closest("button.target");
+    const target = event.target.closest(".target");
     if (target?.dataset.to) return this.moveTo(Number(target.dataset.to));
     if (target?.dataset.out) return this.calls.follow(Number(target.dataset.out));
     const row = VirtualRows.rowOf(event);

@@ -22,38 +22,32 @@ export class CodeTable {
   show({ listings, profile, list, shown, sumOf, withNames }) {
     const sums = new Map(list.map((listing) => [listing, sumOf(listing)]));
     const sorted = [...list].sort((a, b) => sums.get(b).part - sums.get(a).part || a - b).slice(0, MOST_CODES);
-    const heads = ["%", "samples", "tier", "version", "bytes", "written at", "process"];
-    if (withNames) heads.push("function");
+    const whys = sorted.some((listing) => listings.missing[listing] !== "");
+    const columns = [
+      { head: "%", text: (listing) => (listings.missing[listing] ? "" : percent(sums.get(listing).part, sums.get(listing).whole)) },
+      { head: profile.counted === "cost" ? "cost" : "samples", text: (listing) => (listings.missing[listing] ? "" : grouped(sums.get(listing).count)) },
+      { head: "function", isName: true, text: (listing) => (withNames ? listings.name[listing] : "") },
+      { head: "tier", text: (listing) => swatch(profile.categories[listings.category[listing]]) },
+      { head: "version", text: (listing) => (listings.versions[listing] > 1 ? `${listings.version[listing]} of ${listings.versions[listing]}` : "") },
+      { head: "bytes", text: (listing) => (listings.missing[listing] ? "" : grouped(listings.size[listing])) },
+      { head: "written at", text: (listing) => (listings.loadedAt(listing) === null ? "" : writtenAt(listings.loadedAt(listing))) },
+      { head: "process", text: (listing) => String(listings.pid[listing]) },
+      { head: "no listing", isName: true, text: (listing) => (whys ? listings.missing[listing] : "") },
+    ];
+    const cells = columns.map(({ text }) => sorted.map(text));
+    // A column that says nothing is left out.
+    const shownColumns = columns.map((column, at) => ({ ...column, cells: cells[at] })).filter(({ cells }) => cells.some((cell) => cell !== ""));
     // One stop of the tabulator: arrows go from row to row.
     const stop = sorted.includes(shown) ? shown : sorted[0];
     const focused = this.#root.contains(document.activeElement);
-    const table = element("table", { class: "codes" },
-      element("thead", {}, element("tr", {}, ...heads.map((head) => element("th", { scope: "col" }, head)))),
-      element("tbody", {}, ...sorted.map((listing) => this.#row(listings, profile, listing, {
-        sum: sums.get(listing), isShown: listing === shown, isStop: listing === stop, withNames,
-      }))));
+    const table = element("table", { class: "codes", role: "grid", "aria-label": withNames ? "Code" : "Versions of the function" },
+      element("thead", {}, element("tr", {}, ...shownColumns.map(({ head, isName }) => element("th", { scope: "col", class: isName ? "name" : null }, head)))),
+      element("tbody", {}, ...sorted.map((listing, row) => element("tr", {
+        tabIndex: listing === stop ? 0 : -1, "data-home": listing === stop ? "" : null, "data-listing": listing,
+        "aria-selected": String(listing === shown), onclick: () => this.#chosen(listing),
+      }, ...shownColumns.map(({ cells, isName }) => element("td", { class: isName ? "name" : null, title: isName ? cells[row] : null }, cells[row]))))));
     this.#root.replaceChildren(table);
     if (focused) this.#root.querySelector("tbody tr[tabindex='0']")?.focus();
-  }
-
-  #row(listings, profile, listing, { sum, isShown, isStop, withNames }) {
-    const category = profile.categories[listings.category[listing]];
-    const at = listings.loadedAt(listing);
-    const why = listings.missing[listing];
-    const cells = [
-      why ? "" : percent(sum.part, sum.whole),
-      why ? "" : grouped(sum.count),
-      swatch(category),
-      listings.versions[listing] > 1 ? `${listings.version[listing]} of ${listings.versions[listing]}` : "",
-      why ? "no listing" : grouped(listings.size[listing]),
-      at === null ? "" : writtenAt(at),
-      String(listings.pid[listing]),
-    ].map((content) => element("td", {}, content));
-    if (withNames) cells.push(element("td", { class: "name", title: listings.name[listing] }, listings.name[listing]));
-    return element("tr", {
-      tabIndex: isStop ? 0 : -1, "data-listing": listing, "aria-current": isShown ? "true" : null, title: why || null,
-      onclick: () => this.#chosen(listing),
-    }, ...cells);
   }
 
   #key(event) {

@@ -5,7 +5,8 @@ import { Comparison, changedFunctions } from "./comparison.js";
 import { drawingOf, element } from "./dom.js";
 import { DifferencePicture } from "./difference_picture.js";
 import { FlameModel } from "./flame_model.js";
-import { FlameView } from "./flame_view.js";
+import { whyEmpty } from "./flame.js";
+import { FlameView, walkViews } from "./flame_view.js";
 import { amount, counted, grouped, percent } from "./format.js";
 import { boxActions } from "./box_actions.js";
 import { openMenu } from "./menu.js";
@@ -41,6 +42,10 @@ class DifferencePart {
     root.classList.add("flame", "difference");
     this.update = drawingOf(page, () => this.show());
     page.store.subscribe(this.update);
+    page.walkers.difference = (step) => walkViews([this.view], step);
+    root.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && !event.defaultPrevented && this.leave()) event.preventDefault();
+    });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", this.update);
     this.update();
   }
@@ -66,7 +71,7 @@ class DifferencePart {
     );
     this.normalise = check(
       "difference-normalise",
-      "Normalise",
+      "Normalize",
       "Compare shares: as if both recordings were of the same length",
       store.state.normalise,
       (normalise) => store.set({ normalise }),
@@ -78,7 +83,7 @@ class DifferencePart {
       element("label", {}, "Functions by ", sums),
       check(
         "difference-noise",
-        "Also what may be chance",
+        "Include changes within noise",
         `Changes of less than ${SIGNIFICANT} standard deviations, too`,
         false,
         (withNoise) => {
@@ -100,7 +105,7 @@ class DifferencePart {
   }
 
   tableElement() {
-    const head = ["before", "after", "delta", "change", "samples before", "samples after"].map((name) =>
+    const head = ["before", "after", "delta (points)", "change", "samples before", "samples after"].map((name) =>
       element("th", { class: "number", scope: "col" }, name),
     );
     return element(
@@ -141,14 +146,21 @@ class DifferencePart {
         action?.act();
         return Boolean(action);
       },
-      escape: (view) => {
-        if (!view.isZoomed()) return false;
-        view.zoomTo(view.picture.viewOf([]));
-        store.set({ zoom: [] });
-        return true;
-      },
-      painted: () => {},
+      escape: () => this.leave(),
+      empty: () => whyEmpty(this.page),
     };
+  }
+
+  /** Goes one step back: out of a zoom, a focus, a search. True if there was one. */
+  leave() {
+    const { view, page: { store } } = this;
+    if (view.isZoomed()) {
+      view.zoomTo(view.picture.viewOf([]));
+      store.set({ zoom: [] });
+    } else if (store.state.focus !== null) store.set({ focus: null });
+    else if (store.state.search) store.set({ search: "" });
+    else return false;
+    return true;
   }
 
   /** Both sides, as they are compared. */
@@ -248,5 +260,5 @@ class DifferencePart {
 function changeInPercent(before, after) {
   if (!(before > 0)) return "";
   const change = (100 * (after - before)) / before;
-  return `, ${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(1)} %`;
+  return `, ${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(1)}%`;
 }

@@ -55,7 +55,7 @@ export class DifferencePicture extends TreePicture {
       after = this.tree.total[node];
     if (before === 0) return `new${chance}`;
     const change = (100 * (after - before)) / before;
-    return `before ${amount(Math.round(before), unit)} (${percent(this.before.total[node], this.comparison.before.total)} of all), ${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(1)} %${chance}`;
+    return `before ${amount(Math.round(before), unit)} (${percent(this.before.total[node], this.comparison.before.total)} of all), ${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(1)}%${chance}`;
   }
 
   /** The amount of earlier boxes that have no counterpart, though its callers have. */

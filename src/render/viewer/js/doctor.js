@@ -2,7 +2,7 @@
 // one click away.
 
 import { swatch } from "./code_table.js";
-import { drawingOf, element } from "./dom.js";
+import { drawingOf, element, scrollsByKeyboard } from "./dom.js";
 import { amount, counted, grouped, percent } from "./format.js";
 
 /** The number of functions that are named for a finding; a click at the first shows all of them. */
@@ -16,6 +16,7 @@ export function mountDoctor(root, page) {
   const keys = ["part", "event", "weight", "ranges", "tracks", "theme", "mergeTiers"];
   const draw = drawingOf(page, () => root.replaceChildren(...page.pack.json("findings").map((told) => recordingArticle(page, told))));
   root.classList.add("doctor");
+  scrollsByKeyboard(root);
   page.store.subscribe((state, changed) => {
     if (state.part === "doctor" && keys.some((key) => changed.has(key))) draw();
   });

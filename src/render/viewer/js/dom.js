@@ -5,7 +5,8 @@
  * is left out; a child is an element or a text.
  */
 export function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
+  // The namespace is named: in the document of an SVG file elements have none otherwise.
+  const made = document.createElementNS("http://www.w3.org/1999/xhtml", tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
@@ -34,6 +35,12 @@ export function drawingOf(page, draw) {
   addEventListener("beforeprint", () => draw());
   addEventListener("afterprint", ask);
   return ask;
+}
+
+/** A part that scrolls as a whole is where the keyboard goes. */
+export function scrollsByKeyboard(root) {
+  root.tabIndex = 0;
+  root.dataset.home = "";
 }
 
 /** Calls `changed(width, height)` now and whenever the size of an element changes. */

@@ -1,13 +1,22 @@
 // The flame graph: what is chosen of it, its legend, and the graph, or the two of a sandwich.
 
 import { boxActions, copy, lastPart } from "./box_actions.js";
+import { isLost } from "./focus.js";
 import { foldedText } from "./copy_text.js";
 import { drawingOf, element } from "./dom.js";
 import { FlameModel } from "./flame_model.js";
-import { FlameView } from "./flame_view.js";
+import { FlameView, walkViews } from "./flame_view.js";
 import { percent } from "./format.js";
 import { openMenu } from "./menu.js";
 import { foundGroups } from "./search_box.js";
+
+/** Why a graph has no boxes. */
+export function whyEmpty(page) {
+  const { state } = page;
+  if (!(page.selection().total > 0)) return "No samples in the chosen time and threads.";
+  if (state.focus !== null) return "No stack that is left goes through this function.";
+  return "Everything is hidden: the buttons above show it again.";
+}
 
 /** Mounts it. */
 export function mountFlame(root, page) {
@@ -27,8 +36,11 @@ class FlamePart {
     this.sandwich = element("div", { class: "flame-sandwich" }, this.views.callers.root, this.views.callees.root);
     root.append(this.toolbar(), this.kept, this.legend, this.views.whole.root, this.sandwich);
     root.classList.add("flame");
+    this.sandwiched = null;
     this.update = drawingOf(page, () => this.show());
     page.store.subscribe(this.update);
+    page.walkers.flame = (step) => walkViews(this.shownViews(), step);
+    root.addEventListener("keydown", (event) => this.key(event));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", this.update);
     this.update();
   }
@@ -69,7 +81,8 @@ class FlamePart {
         ["merged", "Merged"],
         ["time", this.page.profile.time ? "In order of time" : "In the input's order"],
       ]),
-      check("flame-merge-tiers", "mergeTiers", "Merge tiers", "All tiers of a function are one box"),
+      this.page.profile.hasTiers
+        ? check("flame-merge-tiers", "mergeTiers", "Merge tiers", "All tiers of a function are one box") : null,
       check(
         "flame-merge-recursion",
         "mergeRecursion",
@@ -101,16 +114,26 @@ class FlamePart {
         action.act();
         return true;
       },
-      escape: (view) => {
-        if (view.isZoomed()) this.resetZoom();
-        else if (store.state.sandwich !== null) store.set({ sandwich: null });
-        else if (store.state.focus !== null) store.set({ focus: null });
-        else if (store.state.search) store.set({ search: "" });
-        else return false;
-        return true;
-      },
+      escape: () => this.leave(),
       painted: () => (this.reset.disabled = !this.shownViews().some((view) => view.isZoomed())),
+      empty: () => whyEmpty(this.page),
     };
+  }
+
+  /** Goes one step back: out of a zoom, a sandwich, a focus, a search. True if there was one. */
+  leave() {
+    const { store } = this.page;
+    if (this.shownViews().some((view) => view.isZoomed())) this.resetZoom();
+    else if (store.state.sandwich !== null) store.set({ sandwich: null });
+    else if (store.state.focus !== null) store.set({ focus: null });
+    else if (store.state.search) store.set({ search: "" });
+    else return false;
+    return true;
+  }
+
+  /** Escape leads back from the part's buttons, too. */
+  key(event) {
+    if (event.key === "Escape" && !event.defaultPrevented && this.leave()) event.preventDefault();
   }
 
   zoom(view, { node, start, end, path }) {
@@ -143,7 +166,9 @@ class FlamePart {
       { state } = page;
     if (root.hidden) return;
     this.showChoices(state);
-    const isSandwich = state.sandwich !== null;
+    const isSandwich = state.sandwich !== null, isTurned = this.sandwiched !== state.sandwich;
+    const takesFocus = isTurned && (isLost(document.activeElement) || root.contains(document.activeElement));
+    this.sandwiched = state.sandwich;
     this.views.whole.root.hidden = isSandwich;
     this.sandwich.hidden = !isSandwich;
     this.showKept(state);
@@ -155,6 +180,11 @@ class FlamePart {
     } else {
       this.showPicture(this.views.whole, model.wholePicture(), state.zoom, state.span);
     }
+    if (!takesFocus) return;
+    // The keyboard goes on in the graph that took the place of the other: at the function, or where it was before.
+    const view = this.shownViews().at(-1);
+    if (isSandwich) view.pointToFirst();
+    view.scroll.focus({ preventScroll: true });
   }
 
   showPicture(view, picture, zoom, span = []) {
@@ -169,7 +199,7 @@ class FlamePart {
 
   showChoices(state) {
     for (const key of ["direction", "order"]) this[key].value = state[key];
-    for (const key of ["mergeTiers", "mergeRecursion"]) this[key].checked = state[key];
+    for (const key of ["mergeTiers", "mergeRecursion"]) if (this[key]) this[key].checked = state[key];
     this.order.disabled = state.direction === "bottomup" || state.sandwich !== null;
     this.direction.disabled = state.sandwich !== null;
   }

@@ -3,6 +3,12 @@
 // Places are amounts (of the tree's weight, or of time), not pixels: a zoom is a range of them. Boxes too narrow to be
 // seen are left out with all that is below them; their places stay free, so that a box has one place in every zoom.
 
+/** The number in a box instead of a node of the tree: nothing ran. */
+export const IDLE = -1;
+
+/** The names of lanes are boxes of their own: `LANE − the lane's number`. */
+export const LANE = -2;
+
 /** Boxes by row, from left to right in each. */
 export class BoxRows {
   constructor() {

@@ -59,6 +59,7 @@ export class FlameModel {
           tree,
           looks,
           upward,
+          endsFirst: direction === "bottomup",
           categories: direction === "bottomup" ? null : this.categoriesOf(tree, "calls"),
         }),
     );
@@ -109,6 +110,7 @@ export class FlameModel {
         upward: true,
         root: Math.min(1, callers.length - 1),
         showsRoot: false,
+        endsFirst: true,
       }),
       callees: new TreePicture({
         page,

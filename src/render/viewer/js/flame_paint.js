@@ -1,36 +1,38 @@
 // Draws the boxes of a flame graph, and what is pointed at over them.
 
 import { sharpened, styleColour } from "./dom.js";
+import { LANE } from "./flame_layout.js";
 import { LabelFitter } from "./labels.js";
-import { currentShades } from "./shades.js";
-import { LANE } from "./time_lanes.js";
+import { currentShades, inkOn } from "./shades.js";
 
-/** From row to row, and the size of letters; in pixels, as in the flame graphs of the command line. */
-export const ROW = 16;
-export const FONT = 12;
-const FAMILY = "Verdana, 'DejaVu Sans', sans-serif";
+/** From row to row, and the size of letters, in pixels, as in the flame graphs of the command line; the end of names that
+ * is cut. `below`: what is kept free below the boxes. */
+export const FLAME_LOOK = { row: 16, font: 12, family: "Verdana, 'DejaVu Sans', sans-serif", cutsStart: false, below: 0 };
 
 /** Left and right of the boxes. */
 export const MARGIN = 8;
 
-let fitter = null;
+const FITTERS = new WeakMap();
 
-function fitterOf(pen) {
-  fitter ??= new LabelFitter((text) => pen.measureText(text).width);
-  return fitter;
+/** The fitter of a view's letters. */
+function fitterOf({ look }, pen) {
+  if (!FITTERS.has(look)) FITTERS.set(look, new LabelFitter((text) => pen.measureText(text).width, look.cutsStart));
+  return FITTERS.get(look);
 }
 
 /** Draws all boxes of a view that are in its window. */
 export function paintBoxes(view) {
-  const { boxes, picture } = view;
+  const { boxes, picture, look } = view;
   const pen = sharpened(view.canvas, view.outerWidth, view.height);
-  pen.font = `${FONT}px ${FAMILY}`;
+  pen.font = `${look.font}px ${look.family}`;
   pen.textBaseline = "middle";
+  const found = styleColour("--found");
   const brush = {
     pen,
     shades: currentShades(),
-    fitter: fitterOf(pen),
-    found: styleColour("--found"),
+    fitter: fitterOf(view, pen),
+    found,
+    inkOnFound: inkOn(found),
     ink: styleColour("--ink"),
     fill: "",
     column: -1,
@@ -38,7 +40,7 @@ export function paintBoxes(view) {
   };
   for (let row = 0; row < boxes.rows; row++) {
     const top = view.topOf(row);
-    if (top + ROW < 0 || top > view.height) continue;
+    if (top + look.row < 0 || top > view.height) continue;
     brush.column = -1;
     for (let box = boxes.first[row]; box < boxes.first[row + 1]; box++) paintBox(brush, picture, box, top);
   }
@@ -57,7 +59,7 @@ function paintBox(brush, picture, box, top) {
   if (right - left < 1) return paintNarrow(brush, picture, node, Math.floor(left), top);
   const width = right - left,
     shown = width > 2 ? width - 1 : width,
-    height = ROW - 1;
+    height = view.look.row - 1;
   const colour = picture.colourOf(node, brush.shades),
     isFound = picture.isFound(node);
   const isOutside = node > LANE && ((end - to) * scale > 0.5 || (from - start) * scale > 0.5);
@@ -69,10 +71,10 @@ function paintBox(brush, picture, box, top) {
     if (width > 3 && picture.isSelected(node)) outline(pen, brush.ink, 1, left, top, shown, height);
     if (isOutside) pen.globalAlpha = 1;
   }
-  if (width <= FONT * 1.6) return;
+  if (width <= view.look.font * 1.6) return;
   const text = brush.fitter.fit(picture.nameOf(node), shown - 5, picture.isJit(node));
   if (!text) return;
-  setFill(brush, isFound ? "#fff" : colour && !isOutside ? colour.ink : brush.ink);
+  setFill(brush, isFound ? brush.inkOnFound : colour && !isOutside ? colour.ink : brush.ink);
   pen.fillText(text, left + 3, top + height / 2 + 0.5);
 }
 
@@ -85,7 +87,7 @@ function paintNarrow(brush, picture, node, column, top) {
   const colour = picture.colourOf(node, brush.shades);
   if (!colour) return;
   setFill(brush, isFound ? brush.found : colour.fill);
-  brush.pen.fillRect(column, top, 1, ROW - 1);
+  brush.pen.fillRect(column, top, 1, brush.view.look.row - 1);
 }
 
 /** Colors are texts that the canvas parses: only new ones are configured to it. */
@@ -94,13 +96,13 @@ function setFill(brush, colour) {
 }
 
 function paintShares(brush, picture, node, left, width, top) {
-  const { pen, shades, view } = brush,
-    shares = picture.sharesOf(node);
+  const { pen, shades } = brush,
+    shares = picture.stripesOf(node);
   if (shares.length === 0) return;
   const all = shares.reduce((sum, [, weight]) => sum + weight, 0);
   let at = left;
-  for (const [category, weight] of shares) {
-    setFill(brush, shades.of(view.page.profile.categories[category].letter, 0).fill);
+  for (const [letter, weight] of shares) {
+    setFill(brush, shades.of(letter, 0).fill);
     pen.fillRect(at, top, (width * weight) / all, 3);
     at += (width * weight) / all;
   }
@@ -137,7 +139,7 @@ export function paintVeil(view, box, isFocused) {
     left,
     view.topOf(row),
     width,
-    ROW - 1,
+    view.look.row - 1,
   );
 }
 
@@ -158,5 +160,5 @@ function edgesOf(view, box) {
 function clearBox(pen, view, box, fromRow, toRow) {
   const [left, width] = edgesOf(view, box);
   const [one, other] = [view.topOf(fromRow), view.topOf(toRow - 1)];
-  pen.clearRect(left, Math.min(one, other), width, Math.abs(other - one) + ROW);
+  pen.clearRect(left, Math.min(one, other), width, Math.abs(other - one) + view.look.row);
 }

@@ -1,9 +1,9 @@
 // The shape of a flame graph of a tree: where its boxes are, their names, colors and what is reported for them.
 
 import { amount, percent } from "./format.js";
-import { layoutTree, nodeOfPath, pathOfNode, startOfNode } from "./flame_layout.js";
+import { IDLE, LANE, layoutTree, nodeOfPath, pathOfNode, startOfNode } from "./flame_layout.js";
 import { hashOfName, warmLetter } from "./shades.js";
-import { IDLE, LANE, extentOfLanes, layoutLanes } from "./time_lanes.js";
+import { extentOfLanes, layoutLanes } from "./time_lanes.js";
 
 /** Boxes of less pixels are not drawn, nor what is below them. */
 const NARROWEST = 0.3;
@@ -34,10 +34,11 @@ export class GroupLooks {
   }
 }
 
-/** A tree as a picture. `categories` is null where a box's tiers are not known apart. */
+/** A tree as a picture. `categories` is null where a box's tiers are not known apart; `endsFirst`: the tree begins with
+ * the ends of stacks. */
 export class TreePicture {
-  constructor({ page, tree, looks, categories = null, upward = false, root = 0, showsRoot = true }) {
-    Object.assign(this, { page, tree, looks, categories, upward, root, showsRoot });
+  constructor({ page, tree, looks, categories = null, upward = false, root = 0, showsRoot = true, endsFirst = false }) {
+    Object.assign(this, { page, tree, looks, categories, upward, root, showsRoot, endsFirst });
     this.whole = { start: 0, end: tree.total[root] ?? 0 };
     this.all = page.selection().total;
     /** By group, whether it was searched for; null: nothing is. */
@@ -110,6 +111,28 @@ export class TreePicture {
     return this.categories.mixOf(node);
   }
 
+  /** The same as [[letter of a color, weight]], to be drawn. */
+  stripesOf(node) {
+    return this.sharesOf(node).map(([category, weight]) => [this.page.profile.categories[category].letter, weight]);
+  }
+
+  /** What ran in the function of a box itself; null where a box is a caller of what ran. */
+  ownOf(node) {
+    if (!this.endsFirst) return this.tree.own[node];
+    return this.root === 0 && this.tree.depth[node] === 1 ? this.tree.total[node] : null;
+  }
+
+  /** The boxes that were searched for, drawn or not, the heaviest first: [{node, row, start, end}]. */
+  foundPlaces() {
+    const { tree } = this, nodes = [];
+    for (let node = this.root; node < tree.length; node++) if (this.isFound(node) && tree.total[node] > 0) nodes.push(node);
+    const top = tree.depth[this.root] + (this.showsRoot ? 0 : 1);
+    return nodes.filter((node) => tree.depth[node] >= top).sort((a, b) => tree.total[b] - tree.total[a] || a - b).map((node) => {
+      const start = startOfNode(tree, node);
+      return { node, row: tree.depth[node] - top, start, end: start + tree.total[node] };
+    });
+  }
+
   /** The text about a box: [line], the name first. */
   tell(node, zoomed) {
     return [this.nameOf(node), ...this.whereOf(node), this.amountsOf(node, zoomed), ...this.tiersOf(node)];
@@ -130,7 +153,8 @@ export class TreePicture {
     const words = [amount(total, unit), `${percent(total, this.all)} of all`];
     if (zoomed > 0 && zoomed !== node)
       words.push(`${percent(total, tree.total[zoomed])} of ${shortened(this.nameOf(zoomed))}`);
-    if (tree.own[node] > 0) words.push(`self ${amount(tree.own[node], unit)}, ${percent(tree.own[node], this.all)}`);
+    const own = node > 0 ? this.ownOf(node) : null;
+    if (own !== null) words.push(`self ${amount(own, unit)}, ${percent(own, this.all)}`);
     return words.join(" · ");
   }
 
@@ -168,6 +192,17 @@ export class LanesPicture extends TreePicture {
       : { ...this.whole, node: 0 };
   }
 
+  /** A function has many boxes here: those that are drawn, from left to right. */
+  foundPlaces({ node, start, end, rows, first }) {
+    const places = [];
+    for (let row = 0; row < rows; row++) {
+      for (let box = first[row]; box < first[row + 1]; box++) {
+        if (this.isFound(node[box])) places.push({ node: node[box], row, start: start[box], end: end[box] });
+      }
+    }
+    return places.sort((a, b) => a.start - b.start || a.row - b.row);
+  }
+
   nameOf(node) {
     if (node === IDLE) return "idle";
     return node <= LANE ? this.lanes[LANE - node].name : super.nameOf(node);
@@ -185,7 +220,8 @@ export class LanesPicture extends TreePicture {
       ? [`${amount((end - start) * this.timeUnit, "nanoseconds")} from ${amount(start * this.timeUnit, "nanoseconds")}`]
       : [amount(end - start, unit)];
     if (node === IDLE) return ["idle", ...words];
-    const all = `all of it ${amount(this.tree.total[node], unit)}, ${percent(this.tree.total[node], this.all)}`;
-    return [this.nameOf(node), ...this.whereOf(node), [...words, all].join(" · "), ...this.tiersOf(node)];
+    const told = (weight) => `${amount(weight, unit)}, ${percent(weight, this.all)}`;
+    const all = [`all of it ${told(this.tree.total[node])}`, `self ${told(this.tree.own[node])}`];
+    return [this.nameOf(node), ...this.whereOf(node), [...words, ...all].join(" · "), ...this.tiersOf(node)];
   }
 }

@@ -2,22 +2,30 @@
 // drawn. Pointing, zooming and all keys of one graph are here; what a picture shows is `flame_picture.js`.
 
 import { element, onResize, drawingOf } from "./dom.js";
-import { BoxRows } from "./flame_layout.js";
-import { MARGIN, ROW, paintBoxes, paintVeil } from "./flame_paint.js";
-import { LANE } from "./time_lanes.js";
+import { BoxRows, LANE } from "./flame_layout.js";
+import { FLAME_LOOK, MARGIN, paintBoxes, paintVeil } from "./flame_paint.js";
 
 /** Keys that move from box to box: [rows up, neighbors to the right]. */
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
+/** Keys that move the range in view, by this part of it. */
+const SHIFTS = { a: -0.2, d: 0.2 };
+
+/** A box that a search leads to is at least so many pixels wide. */
+const SEEN_PIXELS = 4;
+
 /** One graph. The actions of its handlers, each given the view first: zoom({node, start, end, path}), menu({node, box,
- * x, y}), and key(event, node) and escape(), which show whether there was anything to do; painted(). */
+ * x, y}), and key(event, node) and escape(), which show whether there was anything to do; painted(); pointed(box), when
+ * another box is pointed at (−1: none); empty(), why there are no boxes. What is left out does nothing. */
 export class FlameView {
-  constructor(page, id, label, handlers) {
-    Object.assign(this, { page, handlers, label });
+  constructor(page, id, label, handlers, look = FLAME_LOOK) {
+    Object.assign(this, { page, handlers, label, look });
     this.picture = null;
     this.boxes = new BoxRows();
     this.hovered = -1;
     this.cursor = null;
+    /** Whether the search stands at the cursor's box: it is marked, wherever the focus is. */
+    this.isWalked = false;
     this.view = { start: 0, end: 0 };
     this.zoomed = 0;
     this.build(id);
@@ -36,9 +44,10 @@ export class FlameView {
         id,
         class: "flame-scroll",
         tabindex: "0",
+        "data-home": "",
         role: "application",
         "aria-describedby": `${id}-told`,
-        "aria-label": `${this.label}: arrow keys move from box to box, Enter zooms, Escape leads back, Shift+F10 opens a menu`,
+        "aria-label": `${this.label}: arrow keys move from box to box, Enter zooms, Escape leads back${this.handlers.menu ? ", Shift+F10 opens a menu" : ""}`,
         onscroll: () => this.draw(),
         onmousemove: (event) => this.hover(event),
         onmouseleave: () => this.leave(),
@@ -46,7 +55,7 @@ export class FlameView {
         ondblclick: (event) => event.preventDefault(),
         oncontextmenu: (event) => this.menu(event),
         onkeydown: (event) => this.key(event),
-        onfocus: () => this.point(),
+        onfocus: () => this.focused(),
         onblur: () => this.point(),
       },
       this.spacer,
@@ -55,7 +64,14 @@ export class FlameView {
     this.scroll.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     this.told = element("p", { id: `${id}-told`, class: "off-screen", "aria-live": "polite" });
     this.tip = element("div", { id: `${id}-tip`, class: "flame-tip", hidden: true });
-    this.root = element("div", { class: "flame-view" }, this.scroll, this.canvas, this.veil, this.told, this.tip);
+    this.empty = element("p", { class: "flame-empty", hidden: true });
+    this.root = element("div", { class: "flame-view" }, this.scroll, this.canvas, this.veil, this.empty, this.told, this.tip);
+  }
+
+  /** With the keyboard there is always a box that keys point at. */
+  focused() {
+    if (this.cursorBox() < 0 && this.boxes.length > 0 && this.scroll.matches(":focus-visible")) this.pointTo(0);
+    this.point();
   }
 
   /** Shows a picture, zoomed to a path of functions or a stretch of time. A box that was pointed at by keys stays so if it is still there. */
@@ -106,7 +122,7 @@ export class FlameView {
     if (this.layoutOf !== picture || this.layoutKey !== key) {
       this.boxes = view.end > view.start ? picture.layout(view, (view.end - view.start) / width) : new BoxRows();
       [this.layoutOf, this.layoutKey, this.hovered] = [picture, key, -1];
-      this.growTo(this.boxes.rows * ROW + 2 * MARGIN);
+      this.growTo(this.boxes.rows * this.look.row + 2 * MARGIN + this.look.below);
     }
     if (this.isAtEdge) this.scroll.scrollTop = picture.upward ? this.contentHeight : 0;
     this.isAtEdge = false;
@@ -123,8 +139,9 @@ export class FlameView {
 
   /** The upper edge of a row. */
   topOf(row) {
-    if (!this.picture.upward) return MARGIN + row * ROW - this.scrolled;
-    return Math.max(0, this.height - this.contentHeight) + MARGIN + (this.boxes.rows - 1 - row) * ROW - this.scrolled;
+    const height = this.look.row;
+    if (!this.picture.upward) return MARGIN + row * height - this.scrolled;
+    return Math.max(0, this.height - this.contentHeight) + MARGIN + (this.boxes.rows - 1 - row) * height - this.scrolled;
   }
 
   /** The position of a place of the picture, in pixels from the left. */
@@ -142,7 +159,7 @@ export class FlameView {
     if (box < 0) return null;
     const edge = this.scroll.getBoundingClientRect();
     const place = (Math.max(start[box], this.view.start) + Math.min(end[box], this.view.end)) / 2;
-    return { x: edge.left + this.leftOf(place), y: edge.top + this.topOf(this.boxes.rowOf(box)) + ROW / 2 };
+    return { x: edge.left + this.leftOf(place), y: edge.top + this.topOf(this.boxes.rowOf(box)) + this.look.row / 2 };
   }
 
   paint() {
@@ -150,12 +167,15 @@ export class FlameView {
     this.layOut();
     paintBoxes(this);
     this.paintPointed();
-    this.handlers.painted(this);
+    const why = this.boxes.length > 0 ? "" : (this.handlers.empty?.(this) ?? "Nothing to show.");
+    this.empty.hidden = why === "";
+    if (this.empty.textContent !== why) this.empty.textContent = why;
+    this.handlers.painted?.(this);
   }
 
   paintPointed() {
     if (!this.picture || !this.outerWidth) return;
-    const isFocused = this.hovered < 0 && document.activeElement === this.scroll;
+    const isFocused = this.hovered < 0 && (this.isWalked || document.activeElement === this.scroll);
     paintVeil(this, isFocused ? this.cursorBox() : this.hovered, isFocused);
   }
 
@@ -172,7 +192,7 @@ export class FlameView {
     const y = event.clientY - edge.top,
       x = event.clientX - edge.left;
     if (x > this.outerWidth) return -1;
-    const row = Math.floor((y - this.topOf(0)) / ROW) * (this.picture.upward ? -1 : 1);
+    const row = Math.floor((y - this.topOf(0)) / this.look.row) * (this.picture.upward ? -1 : 1);
     return this.boxes.at(row, this.view.start + (x - this.left) / this.scale, 1 / this.scale);
   }
 
@@ -181,6 +201,7 @@ export class FlameView {
     this.scroll.style.cursor = box >= 0 ? "pointer" : "";
     if (box !== this.hovered) {
       this.hovered = box;
+      this.isWalked = false;
       this.tellTip(box);
       this.point();
     }
@@ -190,6 +211,7 @@ export class FlameView {
   leave() {
     this.hovered = -1;
     this.tip.hidden = true;
+    this.handlers.pointed?.(this, -1);
     this.point();
   }
 
@@ -199,6 +221,7 @@ export class FlameView {
   }
 
   tellTip(box) {
+    if (this.handlers.pointed) return this.handlers.pointed(this, box);
     this.tip.hidden = box < 0;
     if (box < 0) return;
     const [name, ...lines] = this.tellOf(box);
@@ -217,6 +240,7 @@ export class FlameView {
     const { node, start, end } = this.boxes;
     if (node[box] <= LANE) return;
     const path = node[box] > 0 ? this.picture.pathOf(node[box]) : [];
+    this.isWalked = false;
     this.tip.hidden = true;
     this.handlers.zoom(this, { node: node[box], start: start[box], end: end[box], path });
   }
@@ -228,11 +252,13 @@ export class FlameView {
       place: (Math.max(start[box], this.view.start) + Math.min(end[box], this.view.end)) / 2,
       node: node[box],
     };
-    this.told.textContent = this.tellOf(box).join(", ").slice(0, 2000);
+    if (this.handlers.pointed) this.handlers.pointed(this, box);
+    else this.told.textContent = this.tellOf(box).join(", ").slice(0, 2000);
     this.point();
   }
 
   menu(event) {
+    if (!this.handlers.menu) return;
     event.preventDefault();
     const box = this.boxAt(event);
     if (box < 0) return;
@@ -268,17 +294,17 @@ export class FlameView {
       { whole } = this.picture;
     const least = (whole.end - whole.start) * 1e-9;
     if ((end - start) * factor < least) return;
-    this.look(place - (place - start) * factor, place + (end - place) * factor);
+    this.showRange(place - (place - start) * factor, place + (end - place) * factor);
   }
 
   move(by) {
     const { start, end } = this.view,
       { whole } = this.picture;
     const allowed = Math.min(Math.max(by, whole.start - start), whole.end - end);
-    this.look(start + allowed, end + allowed);
+    this.showRange(start + allowed, end + allowed);
   }
 
-  look(start, end) {
+  showRange(start, end) {
     const { whole } = this.picture;
     this.view = { start: Math.max(start, whole.start), end: Math.min(end, whole.end) };
     this.tip.hidden = true;
@@ -289,6 +315,7 @@ export class FlameView {
     if (!this.picture || event.target !== this.scroll) return;
     const move = MOVES[event.key],
       plain = !event.ctrlKey && !event.metaKey && !event.altKey;
+    this.isWalked = false;
     if (move && plain) this.step(move[0] * (this.picture.upward ? -1 : 1), move[1]);
     else if (!this.keyOfBox(event, plain)) return;
     event.preventDefault();
@@ -299,14 +326,15 @@ export class FlameView {
     const box = this.cursorBox(),
       middle = box < 0 ? (this.view.start + this.view.end) / 2 : this.cursor.place;
     if (!plain) return false;
-    if (event.key === "+" || event.key === "=") this.widen(middle, 0.5);
+    if (event.key === "+" || event.key === "=" || event.key === "w") this.widen(middle, 0.5);
     else if (event.key === "-") this.widen(middle, 2);
+    else if (event.key in SHIFTS) this.move(SHIFTS[event.key] * (this.view.end - this.view.start));
     else if (event.key === "Home") this.pointToFirst();
     else if (event.key === "Escape") return this.handlers.escape(this) || this.pointToNothing();
     else if (box < 0) return false;
     else if (event.key === "Enter" || event.key === " ") this.enter(box);
-    else if (event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) this.openMenuAt(box);
-    else return this.handlers.key(this, event, this.boxes.node[box]);
+    else if (this.handlers.menu && (event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey))) this.openMenuAt(box);
+    else return this.handlers.key?.(this, event, this.boxes.node[box]) ?? false;
     return true;
   }
 
@@ -315,8 +343,32 @@ export class FlameView {
     this.openMenu(
       box,
       edge.left + Math.max(this.leftOf(this.cursor.place), 0),
-      edge.top + this.topOf(this.cursor.row) + ROW,
+      edge.top + this.topOf(this.cursor.row) + this.look.row,
     );
+  }
+
+  /** Which of the boxes that were searched for the cursor is at; −1: none. */
+  walkedPlace() {
+    const { cursor } = this;
+    if (!cursor) return -1;
+    return this.picture.foundPlaces(this.boxes).findIndex(({ node, row, start, end }) =>
+      node === cursor.node && row === cursor.row && start <= cursor.place && cursor.place <= end);
+  }
+
+  /** Goes to one of the boxes that were searched for. One that is not in view, or too narrow to be seen, is zoomed to. */
+  walkTo(at) {
+    const { node, row, start, end } = this.picture.foundPlaces(this.boxes)[at], { view } = this;
+    const isInView = start < view.end && end > view.start;
+    if (!isInView || (end - start) * this.scale < SEEN_PIXELS) {
+      const half = Math.min(view.end - view.start, ((end - start) * this.width) / (2 * SEEN_PIXELS)) / 2;
+      this.showRange((start + end) / 2 - half, (start + end) / 2 + half);
+    }
+    this.paint();
+    const box = this.boxes.find(row, node);
+    if (box >= 0) this.pointTo(box);
+    this.isWalked = true;
+    this.reveal(row);
+    this.draw();
   }
 
   pointToFirst() {
@@ -362,8 +414,27 @@ export class FlameView {
   reveal(row) {
     const top = this.topOf(row);
     if (top < 0) this.scroll.scrollTop += top - MARGIN;
-    else if (top + ROW > this.height) this.scroll.scrollTop += top + ROW + MARGIN - this.height;
+    else if (top + this.look.row > this.height) this.scroll.scrollTop += top + this.look.row + MARGIN - this.height;
   }
+}
+
+/** Goes to the next box that is searched for in several graphs (`step` 1), or to the one before (−1): {what, at, count},
+ * counted from 1; null if there is none. */
+export function walkViews(views, step) {
+  const counts = views.map((view) => view.picture?.foundPlaces(view.boxes).length ?? 0);
+  const all = counts.reduce((sum, count) => sum + count, 0), at = views.findIndex((view) => view.isWalked);
+  if (all === 0) return null;
+  const before = counts.slice(0, Math.max(at, 0)).reduce((sum, count) => sum + count, 0);
+  const place = at < 0 ? -1 : views[at].walkedPlace();
+  const wanted = place < 0 ? (step > 0 ? 0 : all - 1) : (before + place + step + all) % all;
+  let [view, first] = [0, 0];
+  while (wanted >= first + counts[view]) first += counts[view++];
+  for (const other of views) {
+    other.isWalked = false;
+    other.point();
+  }
+  views[view].walkTo(wanted - first);
+  return { what: "box", at: wanted + 1, count: all };
 }
 
 /** Puts a tooltip beside the pointer, inside of the window. */

@@ -2,7 +2,7 @@
 // before it was compiled.
 
 import { swatch, writtenAt } from "./code_table.js";
-import { drawingOf, element, onResize } from "./dom.js";
+import { drawingOf, element, onResize, scrollsByKeyboard } from "./dom.js";
 import { amount, counted, grouped, percent } from "./format.js";
 import {
   accumulated, Compilations, compiledIn, compiledOverTime, mostCompiled, programFrames, samplesOverTime, timeFilter, warmUp,
@@ -50,6 +50,7 @@ class JitPart {
     this.#page = page;
     this.redraw = () => {};
     root.classList.add("jit");
+    scrollsByKeyboard(root);
     const nodes = this.#nodes;
     const list = (id, label, options) => {
       const made = element("select", { id, "aria-label": label, onchange: () => this.redraw() },
@@ -159,6 +160,9 @@ class JitPart {
     const ofSort = (category) => ({ name: category.name, colour: `--code-${category.letter}` });
     const used = profile.categories.map((_, number) => number).filter((number) => over.codes[number].some((codes) => codes > 0));
     const columns = used.map((number) => over[what][number]);
+    // Nothing was compiled in the time that is shown: the notes say so.
+    this.#figures.written.hidden = used.length === 0;
+    this.#figures.again.hidden = ![over.again, over.moves].some((column) => column.some((count) => count > 0));
     this.#bars.written.show({
       columns: this.#nodes.how.value === "sum" ? accumulated(columns) : columns,
       series: used.map((number) => ofSort(profile.categories[number])),
@@ -195,7 +199,7 @@ class JitPart {
     }).filter(({ timed, more }) => timed.codes + more.codes > 0);
     const heads = ["tier", "pieces", "bytes", "on average"];
     if (untimed.size > 0) heads.push("of unknown time", "bytes");
-    this.#nodes.tiers.replaceChildren(codesTable("Code by tier", heads, rows.map(({ category, timed, more }) => [
+    this.#nodes.tiers.replaceChildren(rows.length === 0 ? element("p", {}, "No code was compiled in the chosen time.") : codesTable("Code by tier", heads, rows.map(({ category, timed, more }) => [
       swatch(category), ...ofCode(timed), timed.codes > 0 ? byteCount(Math.round(timed.bytes / timed.codes)) : "",
       ...(untimed.size > 0 ? ofCode(more) : []),
     ])));
@@ -215,7 +219,8 @@ class JitPart {
       ["no function of the program (start, compiler, collector …)", sums.none, "none"],
     ].filter(([, weight]) => weight > 0);
     const told = rows.map(([what, weight, key]) => [what, shareBar(weight, sums.total), amount(weight, unit), key]);
-    const made = codesTable("The program's function at each sample", ["its innermost function was", "", ""],
+    if (told.length === 0) return this.#nodes.warm.replaceChildren(element("p", {}, "No samples in the chosen time and threads."));
+    const made = codesTable("The program's function at each sample", ["its innermost function was", "share", "weight"],
       told.map(([what, share, weight]) => [what, share, weight]));
     told.forEach(([, , , key], row) => (made.tBodies[0].rows[row].dataset.run = key));
     this.#nodes.warm.replaceChildren(made);
@@ -248,7 +253,7 @@ class JitPart {
     const heads = ["codes", "again", "tiers", "bytes", "first", "last", "function"];
     if (severalProcesses) heads.splice(6, 0, "process");
     this.#nodes.functions.replaceChildren(rows.length > 0
-      ? codesTable("Compiled most often", heads, rows) : element("p", {}, ""));
+      ? codesTable("Compiled most often", heads, rows) : element("p", {}, "No function was compiled in the chosen time."));
   }
 }
 

@@ -28,8 +28,9 @@ export function qualifiedAt(name, dotsQualify) {
 /** Fits names into boxes; `measure(text)` shows how wide a text is. Widths are sums of letters, each measured once:
  * asking the canvas for every name costs more than drawing it. */
 export class LabelFitter {
-  constructor(measure) {
+  constructor(measure, cutsStart = false) {
     this.measure = measure;
+    this.cutsStart = cutsStart;
     this.letters = new Map();
     this.widths = new Map();
     this.ellipsis = measure("…");
@@ -39,6 +40,7 @@ export class LabelFitter {
   fit(name, room, dotsQualify) {
     const short = name.length > MOST_LETTERS ? name.slice(0, MOST_LETTERS) + "…" : name;
     if (this.width(short) <= room) return short;
+    if (this.cutsStart) return this.cutStart(short, room);
     let rest = short;
     for (const at of qualifiedAt(short, dotsQualify)) {
       rest = short.slice(at);
@@ -57,6 +59,17 @@ export class LabelFitter {
       letters++;
     }
     return letters + 1 < FEWEST_LETTERS ? "" : text.slice(0, end) + "…";
+  }
+
+  /** The end of a text, as far as there is room, behind "…". */
+  cutStart(text, room) {
+    let [width, kept] = [this.ellipsis, ""];
+    for (const letter of [...text].reverse()) {
+      width += this.letter(letter);
+      if (width > room) break;
+      kept = letter + kept;
+    }
+    return kept.length + 1 < FEWEST_LETTERS ? "" : "…" + kept;
   }
 
   width(text) {

@@ -43,6 +43,11 @@ export class Listings {
   #loaded;
   #address;
 
+  /** By instruction, what it cost by an event that was counted. */
+  costs(event) {
+    return this.#pack.numbers(`code/cost.${event}`);
+  }
+
   /** The number of them. */
   get length() {
     return this.name.length;
@@ -288,6 +293,7 @@ function functionNumbers(profile) {
  */
 export function instructionCosts(profile, listings, state) {
   return profile.events.map((_, event) => {
+    if (listings.about.events[event]?.exact) return exactCosts(listings, event);
     const rows = profile.rows(event);
     const spots = rows.spot;
     const counts = rowParts(profile, rows, state);
@@ -304,6 +310,12 @@ export function instructionCosts(profile, listings, state) {
     }
     return cost;
   });
+}
+
+/** What was counted for each instruction: of the whole run, whatever time and threads are chosen. */
+function exactCosts(listings, event) {
+  const weight = Float64Array.from(listings.costs(event)), total = listings.about.events[event].total;
+  return { weight, count: weight, total, totalCount: total, listed: sumOf(weight, 0, weight.length) };
 }
 
 /** The sum of a stretch of a column. */

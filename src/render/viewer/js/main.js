@@ -8,6 +8,7 @@ import { mountDifference } from "./difference.js";
 import { mountDoctor } from "./doctor.js";
 import { element, forgetColours } from "./dom.js";
 import { mountFlame } from "./flame.js";
+import { keepFocus } from "./focus.js";
 import { amount, counted, grouped } from "./format.js";
 import { functionGroups, functionSums } from "./functions.js";
 import { mountJitTime } from "./jit_time.js";
@@ -28,7 +29,10 @@ class PageModel {
   constructor(pack) {
     this.pack = pack;
     this.profile = new Profile(pack);
-    this.store = new Store();
+    // A page that compares is looked at for the difference.
+    this.store = new Store(this.profile.baseline ? { part: "difference" } : {});
+    /** By part, what leads to its next match (1), or to the one before (−1): {what, at, count}, or null without any. */
+    this.walkers = {};
     /** Where the lanes of the time part are, in pixels of the window: {left, width}; null where there are none. */
     this.lanes = null;
     /** The number of pictures that were drawn. */
@@ -47,6 +51,12 @@ class PageModel {
   /** The unit of amounts. */
   get unit() {
     return this.state.weight === "samples" ? "samples" : this.event.unit;
+  }
+
+  /** The name of the part that is shown. */
+  shownPart() {
+    const parts = PARTS.filter((part) => part.has(this));
+    return (parts.find((part) => part.name === this.state.part) ?? parts[0]).name;
   }
 
   /** The functions that are one. */
@@ -171,19 +181,27 @@ function mountHeader(root, page) {
     element("h1", {}, document.title),
     facts,
     element("div", { id: "controls" },
-      events.length > 1 ? choice("event", "Event", events, "event", Number) : null,
-      choice("weight", "Weigh by", [["period", "weight"], ["samples", `${profile.counted}s`]], "weight"),
-      choice("theme", "Theme", [["auto", "system"], ["light", "light"], ["dark", "dark"]], "theme"),
+      events.length > 1 ? choice("event", "Event:", events, "event", Number) : null,
+      profile.counted !== "cost" && profile.events.some(({ unit }) => unit !== "samples")
+        ? choice("weight", "Weight:", [["period", weightWord(page)], ["samples", `${profile.counted}s`]], "weight") : null,
+      choice("theme", "Theme:", [["auto", "system"], ["light", "light"], ["dark", "dark"]], "theme"),
       mountKeys(), search));
+}
+
+/** What a sample weighs, if it doesn't just count. */
+function weightWord({ profile }) {
+  return profile.events.every(({ unit }) => unit === "nanoseconds") ? "time" : "amount";
 }
 
 function mountTabs(root, page) {
   const { store } = page;
   const parts = PARTS.filter((part) => part.has(page));
-  const tabs = element("div", { role: "tablist", id: "tabs" });
+  const tabs = element("div", { role: "tablist", id: "tabs", "aria-label": "Parts", onkeydown: (event) => tabKey(event, parts, store) });
   root.append(tabs);
   for (const part of parts) {
-    const panel = element("section", { id: `part-${part.name}`, role: "tabpanel", "aria-labelledby": `tab-${part.name}` });
+    const panel = element("section", {
+      id: `part-${part.name}`, role: "tabpanel", "aria-labelledby": `tab-${part.name}`, "data-part": part.name,
+    });
     const tab = element("button", {
       id: `tab-${part.name}`, role: "tab", "aria-controls": panel.id, onclick: () => store.set({ part: part.name }),
     }, part.title, badgeOf(part.badge?.(page) ?? 0));
@@ -192,14 +210,26 @@ function mountTabs(root, page) {
     part.mount(panel, page);
   }
   const show = () => {
-    const shown = parts.find((part) => part.name === store.state.part) ?? parts[0];
-    for (const part of parts) {
-      document.getElementById(`tab-${part.name}`).setAttribute("aria-selected", String(part === shown));
-      document.getElementById(`part-${part.name}`).hidden = part !== shown;
+    const shown = page.shownPart();
+    for (const { name } of parts) {
+      const tab = document.getElementById(`tab-${name}`);
+      tab.setAttribute("aria-selected", String(name === shown));
+      tab.tabIndex = name === shown ? 0 : -1;
+      document.getElementById(`part-${name}`).hidden = name !== shown;
     }
   };
   store.subscribe(show);
   show();
+}
+
+/** Arrows go from tab to tab. */
+function tabKey(event, parts, store) {
+  const at = parts.findIndex(({ name }) => event.target.id === `tab-${name}`), last = parts.length - 1;
+  const to = { ArrowRight: at === last ? 0 : at + 1, ArrowLeft: at === 0 ? last : at - 1, Home: 0, End: last }[event.key];
+  if (at < 0 || to === undefined || event.ctrlKey || event.altKey || event.metaKey) return;
+  event.preventDefault();
+  store.set({ part: parts[to].name });
+  document.getElementById(`tab-${parts[to].name}`).focus();
 }
 
 /** The number of things to look at in a part. */
@@ -233,8 +263,9 @@ async function mountPage() {
   window.jitgraft.page = page;
   mountTheme(page);
   mountHeader(root.appendChild(element("header")), page);
-  mountTimeline(root.appendChild(element("section", { id: "part-time", "aria-label": "Time" })), page);
+  mountTimeline(root.appendChild(element("section", { id: "part-time", "aria-label": "Time", "data-part": "time" })), page);
   mountTabs(root.appendChild(element("main")), page);
+  keepFocus(root);
 }
 
 /** For tests and the curious: the page's model, and a promise of it being drawn. */

@@ -17,7 +17,11 @@ export function openMenu(title, items, { x, y }, back) {
     removeEventListener("blur", close);
     menu.remove();
   };
-  const outside = (event) => menu.contains(event.target) || close();
+  const outside = (event) => {
+    if (menu.contains(event.target)) return;
+    close();
+    back.focus({ preventScroll: true });
+  };
   const choose = (item) => {
     close();
     back.focus({ preventScroll: true });

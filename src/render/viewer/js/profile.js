@@ -54,6 +54,13 @@ export class Profile {
     for (let node = 0; node < up.length; node++) this.nodeParent[node] = up[node] ? node - up[node] : -1;
   }
 
+  /** True if any function is several functions by its tiers: then they can be merged. */
+  get hasTiers() {
+    const { identity, category } = this.functions;
+    const isTier = (number) => this.categories[category[number]].jit;
+    return identity.some((one, number) => one !== number && category[one] !== category[number] && (isTier(one) || isTier(number)));
+  }
+
   get functionCount() {
     return this.functions.name.length;
   }

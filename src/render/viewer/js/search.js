@@ -17,7 +17,8 @@ export function findFunctions(names, text, isRegex) {
   return { wrong: !matches, functions, count };
 }
 
-function matcherOf(text, isRegex) {
+/** A test of names for a text or a regular expression; null if it is not one. */
+export function matcherOf(text, isRegex) {
   if (!isRegex) {
     const lower = text.toLowerCase();
     return (name) => name.toLowerCase().includes(lower);

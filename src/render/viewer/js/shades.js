@@ -1,7 +1,7 @@
 // The colors of boxes as the canvas takes them. The style sheet has each kind of code under a letter, on light and dark
 // pages; neighbors of one sort get one of three shades by their name, as in the flame graphs of the command line.
 
-import { styleColour } from "./dom.js";
+import { element, styleColour } from "./dom.js";
 
 const SHADES = 3;
 
@@ -15,6 +15,18 @@ export function hashOfName(name) {
 /** The letter of the warm color of a name, for profiles that know no sorts of code. */
 export function warmLetter(hash) {
   return "ABCD"[Math.floor(hash / SHADES) % 4];
+}
+
+const DARK_INK = "#16181a";
+const LIGHT_INK = "#fff";
+
+function isLightColour(parts) {
+  return luminance(parts) > 0.196;
+}
+
+/** The color of text that is read on a color. */
+export function inkOn(hex) {
+  return isLightColour(partsOf(hex)) ? DARK_INK : LIGHT_INK;
 }
 
 /** Colors of the theme that is shown. */
@@ -36,10 +48,10 @@ class Shades {
     const base = partsOf(styleColour("--code-" + letter) || "#888888");
     const towards = shade === 1 ? 255 : 0,
       part = [0, 0.1, 0.06][shade];
-    const parts = mixed(base, towards, part), isLight = luminance(parts) > 0.196;
+    const parts = mixed(base, towards, part), isLight = isLightColour(parts);
     // The lines of hatching are farther from the text than the color is.
     const isHatched = styleColour("--line-" + letter) !== "", line = mixed(parts, isLight ? 255 : 0, 0.4);
-    return { fill: isHatched ? hatched(textOf(parts), textOf(line)) : textOf(parts), ink: isLight ? "#16181a" : "#fff" };
+    return { fill: isHatched ? hatched(textOf(parts), textOf(line)) : textOf(parts), ink: isLight ? DARK_INK : LIGHT_INK };
   }
 }
 
@@ -54,7 +66,7 @@ export function currentShades() {
 
 /** A pattern for the canvas: code without a name is hatched. */
 function hatched(fill, line) {
-  const tile = document.createElement("canvas"), size = 8;
+  const tile = element("canvas"), size = 8;
   tile.width = tile.height = size;
   const pen = tile.getContext("2d");
   pen.fillStyle = fill;
@@ -80,6 +92,7 @@ function textOf(parts) {
 }
 
 function partsOf(hex) {
+  if (hex.length === 4) return [1, 2, 3].map((at) => 17 * parseInt(hex[at], 16));
   return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 }
 

@@ -41,6 +41,15 @@ export const BEGINNING = Object.freeze({
   theme: "auto",
 });
 
+/** Changes that Back leads back from; of the others (a text that is typed, the theme) only the address is kept. */
+const BACK_STEPS = new Set([
+  "part", "event", "weight", "ranges", "tracks", "lanes", "mergeTiers", "mergeRecursion", "hiddenModules", "hiddenCategories",
+  "hiddenFunctions", "focus", "selected", "code", "zoom", "span", "direction", "order", "sandwich", "sort", "normalise",
+]);
+
+/** Changes of a brush that follow each other faster are one step. */
+const STEP_PAUSE = 700;
+
 /** Browsers ignore the addresses of a page that writes more than 200 in ten seconds: above half of that it waits. */
 const MOST_ADDRESSES = 100;
 const ADDRESS_SECONDS = 10;
@@ -48,16 +57,21 @@ const ADDRESS_PAUSE = 300;
 
 /** Holds the state and reports changes. */
 export class Store {
+  #beginning;
   #state;
   #listeners = new Set();
   #written = [];
   #timer = 0;
+  #lastStep = { keys: "", time: -Infinity };
 
-  constructor() {
-    this.#state = { ...BEGINNING, ...readHash(location.hash) };
+  /** `own`: how this page begins, where that differs from other pages. */
+  constructor(own = {}) {
+    this.#beginning = Object.freeze({ ...BEGINNING, ...own });
+    this.#state = { ...this.#beginning, ...readHash(location.hash) };
     addEventListener("hashchange", () => {
       clearTimeout(this.#timer);
-      this.#change({ ...BEGINNING, ...readHash(location.hash) }, false);
+      this.#lastStep = { keys: "", time: -Infinity };
+      this.#change({ ...this.#beginning, ...readHash(location.hash) }, false);
     });
   }
 
@@ -79,22 +93,37 @@ export class Store {
     const keys = Object.keys(next).filter((key) => !isEqual(next[key], this.#state[key]));
     if (keys.length === 0) return;
     this.#state = next;
-    if (write) this.#writeAddress();
+    if (write) this.#writeAddress(this.#isStep(keys));
     const changed = new Set(keys);
     for (const listener of this.#listeners) listener(next, changed);
   }
 
+  /** True if Back is to lead to the state before this change. */
+  #isStep(changed) {
+    const keys = changed.filter((key) => BACK_STEPS.has(key)).join(), now = performance.now(), before = this.#lastStep;
+    if (keys === "") return false;
+    this.#lastStep = { keys, time: now };
+    const isBrush = keys.split(",").every((key) => key === "ranges" || key === "tracks");
+    return !isBrush || before.keys !== keys || now - before.time > STEP_PAUSE;
+  }
+
   /** At once, or, while a brush moves for long, after a pause. */
-  #writeAddress() {
+  #writeAddress(isStep) {
     clearTimeout(this.#timer);
     const now = performance.now();
     this.#written = this.#written.filter((time) => time > now - ADDRESS_SECONDS * 1000);
     if (this.#written.length >= MOST_ADDRESSES) {
-      this.#timer = setTimeout(() => this.#writeAddress(), ADDRESS_PAUSE);
+      this.#timer = setTimeout(() => this.#writeAddress(isStep), ADDRESS_PAUSE);
       return;
     }
     this.#written.push(now);
-    history.replaceState(null, "", writeHash(this.#state));
+    const address = writeHash(this.#state, this.#beginning);
+    try {
+      if (isStep) history.pushState(null, "", address);
+      else history.replaceState(null, "", address);
+    } catch {
+      // Inside of other pages the address may not be changed.
+    }
   }
 }
 
@@ -103,10 +132,10 @@ function isEqual(one, other) {
 }
 
 /** The differences from the beginning, as the part of an address behind "#". */
-export function writeHash(state) {
+export function writeHash(state, beginning = BEGINNING) {
   const words = [];
   for (const [key, value] of Object.entries(state)) {
-    if (!isEqual(value, BEGINNING[key])) words.push(`${key}=${encodeURIComponent(JSON.stringify(value))}`);
+    if (!isEqual(value, beginning[key])) words.push(`${key}=${encodeURIComponent(JSON.stringify(value))}`);
   }
   return "#" + words.join("&");
 }

@@ -3,7 +3,7 @@
 
 import { toClipboard } from "./clipboard.js";
 import { drawingOf, element, onResize } from "./dom.js";
-import { amount, counted, percent } from "./format.js";
+import { amount, counted, grouped, percent } from "./format.js";
 import { TableRow } from "./table_row.js";
 import { FunctionRows, TABLE_COLUMNS, sortAfterClick, sortingOf } from "./table_rows.js";
 
@@ -19,6 +19,7 @@ export function mountTable(root, page) {
   const table = new FunctionTable(root, page);
   const draw = drawingOf(page, () => root.hidden || table.draw());
   table.ask = draw;
+  page.walkers.functions = (step) => table.walk(step);
   page.store.subscribe((state, changed) => {
     if (changed.has("selected")) table.follows = true;
     draw();
@@ -50,8 +51,16 @@ class FunctionTable {
     this.head = element("div", { role: "row", class: "functions-head", "aria-rowindex": "1" }, ...this.heads);
     this.body = element("div", { role: "rowgroup", class: "functions-body" });
     this.scroller = element("div", { class: "functions-scroll", role: "presentation" }, this.head, this.body);
-    this.grid = element("div", { id: "functions-grid", role: "grid", tabindex: "0", "aria-label": "Functions", "aria-colcount": "9" }, this.scroller);
-    root.append(element("div", { class: "functions-bar" }, this.told, this.copy), this.grid);
+    this.grid = element("div", { id: "functions-grid", role: "grid", tabindex: "0", "data-home": "", onfocus: () => this.focused(), "aria-label": "Functions", "aria-colcount": "9" }, this.scroller);
+    this.empty = element("p", { class: "empty", hidden: true });
+    root.append(element("div", { class: "functions-bar" }, this.told, this.copy), this.empty, this.grid);
+  }
+
+  /** With the keyboard there is always a row that keys point at. */
+  focused() {
+    if (this.cursor >= 0 || this.rows.length === 0 || !this.grid.matches(":focus-visible")) return;
+    this.cursor = Math.min(this.rows.length - 1, Math.ceil(this.scroller.scrollTop * this.stretch(this.scroller.clientHeight) / ROW_HEIGHT));
+    this.ask();
   }
 
   /** Sums and order are made again only if something changed that they depend on. */
@@ -61,11 +70,18 @@ class FunctionTable {
     if (this.sort !== undefined && this.sort !== state.sort) this.scroller.scrollTop = 0;
     this.sort = state.sort;
     if (this.functions?.sums === sums && this.shown === shown) return;
+    const searched = JSON.stringify([state.search, state.regex]), isNewSearch = this.searched !== undefined && this.searched !== searched;
+    this.searched = searched;
     this.functions = new FunctionRows(page.profile, page.groups(), sums, page.selection());
     this.shown = shown;
     const at = this.rows[this.cursor];
     this.rows = this.functions.sorted(state.search, state.regex, state.sort);
     this.cursor = at === undefined ? -1 : this.rows.indexOf(at);
+    // What is found begins with its first row, not where the whole table was scrolled to.
+    if (isNewSearch) [this.cursor, this.scroller.scrollTop] = [-1, 0];
+    this.empty.hidden = this.rows.length > 0;
+    this.grid.hidden = this.rows.length === 0;
+    this.empty.textContent = this.whyEmpty(state);
     this.grid.setAttribute("aria-rowcount", String(this.rows.length + 1));
     const { key, isDescending } = sortingOf(state.sort);
     for (const head of this.heads) {
@@ -77,9 +93,25 @@ class FunctionTable {
   toldRows(state) {
     const { selection, rows } = { selection: this.page.selection(), rows: this.rows };
     const self = rows.reduce((sum, group) => sum + this.functions.sums.self[group], 0);
-    const what = counted(rows.length, "function");
-    if (!state.search) return what;
-    return `${what} found, which ran ${amount(self, this.page.unit)} themselves: ${percent(self, selection.total)}`;
+    if (!state.search) return counted(rows.length, "function");
+    if (rows.length === 0) return "no matches";
+    const what = `${grouped(rows.length)} ${rows.length === 1 ? "match" : "matches"}`;
+    return `${what}, self ${amount(self, this.page.unit)} (${percent(self, selection.total)})`;
+  }
+
+  whyEmpty({ search }) {
+    if (!(this.page.selection().count > 0)) return "No samples in the chosen time and threads.";
+    return search ? `No function is called like “${search.slice(0, 80)}”.` : "No function has samples.";
+  }
+
+  /** To the next row of those that are found. */
+  walk(step) {
+    this.arrange();
+    const count = this.rows.length;
+    if (count === 0) return null;
+    this.moveTo(this.cursor < 0 ? (step > 0 ? 0 : count - 1) : (this.cursor + step + count) % count);
+    this.ask();
+    return { at: this.cursor + 1, count, what: "row" };
   }
 
   draw() {

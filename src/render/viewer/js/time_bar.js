@@ -19,8 +19,11 @@ export class TimeBar {
     this.range = element("input", {
       id: "time-range", type: "text", spellcheck: "false", autocomplete: "off", placeholder: "all; drag, or type 1.2-1.5, 3-4",
       title: "Seconds since the start, such as 1.2-1.5, 3-", "aria-label": "Ranges in seconds since the start",
-      onchange: () => this.typed(), onkeydown: (event) => this.key(event),
+      "aria-describedby": "time-told",
+      oninput: () => this.setWrong(false), onchange: () => this.typed(), onkeydown: (event) => this.key(event),
+      onblur: () => this.isWrong && this.show(),
     });
+    this.isWrong = false;
     this.clear = element("button", { id: "time-clear", title: "Count all samples again (Escape)", onclick: actions.clear }, "All");
     this.zoom = element("button", { id: "time-zoom", title: "Show only the ranges' time (Ctrl with the wheel zooms, too)", onclick: actions.zoom }, "Zoom in");
     this.whole = element("button", { id: "time-whole", title: "Show the whole recording", onclick: actions.whole }, "Zoom out");
@@ -44,13 +47,24 @@ export class TimeBar {
 
   typed() {
     const ranges = typedRanges(this.clock, this.range.value);
-    this.range.setAttribute("aria-invalid", String(ranges === null));
+    this.setWrong(ranges === null);
     if (ranges) this.page.store.set({ ranges });
+  }
+
+  /** Marks what was typed as no range, until it is changed or replaced. */
+  setWrong(isWrong) {
+    this.isWrong = isWrong;
+    this.range.setAttribute("aria-invalid", String(isWrong));
+    if (isWrong) this.told.textContent = "not a range: write 1.2-1.5, 3-";
   }
 
   key(event) {
     if (event.key === "Enter") this.typed();
-    if (event.key === "Escape") this.show();
+    if (event.key === "Escape") {
+      this.setWrong(false);
+      this.range.value = this.shownRanges;
+      this.show();
+    }
     if (event.key === "Enter" || event.key === "Escape") event.stopPropagation();
   }
 
@@ -59,14 +73,20 @@ export class TimeBar {
     this.rows.value = this.page.store.state.lanes;
     if (!this.clock) return;
     const text = rangesText(this.clock, ranges);
-    if (document.activeElement !== this.range || this.range.getAttribute("aria-invalid") !== "true") this.range.value = text;
+    // What is being typed stays until it is left, or a range is chosen in another way.
+    const isTyping = document.activeElement === this.range && text === this.shownRanges;
+    this.shownRanges = text;
+    if (!isTyping) {
+      this.range.value = text;
+      this.setWrong(false);
+    }
     const { profile, store } = this.page, { tracks } = store.state;
     const option = reportOption(profile, this.clock, ranges, tracks);
     if (this.option.textContent !== option) this.option.textContent = option;
     this.clear.disabled = this.zoom.disabled = !ranges.length;
     this.copy.disabled = !option;
     this.whole.disabled = !zoomed;
-    const told = toldRanges(profile, this.clock, ranges, tracks);
+    const told = this.isWrong ? this.told.textContent : toldRanges(profile, this.clock, ranges, tracks);
     if (this.told.textContent !== told) this.told.textContent = told;
   }
 }

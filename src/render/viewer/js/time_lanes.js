@@ -5,13 +5,7 @@
 // If the sample before is longer ago, the thread was idle between, in those functions that both samples were in.
 // Without times samples are in their order, each as wide as its weight.
 
-import { BoxRows } from "./flame_layout.js";
-
-/** The number in a box instead of a node of the tree: nothing ran. */
-export const IDLE = -1;
-
-/** The names of lanes are boxes of their own: `LANE − the lane's number`. */
-export const LANE = -2;
+import { BoxRows, IDLE, LANE } from "./flame_layout.js";
 
 /** The usual distance of samples where it cannot be seen: a millisecond, in nanoseconds. */
 const USUAL_DISTANCE = 1e6;

@@ -30,6 +30,11 @@ const TOLD_FUNCTIONS = 3;
 /** With more samples than this the other parts follow a drag only when it rests. */
 const LIVE_ROWS = 100000;
 
+/** How much of the time that is in view is in view then. */
+const ZOOM_KEYS = { "+": 0.5, "=": 0.5, w: 0.5, "-": 2, s: 2 };
+/** By how much of itself the view moves. */
+const PAN_KEYS = { a: -0.2, d: 0.2 };
+
 /** Puts the part into `root`; without times it is one line and threads to choose from. */
 export function mountTimeline(root, page) {
   const part = new TimePart(root, page);
@@ -63,12 +68,15 @@ class TimePart {
   build(root) {
     this.axis = element("canvas", { id: "time-axis", "aria-hidden": "true" });
     this.scroller = element("div", {
-      id: "time-lanes", tabindex: "0", role: "listbox", "aria-multiselectable": "true", "aria-label": "Threads to choose from",
+      id: "time-lanes", tabindex: "0", "data-home": "", role: "listbox", "aria-multiselectable": "true", "aria-label": "Threads to choose from",
     });
     this.bars = element("canvas", { id: "time-bars", "aria-hidden": "true" });
     this.over = element("canvas", { "aria-hidden": "true" });
     this.box = element("div", { class: "time-box" }, this.scroller, this.bars, this.over);
-    this.heatBox = element("div", { id: "time-heat", tabindex: "0", role: "img", hidden: true });
+    this.heatBox = element("div", {
+      id: "time-heat", tabindex: "0", role: "group", hidden: true,
+      "aria-label": "Heat map of the seconds: arrow keys move the range, + and − zoom",
+    });
     this.tip = element("div", { id: "time-tip", role: "tooltip", hidden: true });
     root.append(this.bar.root, this.axis, this.box, this.heatBox, this.tip);
     this.list = new LaneList(this.scroller, this.page, (event) => this.key(event));
@@ -161,8 +169,10 @@ class TimePart {
 
   key(event) {
     if (!this.clock) return false;
-    if (event.key === "+" || event.key === "-") return this.zoomBy(event.key === "+" ? 0.5 : 2, this.width / 2), true;
-    if (event.key === "0") return this.page.store.set({ timeView: [] }), true;
+    const plain = !event.ctrlKey && !event.metaKey && !event.altKey, key = plain ? event.key : "";
+    if (key in ZOOM_KEYS) return this.zoomBy(ZOOM_KEYS[key], this.width / 2), true;
+    if (key in PAN_KEYS) return this.pan(PAN_KEYS[key]), true;
+    if (key === "0") return this.page.store.set({ timeView: [] }), true;
     return this.brush.key(event, this.view);
   }
 
@@ -214,7 +224,7 @@ class TimePart {
     this.bar.showFold(isFolded, sums.lanes.length > FEW_LANES || Boolean(this.heat?.isLong));
     this.bar.show(this.brush.ranges(), this.isZoomed);
     this.bar.rows.parentElement?.toggleAttribute("hidden", isAlone);
-    if (!this.clock) this.bar.told.textContent = "These samples have no times: only sums of them were recorded.";
+    if (!this.clock) this.bar.told.textContent = "No timeline: the profile only has totals.";
     if (isAlone) return;
     this.measure();
     this.list.show(sums.lanes);

@@ -14,26 +14,36 @@ export class VirtualRows {
   #drawRow;
   #count = 0;
   #asked = false;
+  #roles;
 
   /**
    * @param {HTMLElement} scroller what scrolls; it becomes a list box
    * @param {number} height of a row, in pixels
    * @param {(row: number) => HTMLElement} drawRow makes a row
+   * @param {{list: string, row: string}} roles what readers of the screen are told that they are. Rows of a tree say
+   *   themselves where they are among their siblings
    */
-  constructor(scroller, height, drawRow) {
+  constructor(scroller, height, drawRow, roles = { list: "listbox", row: "option" }) {
+    this.#roles = roles;
     this.#scroller = scroller;
     this.#height = height;
     this.#drawRow = drawRow;
-    this.#window = element("div", { class: "rows-window" });
+    this.#window = element("div", { class: "rows-window", role: "presentation" });
     this.#inner = element("div", { class: "rows-inner", role: "presentation" }, this.#window);
     /** The row that the keyboard is at; -1: none. */
     this.cursor = -1;
     /** Called with the numbers of the first row that is drawn and the one behind the last. */
     this.ondrawn = null;
     scroller.classList.add("rows");
-    scroller.setAttribute("role", "listbox");
+    scroller.setAttribute("role", roles.list);
     scroller.tabIndex = 0;
     scroller.append(this.#inner);
+    // Without a cursor nothing would show where the keyboard is.
+    scroller.addEventListener("focus", () => {
+      if (this.cursor >= 0 || this.#count === 0 || !scroller.matches(":focus-visible")) return;
+      this.cursor = Math.min(this.#count - 1, Math.ceil(scroller.scrollTop / this.#height));
+      this.draw();
+    });
     scroller.addEventListener("scroll", () => this.#ask());
     new ResizeObserver(() => this.#ask()).observe(scroller);
   }
@@ -75,9 +85,11 @@ export class VirtualRows {
       const made = this.#drawRow(row);
       made.id = `${this.#scroller.id}-${row}`;
       made.dataset.row = row;
-      made.setAttribute("role", "option");
-      made.setAttribute("aria-posinset", row + 1);
-      made.setAttribute("aria-setsize", this.#count);
+      made.setAttribute("role", this.#roles.row);
+      if (this.#roles.row === "option") {
+        made.setAttribute("aria-posinset", row + 1);
+        made.setAttribute("aria-setsize", this.#count);
+      }
       made.setAttribute("aria-selected", String(row === this.cursor));
       rows.push(made);
     }

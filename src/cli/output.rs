@@ -1,0 +1,67 @@
+//! The name of an output gives its format. A name that stands for a format which the command does not write is refused:
+//! a table in `out.svg` helps nobody.
+
+use crate::error::{Error, Result};
+use crate::io::OutPath;
+
+/// Endings of files that somebody else writes, and what does: a command of ours, or nothing.
+const ENDINGS: &[(&str, &str)] = &[
+    ("csv", "jitgraft report or export"),
+    ("folded", "jitgraft collapse"),
+    ("gif", PICTURES),
+    ("gz", "jitgraft export -o x.pb.gz"),
+    ("htm", "jitgraft view"),
+    ("html", "jitgraft view"),
+    ("jpeg", PICTURES),
+    ("jpg", PICTURES),
+    ("json", "jitgraft report or export"),
+    ("parquet", "jitgraft export"),
+    ("pb", "jitgraft export -o x.pb.gz"),
+    ("pdf", PICTURES),
+    ("png", PICTURES),
+    ("svg", "jitgraft flamegraph"),
+    ("webp", PICTURES),
+    ("zip", "jitgraft pack, as .tar.zst"),
+];
+
+const PICTURES: &str = "a browser, which prints and saves what jitgraft flamegraph -o x.svg draws";
+
+/// The ending of an output's name in lower case.
+pub(super) fn extension(output: &OutPath) -> Option<String> {
+    match output {
+        OutPath::Path(path) => path.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase),
+        OutPath::Stdout => None,
+    }
+}
+
+/// Refuses an output whose name ends like that of a file which `command` does not write. `own` are those that it does.
+pub(super) fn check_name(output: &OutPath, command: &str, own: &[&str]) -> Result<()> {
+    let Some(ending) = extension(output).filter(|ending| !own.contains(&&ending[..])) else { return Ok(()) };
+    let Some((_, writer)) = ENDINGS.iter().find(|(other, _)| *other == ending) else { return Ok(()) };
+    let error = Error::usage(format!("jitgraft {command} does not write .{ending} files"));
+    Err(error.with_remedy(Some(format!("use {writer}"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_other_kinds_of_files_are_refused() {
+        let check = |name: &str, own: &[&str]| check_name(&OutPath::Path(name.into()), "report", own).is_ok();
+        for (name, is_taken) in [
+            ("out", true),
+            ("out.txt", true),
+            ("out.json", true),
+            ("OUT.JSON", true),
+            ("out.svg", false),
+            ("a.b/out.Png", false),
+            ("svg", true),
+            ("x.y.html", false),
+        ] {
+            assert_eq!(check(name, &["csv", "json"]), is_taken, "{name}");
+        }
+        assert!(!check("out.json", &[]) && check_name(&OutPath::Stdout, "report", &[]).is_ok());
+        assert!(ENDINGS.is_sorted());
+    }
+}
